@@ -18,6 +18,7 @@ COMMANDS = (
     "doctor",
     "list",
     "show",
+    "next",
     "hint",
     "reset",
     "try",

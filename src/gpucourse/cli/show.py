@@ -40,13 +40,14 @@ def show(
             raise UsageError(f"{number} is an exercise; only a lesson has parts", hint=f"gpucourse show {number}")
         module, exercise = catalog.exercise(number)
         verdict = done.get(exercise.id)
-        lines, answers = still_open(session.context, exercise)
+        lines, answers, signs = still_open(session.context, exercise)
         results = part_results(session.context, exercise)
         if json:
             told = {"module": module.id, "exercise": exercise, "verdict": verdict, "answers": answers, "open": lines}
-            session.console.document(told | {"parts": results})
+            session.console.document(told | {"parts": results, "signs": signs})
         yours = list_parts(exercise, results, list_part_files(session.context, exercise))
-        session.console.show(course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours))
+        view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours, signs=signs)
+        session.console.show(view)
         return ExitCode.DONE
     module = catalog.module(number)
     if json:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gpucourse.grading.signs import read_signs
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.rubric import KINDS, Kind, Part, Row
 from gpucourse.model.score import ExerciseEvidence, Grade, Level, PartScore, Piece, QuizScore, RowScore
@@ -36,6 +37,7 @@ def grade(
         parts=scores,
         quiz=quiz,
         changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
+        signs={name: read_signs(exercise_evidence) for name, exercise_evidence in evidence.items()},
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from gpucourse.context import Context
+from gpucourse.grading.signs import read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
+from gpucourse.model.score import Signs
 
 SCREEN = "screen.svg"
 
 
-def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...]]:
-    """What an exercise still asks for, one sentence each; and its questions with what their answers are worth."""
+def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...], Signs]:
+    """What an exercise still asks for, one sentence each; its questions with what their answers are worth; and its signs."""
     evidence = gather(context, exercise, thorough=False)
     lines: list[str] = []
     if evidence.trouble:
@@ -21,8 +23,10 @@ def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], t
     lines += [f"changed after the run: {', '.join(evidence.changed)}"] if evidence.changed else []
     bad = [check.title for check in evidence.checks if check.verdict in {"failed", "error"}]
     lines += [f"a check that passes: {title}" for title in bad]
+    yours = [part.file for part in evidence.parts if part.verdict != "passed"]
+    lines += [f"your part, {', '.join(yours)}: gpucourse try {exercise.id}"] if yours else []
     waiting = [item.id for item in evidence.answers if item.verdict == "open"]
-    wrong = [item.id for item in evidence.answers if item.verdict == "failed"]
+    wrong = [item.id for item in evidence.answers if item.verdict == "failed" and not item.final]
     lines += [f"answers to {', '.join(waiting)}: gpucourse answer {exercise.id}"] if waiting else []
     lines += [f"better answers to {', '.join(wrong)}: gpucourse answer {exercise.id}"] if wrong else []
     missing = (
@@ -31,4 +35,4 @@ def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], t
     lines += [f"to hand in: {', '.join(missing)}"] if missing else []
     screen = next((item.title for item in exercise.deliverables if item.source == SCREEN), None)
     lines += [f"a look at the result, which captures it: gpucourse logs {evidence.run} -f"] if screen in missing else []
-    return tuple(lines), evidence.answers
+    return tuple(lines), evidence.answers, read_signs(evidence)

@@ -12,6 +12,21 @@ Level = Literal["gpu", "logic", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Signs:
+    """How far an exercise is: whether a good run is there, the learner's parts have passed, every question has its answer. None
+    where it asks for no such thing."""
+
+    ran: bool
+    yours: bool | None = None
+    answered: bool | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.ran and self.yours is not False and self.answered is not False
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
     """What one exercise has to show. `wanted` and `handed_in` are the deliverables asked for and there; `changed` names files
     of the run that are not as the run left them; `level` says whether a GPU took part. `parts` are the learner's own;
@@ -94,3 +109,4 @@ class Grade:
     parts: tuple[PartScore, ...] = field(default_factory=tuple)
     quiz: QuizScore | None = None
     changed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    signs: dict[str, Signs] = field(default_factory=dict)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import ManifestError
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.node import is_simulated
-from gpucourse.model.score import Grade
+from gpucourse.model.score import Grade, Signs
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import (
@@ -31,6 +32,7 @@ from gpucourse.ui.text import format_count
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
+    from gpucourse.learning.next_ import NextStep
     from gpucourse.model.check import Check
     from gpucourse.model.manifest import Exercise, Module, Parameter
     from gpucourse.model.questions import Question
@@ -46,20 +48,22 @@ def catalog(
     """The syllabus: every exercise with its time and how far the learner is, every module with its points."""
     points = {part.module: f", {part.earned:g} of {part.points:g} points" for part in grade.parts} if grade else {}
     parts: list[Part] = [
-        _exercises(entry, progress, title=f"{entry.id}  {entry.title}  ({_hours(entry.hours)}{points.get(entry.id, '')})")
+        _exercises(
+            entry,
+            progress,
+            title=f"{entry.id}  {entry.title}  ({_hours(entry.hours)}{points.get(entry.id, '')})",
+            signs=grade.signs if grade else {},
+        )
         for entry in modules
     ]
     complaints = tuple(Cell(text, "bad") for error in broken for text in error.complaints)
     if complaints:
         parts.append(Items(complaints, title="Modules that cannot be read"))
     ids = [exercise.id for module in modules for exercise in module.exercises]
-    done = sum(name in progress and progress[name].verdict == "passed" for name in ids)
+    passed = sum(name in progress and progress[name].verdict == "passed" for name in ids)
+    done = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
     total = f" {grade.earned:g} of {grade.points:g} points: gpucourse grade." if grade and grade.points else ""
-    unfinished = [
-        entry.id for entry in modules if any(module_exercise.id not in progress for module_exercise in entry.exercises)
-    ]
-    first = next(iter([*unfinished, *(entry.id for entry in modules)]), "")
-    footer = (f"{done} of {len(ids)} exercises passed.{total} Continue with: gpucourse show {first}",) if ids else ()
+    footer = (f"{passed} of {len(ids)} exercises passed{done}.{total} Continue with: gpucourse next",) if ids else ()
     return View(title="The course", parts=tuple(parts), footer=footer)
 
 
@@ -108,6 +112,7 @@ def exercise(
     answers: Sequence[AnswerResult] = (),
     open_parts: Sequence[str] = (),
     yours: Sequence[Part] = (),
+    signs: Signs | None = None,
 ) -> View:
     """An exercise: the goal, what to do, what can be changed, what is asked and checked, how to start it, what is open.
 
@@ -122,6 +127,7 @@ def exercise(
                 ("starts on", _where(exercise)),
                 ("time-out", format_seconds(exercise.launch.timeout)),
                 ("so far", _verdict_cell(verdict)),
+                ("signs", _sign_line(signs) if signs else ""),
             ]
         ),
         Items(exercise.tasks, title="What to do", numbered=True),
@@ -150,15 +156,45 @@ def hint(exercise: Exercise, number: int) -> View:
     return View(title=title, parts=(Paragraph(exercise.hints[number - 1]),), footer=(more,))
 
 
-def _exercises(module: Module, progress: Progress, title: str = "") -> Table:
+def next_step(step: NextStep) -> View:
+    """Where the learner is, and the one thing to do."""
+    if step.exercise is None or step.signs is None:
+        return View(title="The course is done", parts=(Paragraph(step.what), Code(step.command)))
+    where = Paragraph(_sign_line(step.signs), "dim")
+    what = Paragraph(f"{step.what[:1].upper()}{step.what[1:]}")
+    return View(title=f"{step.exercise.id}  {step.exercise.title}", parts=(where, what, Code(step.command)))
+
+
+def _sign(value: bool | None) -> Cell:
+    """One sign in a column: done, open, or not asked for."""
+    if value is None:
+        return Cell("", "dim")
+    return Cell(UNICODE.good, "good") if value else Cell(UNICODE.absent, "dim")
+
+
+def _sign_line(signs: Signs) -> str:
+    """All signs that an exercise has on one line, with their words."""
+    values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered))
+    return "  ".join(f"{_sign(value).text} {word}" for word, value in values if value is not None)
+
+
+def _exercises(module: Module, progress: Progress, title: str = "", signs: Mapping[str, Signs] = MappingProxyType({})) -> Table:
+    """Every exercise with its time and how far it is; `signs` says of each whether it ran, is written, and answered."""
     columns: list[Column | str] = [
         Column("", style="strong"),
         Column("exercise", wrap=True),
         Column("min", align="right"),
-        "progress",
+        "ran" if signs else "progress",
+        *(["yours", "answered"] if signs else []),
     ]
     rows = [
-        (exercise.id, exercise.title, str(exercise.minutes), _verdict_cell(progress.get(exercise.id)))
+        (
+            exercise.id,
+            exercise.title,
+            str(exercise.minutes),
+            _verdict_cell(progress.get(exercise.id)),
+            *((_sign(signs[exercise.id].yours), _sign(signs[exercise.id].answered)) if signs else ()),
+        )
         for exercise in module.exercises
     ]
     return table(columns, rows, title=title)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.model.score import Grade, PartScore, RowScore
+from gpucourse.model.score import Grade, PartScore, RowScore, Signs
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Items, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import clean_line, format_count
@@ -31,6 +31,8 @@ def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
     total = f"{_points(result.earned)} of {_points(result.points)} points"
     bonus = f", and {_points(result.bonus)} of {_points(result.bonus_points)} as a bonus" if result.bonus_points else ""
     parts.append(Paragraph(total + bonus, "strong"))
+    if result.signs:
+        parts.append(Paragraph(_signs(list(result.signs.values()))))
     if result.changed:
         lines = tuple(Cell(f"{name}: {', '.join(files[:6])}", "bad") for name, files in result.changed.items())
         parts.append(Items(lines, title="Changed after the run, so it counts for nothing"))
@@ -111,6 +113,13 @@ def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
         lines.writerow([*name, "", "total", "All points", "course", result.points, result.earned, result.waiting, "", ""])
         lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, "", ""])
     return page.getvalue()
+
+
+def _signs(signs: Sequence[Signs]) -> str:
+    """How many exercises are done, and how many have each sign."""
+    yours = f"yours {sum(bool(item.yours) for item in signs)}"
+    words = [f"ran {sum(item.ran for item in signs)}", yours, f"answered {sum(bool(item.answered) for item in signs)}"]
+    return f"{sum(item.is_done for item in signs)} of {format_count(len(signs), 'exercise')} done: {', '.join(words)}"
 
 
 def _part(part: PartScore) -> Part:

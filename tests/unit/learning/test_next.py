@@ -1,0 +1,70 @@
+"""`next`, `list`, `show` and `grade` say in the same words how far an exercise is: ran, yours, answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.grading.signs import read_signs
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.score import ExerciseEvidence, Signs
+from gpucourse.model.verdict import CheckResult, PartResult
+from tests.learning import Learning
+from tests.unit.learning.test_predicting import deploy
+
+
+def say_next(learning: Learning) -> str:
+    return " ".join(learning.types("next").out.split())
+
+
+def test_the_next_step_from_the_lab_to_the_bundle(learning: Learning) -> None:
+    assert "1.1 Source – ran – answered The lab of module 1 is not deployed gpucourse deploy 1" in say_next(learning)
+    deploy(learning)
+    assert say_next(learning).endswith("and run it gpucourse run 1.1")
+    learning.record(metrics={"wet": False, "springs": []})
+    assert "A check did not pass: It is wet gpucourse hint 1.1" in say_next(learning)
+    learning.record()
+    assert "✓ ran – answered Answer why, speedup, busy, where gpucourse answer 1.1" in say_next(learning)
+    learning.types("answer", "1.1", "--set", "why=Down.", "--set", "speedup=1.9", "--set", "busy=80", "--set", "where=b")
+    assert "1.2 Mouth – ran" in say_next(learning)
+    assert learning.types("next", "--json").document["command"] == "gpucourse run 1.2"
+    learning.record("1.2")
+    assert say_next(learning).endswith("gpucourse grade --bundle work.zip")
+
+
+def test_the_same_words_on_every_screen(learning: Learning) -> None:
+    learning.record()
+    listed = " ".join(learning.types("list").out.split())
+    assert "exercise min ran yours answered 1.1 Source 20 ✓ passed (simulated) –" in listed
+    assert "1 of 2 exercises passed, 0 done." in listed
+    assert "signs ✓ ran – answered" in " ".join(learning.types("show", "1.1").out.split())
+    assert "0 of 2 exercises done: ran 1, yours 0, answered 0" in learning.types("grade").out
+
+
+def make_check(verdict: str) -> CheckResult:
+    return CheckResult(id="c", title="t", verdict=verdict, evidence="logic", observed="", expected="")  # type: ignore[arg-type]
+
+
+def make_answer(verdict: str, **other: object) -> AnswerResult:
+    return AnswerResult(**({"id": "q", "kind": "choice", "text": "t", "verdict": verdict} | other))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("other", "signs"),
+    [
+        ({"run": None}, Signs(ran=False)),
+        ({"checks": (make_check("failed"),)}, Signs(ran=False)),
+        ({"changed": ("run.json",)}, Signs(ran=False)),
+        ({"trouble": "damaged"}, Signs(ran=False)),
+        ({"checks": (make_check("not_measured"),)}, Signs(ran=True)),
+        ({"parts": (PartResult(id="p", title="t", file="f", verdict="failed"),)}, Signs(ran=True, yours=False)),
+        ({"parts": (PartResult(id="p", title="t", file="f", verdict="passed"),)}, Signs(ran=True, yours=True)),
+        ({"answers": (make_answer("failed"),)}, Signs(ran=True, answered=False)),
+        ({"answers": (make_answer("failed", final=True),)}, Signs(ran=True, answered=True)),
+        ({"answers": (make_answer("open", evidence="gpu"),)}, Signs(ran=True)),
+        ({"answers": (make_answer("open", evidence="gpu"),), "level": "gpu"}, Signs(ran=True, answered=False)),
+    ],
+)
+def test_each_sign(other: dict[str, object], signs: Signs) -> None:
+    made = {"exercise": "1.1", "run": "r", "level": "logic"} | other
+    assert read_signs(ExerciseEvidence(**made)) == signs  # type: ignore[arg-type]
+    assert signs.is_done == all(value is not False for value in (signs.ran, signs.yours, signs.answered))
