@@ -6,7 +6,7 @@ You will produce  the coordinates of each rank; proof that every layout trains a
 Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 --length 32 --layers 2 --steps 5   (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
                            hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
-Your part         predict the bytes and the messages of dp=1, tp=4 before you look; take the MLP out of PLAN, and explain
+Your part         `cut`, `column_linear`, `row_linear` and PLAN in my_slices.py; then take the MLP out of PLAN here, and explain
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
 """
 
@@ -39,7 +39,7 @@ PLAN = {  # wide in the middle: cut by columns on the way in, by rows on the way
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a transformer on a mesh of data parallel copies and tensor parallel slices")
-parser.add_argument("--dp", type=int, default=2, help="copies of the model; dp times tp must be the number of ranks")
+parser.add_argument("--dp", type=int, default=1, help="copies of the model; dp times tp must be the number of ranks")
 parser.add_argument("--tp", type=int, default=2, help="slices of each copy")
 parser.add_argument("--width", type=int, default=1024, help="of the model; a multiple of --heads")
 parser.add_argument("--heads", type=int, default=16, help="of the attention; a multiple of --tp")
@@ -156,12 +156,15 @@ layouts = [layout(dp, tp) for dp, tp in dict.fromkeys([(args.dp, args.tp), *othe
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:
+    of_slices = next((row for row in layouts if row["dp"] == 1), None)
     alone = {"layout": "one process", "dp": 1, "tp": 1, **bench.spread_ms(solo["seconds"]), **solo["bytes"], "tp_messages": 0}
     alone |= {"tp_message_bytes": 0, "dp_message_bytes": 0, "loss_after": solo["losses"][-1].item()}
     alone["tokens_per_s"] = args.batch_size * args.length / bench.percentile(solo["seconds"], 50)
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": layouts[0]["ranks"], "layouts": layouts,
         "compared": [alone, *layouts], "losses": solo["losses"].tolist(), "loss_before": solo["losses"][0].item(),
+        "messages_per_step": layouts[0]["tp_messages"], "state_bytes_of_slices": of_slices and of_slices["state_bytes"],
+        "nodes_per_copy": layouts[0]["nodes_per_copy"] if min(map(hosts.count, hosts)) >= args.tp else None,
         "times_one_process": layouts[0]["tokens_per_s"] / alone["tokens_per_s"],
         "places": len({(place["dp"], place["tp"]) for place in layouts[0]["ranks"]}),
     }  # fmt: skip

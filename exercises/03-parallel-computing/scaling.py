@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 def counts(most: int) -> list[int]:
     """How many workers to measure: 1, 2, 4, 8 ... and `most` itself."""
@@ -35,3 +37,12 @@ def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> 
     """
     ideal = one_ms * share
     return {"ideal_ms": ideal, "slower_computing_ms": silent_ms - ideal, "communication_ms": step_ms - silent_ms}
+
+
+def name_bottleneck(losses: Mapping[str, float], noise_ms: float) -> str:
+    """The larger of the two losses of a step, where it and its lead over the other are above the noise; else that none can be
+    named. `noise_ms` is the sum of the spreads (p80 - p20) of the measurements that the losses are differences of."""
+    slower, communication = losses["slower_computing_ms"], losses["communication_ms"]
+    if max(slower, communication) <= noise_ms or abs(slower - communication) <= noise_ms:
+        return "none can be named"
+    return "slower computing" if slower > communication else "communication"

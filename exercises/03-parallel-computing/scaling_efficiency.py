@@ -6,7 +6,7 @@ You will produce  proof that each group of workers trains one model; metrics.jso
 Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size 128 --hidden 256 --steps 20   (four ranks)
                   torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            scaling_efficiency.py     (on the first node; --node-rank=1, 2 and 3 on the others)
-Your part         find the batch size at which 4 workers reach 80 % efficiency; name the bottleneck at 4, with its milliseconds
+Your part         `take_apart` in my_scaling.py; then find the batch size at which 4 workers reach 80 % efficiency
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "The scaling curve"
 """
 
@@ -112,17 +112,25 @@ def measure(mode: str, n: int) -> dict[str, object]:
     if rank < n:
         say(f"rank {rank}: {n} workers, {mode}: {bench.percentile(step_s, 50) * 1e3:.2f} ms for {batch * n} samples")
     return {
-        "mode": mode, "workers": n, "batch_per_worker": batch, **bench.spread_ms(step_s),
+        "mode": mode, "workers": n, "batch_per_worker": batch, "step_s": step_s, **bench.spread_ms(step_s),
         "silent_ms": bench.percentile(silent_s, 50) * 1e3 if silent_s else None,
+        "silent_spread_ms": spread_ms(silent_s) if silent_s else None,
         "samples_missing": batch * n * args.steps - sum(worker["trained"] for worker in workers),
         "models": len({worker["model"] for worker in workers}), "gradient_error": workers[0]["gradient_error"],
     }  # fmt: skip
 
 
+def spread_ms(seconds: list[float]) -> float:
+    return (bench.percentile(seconds, 80) - bench.percentile(seconds, 20)) * 1e3
+
+
 # --- the curve: one worker first, and again at the end, for a baseline that moves makes every number move -------------------
 begin = measure("weak", 1)
 rows = [measure(mode, n) if n > 1 else begin | {"mode": mode} for mode in ("weak", "strong") for n in counts]
-drift_percent = 100 * (measure("weak", 1)["median_ms"] / begin["median_ms"] - 1)
+end = measure("weak", 1)
+drift_percent = 100 * (end["median_ms"] / begin["median_ms"] - 1)
+baseline = bench.spread_ms(begin["step_s"] + end["step_s"])  # so that its spread has the drift in it
+rows = [row | baseline if row["workers"] == 1 else row for row in rows]
 hosts = world.gather(bench.node_label())
 
 # --- the record --------------------------------------------------------------------------------------------------------------
@@ -134,9 +142,14 @@ if rank == 0:
         row["efficiency_percent"] = scaling.efficiency_percent(row["speedup"], n)
         row["serial_percent"] = scaling.serial_percent(row["speedup"], n)
         if n > 1:
-            row.update(lost := scaling.losses_ms(row["median_ms"], row["silent_ms"], begin["median_ms"], share))
-            slower = lost["slower_computing_ms"] > lost["communication_ms"]
-            row["bottleneck"] = "slower computing" if slower else "communication"
+            row.update(lost := scaling.losses_ms(row["median_ms"], row["silent_ms"], baseline["median_ms"], share))
+            row["noise_ms"] = (
+                row["p80_ms"] - row["p20_ms"] + row["silent_spread_ms"] + share * (baseline["p80_ms"] - baseline["p20_ms"])
+            )
+            row["bottleneck"] = scaling.name_bottleneck(lost, row["noise_ms"])
+        slow, fast = baseline["p20_ms"] / row["p80_ms"], baseline["p80_ms"] / row["p20_ms"]
+        row["efficiency_low_percent"], row["efficiency_high_percent"] = 100 * share * slow, 100 * share * fast
+        del row["step_s"]
     final = {row["mode"]: row for row in rows if row["workers"] == counts[-1] > 1}
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "counts": counts, "largest": counts[-1],
@@ -144,11 +157,18 @@ if rank == 0:
         "weak": [row for row in rows if row["mode"] == "weak"], "strong": [row for row in rows if row["mode"] == "strong"],
         "weak_efficiency_percent": final.get("weak", {}).get("efficiency_percent"),
         "strong_efficiency_percent": final.get("strong", {}).get("efficiency_percent"),
+        "gradient_mb": 4e-6 * sum(weight.numel() for weight in build(None).parameters()),
+        "weak_communication_ms": final.get("weak", {}).get("communication_ms"),
+        "bottlenecks_named": sum(row.get("bottleneck", "none can be named") != "none can be named" for row in rows),
+        "above_ideal": sum(row["efficiency_percent"] > 100 for row in rows if row["workers"] > 1),
         "baseline_drift_percent": drift_percent, "baseline_moved_percent": abs(drift_percent),
     }  # fmt: skip
     titles = {"mode": "mode", "workers": "workers", "median_ms": "step ms", "samples_per_s": "samples/s", "speedup": "x"}
     titles |= {"efficiency_percent": "efficiency %", "ideal_ms": "ideal ms", "slower_computing_ms": "+ slower computing"}
-    say("\n" + bench.table(rows, titles | {"communication_ms": "+ communication", "bottleneck": "bottleneck"}))
+    titles |= {"communication_ms": "+ communication", "noise_ms": "noise ms", "bottleneck": "bottleneck"}
+    say("\n" + bench.table(rows, titles))
+    if metrics["above_ideal"]:
+        say("An efficiency above 100 % says that one worker was measured too slow. Measure again before you believe any row.")
     say(f"\none worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
     if device.type == "cpu":
         say("On CPUs the proofs count: workers on one computer share its cores, so that computing itself gets slower.")

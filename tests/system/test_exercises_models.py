@@ -50,7 +50,7 @@ def test_the_sweep_has_both_schedules_and_both_bubbles(pipeline: Finished) -> No
     for row in pipeline.metrics["every_way"]:
         m = row["micro_batches"]
         assert row["bubble_predicted_percent"] == pytest.approx(100 / (m + 1))
-        assert row["bubble_wall_percent"] == pytest.approx(100 * (1 - sum(row["busy_ms"]) / 2 / row["median_ms"]), abs=0.01)
+        assert row["bubble_wall_percent"] is None, "ranks that share cores show no bubble by the clock"
         assert row["speedup"] == pytest.approx(one_process_ms / row["median_ms"])
         assert row["samples"] == 5
     assert [row["in_flight"] for row in sweep] == [1, 2, 4, 8, 2, 2, 2]

@@ -39,7 +39,7 @@ SMALL: dict[str, tuple[int, dict[str, str]]] = {  # the number of nodes, and siz
     "3.6": (2, {"hidden": "64", "steps": "3"}),
     "3.7": (4, {"hidden": "64", "steps": "5"}),
     "3.8": (2, {"hidden": "64", "steps": "20"}),
-    "3.9": (4, {"steps": "4"}),
+    "3.9": (4, {"steps": "4", "procs": "1"}),
 }
 
 

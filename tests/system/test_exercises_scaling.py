@@ -40,6 +40,7 @@ def test_the_curve_holds_its_own_formulas(curve: Finished) -> None:
         assert row["samples_per_s"] == pytest.approx(rate)
         assert row["speedup"] == pytest.approx(rate / rows[0]["samples_per_s"])
         assert row["efficiency_percent"] == pytest.approx(100 * row["speedup"] / row["workers"])
+        assert row["efficiency_low_percent"] <= row["efficiency_percent"] <= row["efficiency_high_percent"]
         if row["workers"] > 1:
             parts = row["ideal_ms"] + row["slower_computing_ms"] + row["communication_ms"]
             assert parts == pytest.approx(row["median_ms"])

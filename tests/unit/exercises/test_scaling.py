@@ -43,3 +43,20 @@ def test_a_step_is_the_sum_of_its_parts(scaling: ModuleType) -> None:
     parts = scaling.losses_ms(step_ms=30.0, silent_ms=24.0, one_ms=40.0, share=0.5)
     assert parts == {"ideal_ms": 20.0, "slower_computing_ms": 4.0, "communication_ms": 6.0}
     assert sum(parts.values()) == 30.0
+
+
+@pytest.mark.parametrize(
+    ("slower", "communication", "noise", "named"),
+    [
+        (5.0, 1.0, 2.0, "slower computing"),
+        (0.2, 3.0, 1.0, "communication"),
+        (-1.0, -0.5, 0.1, "none can be named"),  # both below zero: nothing was lost
+        (5.0, 4.5, 1.0, "none can be named"),  # both are losses, and which is larger is noise
+        (0.9, 0.0, 1.0, "none can be named"),
+    ],
+)
+def test_a_bottleneck_is_named_only_above_the_noise(
+    scaling: ModuleType, slower: float, communication: float, noise: float, named: str
+) -> None:
+    losses = {"slower_computing_ms": slower, "communication_ms": communication}
+    assert scaling.name_bottleneck(losses, noise) == named

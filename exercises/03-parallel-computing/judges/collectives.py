@@ -1,0 +1,62 @@
+"""Counting, for judges, what a rank gives to collectives: their names and the bytes, by functions put in place of torch's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+BRINGS = {  # the place of what this rank brings among the arguments
+    "all_reduce": 0, "broadcast": 0, "reduce": 0, "gather": 0, "send": 0, "isend": 0, "all_gather": 1,
+    "all_gather_into_tensor": 1, "all_gather_single": 1, "reduce_scatter": 1, "reduce_scatter_tensor": 1,
+    "reduce_scatter_single": 1, "scatter": 1, "all_to_all": 1, "all_to_all_single": 1,
+}  # fmt: skip
+
+
+@dataclass
+class Counted:
+    """The collectives since the last `clear`: the name of each, and the bytes that this rank gave to it."""
+
+    calls: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def bytes(self) -> int:
+        """Of all calls together."""
+        return sum(size for _, size in self.calls)
+
+    def clear(self) -> None:
+        """Count from zero."""
+        self.calls.clear()
+
+
+def count_collectives() -> Counted:
+    """What this process gives to collectives from now on. Call it before the learner's file is imported, which may take
+    functions out of torch.distributed by name."""
+    import torch.distributed as dist
+
+    counted = Counted()
+    for name, place in BRINGS.items():
+        if hasattr(dist, name):
+            counting = _watch(counted, name, place, getattr(dist, name))
+            for module in (dist, dist.distributed_c10d):
+                setattr(module, name, counting)
+    return counted
+
+
+def _watch(counted: Counted, name: str, place: int, call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def count_call(*given: Any, **named: Any) -> Any:
+        brought = given[place] if len(given) > place else next(iter(named.values()), ())
+        counted.calls.append((name, sum(tensor.numel() * tensor.element_size() for tensor in _tensors(brought))))
+        return call(*given, **named)
+
+    return count_call
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if hasattr(value, "element_size"):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)

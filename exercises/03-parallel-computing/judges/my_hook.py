@@ -1,0 +1,206 @@
+"""Judges my_hook.py of 3.8 over real ranks: the mean, the bytes, and what is left of many small steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpucourse.judge import Part, Verdict, Way
+
+STEPS, LARGEST = 100, 60_000.0
+WAYS = {
+    "sum": Way(
+        "your hook gives back the sum of {ranks} ranks: DDP takes what a hook returns as the gradient, so it must be the mean",
+        ("(wanted / ranks).half()", "wanted.half()"),
+    ),
+    "nothing-sent": Way(
+        "nothing went to a collective: rank {rank} gives back what it brought, and the other ranks never hear of it",
+        (
+            "future = dist.all_reduce(sent, async_op=True).get_future()\n"
+            "    return future.then(lambda done: done.value()[0].float())",
+            "future = torch.futures.Future()\n    future.set_result(sent.float() * ranks)\n    return future",
+        ),
+    ),
+    "overflow": Way(
+        "{ranks} ranks brought gradients of about {largest:,.0f}, and the mean came back as {given}: their sum is beyond "
+        "65,504, where float16 ends. Divide before you send, not afterwards",
+        (
+            "sent = (wanted / ranks).half()\n    kept[bucket.index()] = wanted - sent.float() * ranks\n"
+            "    future = dist.all_reduce(sent, async_op=True).get_future()\n"
+            "    return future.then(lambda done: done.value()[0].float())",
+            "sent = wanted.half()\n    kept[bucket.index()] = wanted - sent.float()\n"
+            "    future = dist.all_reduce(sent, async_op=True).get_future()\n"
+            "    return future.then(lambda done: done.value()[0].float() / ranks)",
+        ),
+    ),
+    "whole": Way(
+        "{bytes:,} bytes went out for {count:,} numbers: that is {each:.3g} bytes a number, and float16 has 2. Send the small "
+        "tensor, not the one that you made it from",
+        ("(wanted / ranks).half()", "(wanted / ranks)"),
+    ),
+    "no-feedback": Way(
+        "over {steps} steps of the same gradient the means lost {lost:.2%} of it: what rounding took off is gone in every "
+        "step. Keep it, and add it to the next gradient of the same bucket",
+        ("bucket.buffer() + kept.get(bucket.index(), 0.0)", "bucket.buffer() + 0.0"),
+    ),
+    "wrong-sign": Way(
+        "you keep something, and over {steps} steps of one gradient the means are {lost:.2%} off all the same: keep what was "
+        "wanted minus what was sent, not the other way round, in the scale in which you add it",
+        ("wanted - sent.float() * ranks", "sent.float() * ranks - wanted"),
+    ),
+    "one-for-all": Way(
+        "one bucket alone is right, and of two each is {lost:.2%} off: what one lost was added to the other. Keep one tensor "
+        "for each bucket.index()",
+        (
+            "bucket.buffer() + kept.get(bucket.index(), 0.0)\n    sent = (wanted / ranks).half()\n    kept[bucket.index()] =",
+            "bucket.buffer() + kept.get(0, 0.0)\n    sent = (wanted / ranks).half()\n    kept[0] =",
+        ),
+    ),
+    "error-of-the-mean": Way(
+        "you kept the difference to the mean of all ranks: that is mostly what the other ranks brought, and it grows. A rank "
+        "must keep what float16 took off its own numbers",
+        ("wanted - sent.float() * ranks", "wanted - sent.float()"),
+    ),
+    "half-returned": Way(
+        "your hook gives back {given}: the bucket is float32, and DDP puts the result in its place",
+        ("done.value()[0].float()", "done.value()[0]"),
+    ),
+    "no-future": Way(
+        "your hook gives back {given}: DDP waits for a future of a tensor, .get_future() of an all_reduce with async_op=True",
+        ("return future.then(lambda done: done.value()[0].float())", "return future.wait()[0].float()"),
+    ),
+    "future-of-a-list": Way(
+        "your future holds {given}: DDP needs a tensor. The future of an all_reduce holds a list with one; take it out in then",
+        ("return future.then(lambda done: done.value()[0].float())", "return future"),
+    ),
+}  # fmt: skip
+
+
+class Bucket:
+    """What a hook uses of DDP's buckets."""
+
+    def __init__(self, number: int, gradient: Any) -> None:
+        self._number, self._gradient = number, gradient
+
+    def index(self) -> int:
+        """The number of the bucket."""
+        return self._number
+
+    def buffer(self) -> Any:
+        """The gradients, flat."""
+        return self._gradient
+
+    def set_buffer(self, tensor: Any) -> None:
+        """Put other numbers in."""
+        self._gradient = tensor
+
+    def is_last(self) -> bool:
+        """Whether it is the last one of this step."""
+        return self._number == 1
+
+
+def judge(part: Part) -> None:
+    """One step over several numbers of ranks, large gradients, and many steps with two buckets."""
+    from collectives import count_collectives
+
+    counted = count_collectives()
+    hook = part.function("half_hook")
+    for size in (2, 3, 1):
+        for rank, step in enumerate(part.on_ranks(size, lambda rank, size: _one_step(part, hook, counted, rank, size))):
+            if size > 1 and not step["bytes"] and step["usual off"] > 0.001:
+                raise part.wrong("nothing-sent", f"rank {rank} of {size}", rank=rank)
+            _check_step(part, f"rank {rank} of {size}", size, step)
+    together, echo = part.on_ranks(2, lambda rank, _: _many_steps(part, hook, rank, (0, 1)))[0]
+    alone, _ = part.on_ranks(2, lambda rank, _: _many_steps(part, hook, rank, (0,)))[0]
+    _check_feedback(part, together, alone, echo)
+    worst, plain = (max(map(abs, errors)) for errors in (together, [_plain_error(0), _plain_error(1)]))
+    part.note(f"2 bytes a number; after {STEPS} steps {worst:.4%} off, and {plain:.4%} without feedback")
+
+
+def _result(part: Part, future: Any) -> Any:
+    """The tensor in the future that a hook gave back."""
+    import torch
+
+    if future is None:
+        raise Verdict("failed", "no-answer", "it returned None: is the return missing?")
+    if isinstance(future, torch.Tensor) or not callable(getattr(future, "wait", None)):
+        raise part.wrong("no-future", given=f"a {type(future).__name__}")
+    tensor = part.call(future.wait)
+    if not isinstance(tensor, torch.Tensor):
+        raise part.wrong("future-of-a-list", given=f"a {type(tensor).__name__}")
+    if tensor.dtype != torch.float32:
+        raise part.wrong("half-returned", given=str(tensor.dtype))
+    return tensor
+
+
+def _one_step(part: Part, hook: Any, counted: Any, rank: int, size: int) -> dict[str, float]:
+    """The bytes of one step, and how far its mean is off, of usual gradients and of large ones."""
+    import torch
+
+    result = {"count": 1001.0}
+    for name, largest in (("usual", 1.0), ("large", LARGEST)):
+        every = [largest * (0.8 + 0.2 * torch.rand(1001, generator=torch.Generator().manual_seed(r))) for r in range(size)]
+        counted.clear()
+        given = _result(part, part.call(hook, {}, Bucket(0, every[rank].clone())))
+        mean = torch.stack(every).mean(0)
+        if given.shape != mean.shape:
+            raise Verdict("failed", "shape", f"the bucket has shape {tuple(mean.shape)}, and the result {tuple(given.shape)}")
+        result |= {f"{name} times": (given / mean).mean().item(), f"{name} off": ((given - mean).abs().max() / largest).item()}
+    return result | {"bytes": counted.bytes}
+
+
+def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> None:
+    if step["bytes"] > 2 * step["count"]:
+        raise part.wrong("whole", case, bytes=int(step["bytes"]), count=1001, each=step["bytes"] / step["count"])
+    if size > 1 and abs(step["usual times"] / size - 1) < 0.01:
+        raise part.wrong("sum", case, ranks=size)
+    if not step["usual off"] < 0.01:
+        says = f"the result is {step['usual times']:.3g} times the mean of the ranks' gradients"
+        raise Verdict("failed", "not-the-mean", says, case)
+    if not step["large off"] < 0.01:
+        raise part.wrong("overflow", case, ranks=size, largest=LARGEST, given=f"{step['large times']:.3g} times what it is")
+
+
+def _gradients(number: int) -> list[float]:
+    """What ranks 0 and 1 bring of each element of a bucket, in every step: float16 rounds it down in bucket 0, up in bucket 1.
+
+    Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
+    """
+    step = 2.0**-10  # of float16 between 1 and 2
+    return [1 + 0.49 * step if number == 0 else 1.5 - 0.49 * step, 0.0]
+
+
+def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> tuple[list[float], float]:
+    """How far the mean of many steps is off for each of these buckets, as a share of what is right; and what a step with a
+    gradient of 0 gives after another one, which is what was kept of that."""
+    import torch
+
+    kept: dict[int, Any] = {}
+    part.call(hook, kept, Bucket(0, torch.full((7,), _gradients(0)[rank])))
+    echo = _result(part, part.call(hook, kept, Bucket(0, torch.zeros(7)))).mean().item()
+    kept = {}
+    totals = {number: torch.zeros(7, dtype=torch.float64) for number in buckets}
+    for _ in range(STEPS):
+        for number in buckets:
+            gradient = torch.full((7,), _gradients(number)[rank])
+            totals[number] += _result(part, part.call(hook, kept, Bucket(number, gradient)))
+    means = {number: (total / STEPS).mean().item() for number, total in totals.items()}
+    return [mean / (sum(_gradients(number)) / 2) - 1 for number, mean in means.items()], echo
+
+
+def _plain_error(number: int) -> float:
+    """How far the mean is off without feedback, as a share of it."""
+    import torch
+
+    sent = sum(torch.tensor(gradient / 2).half().item() for gradient in _gradients(number))
+    return sent / (sum(_gradients(number)) / 2) - 1
+
+
+def _check_feedback(part: Part, together: list[float], alone: list[float], echo: float) -> None:
+    plain = [_plain_error(0), _plain_error(1)]
+    worst, case = max(map(abs, together)), f"{STEPS} steps of the same gradients, 2 ranks, 2 buckets"
+    if all(abs(error) < 0.1 * abs(lost) for error, lost in zip(together, plain, strict=True)):
+        return
+    if abs(alone[0]) < 0.1 * abs(plain[0]):
+        raise part.wrong("one-for-all", case, lost=worst)
+    way = "error-of-the-mean" if worst > 0.05 else "wrong-sign" if echo < 0 else "no-feedback"
+    raise part.wrong(way, case, steps=STEPS, lost=worst)

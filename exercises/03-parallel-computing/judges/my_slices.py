@@ -1,0 +1,228 @@
+"""Judges my_slices.py of 3.9 over real ranks: two cut layers with an activation between are the whole ones, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucourse.judge import Case, Part, Verdict, Way
+
+RIGHT = {"attention.qkv": "columns", "attention.out": "rows", "mlp.up": "columns", "mlp.down": "rows"}
+BATCH, WIDTH = 5, 12
+WAYS = {
+    "rows-first": Way(
+        "PLAN cuts {name} by rows: then the wide middle needs a sum before its activation function, a larger message, and one "
+        "more. Columns on the way in, rows on the way out",
+        ('"mlp.up": "columns", "mlp.down": "rows"', '"mlp.up": "rows", "mlp.down": "columns"'),
+    ),
+    "all-columns": Way(
+        "PLAN cuts {name} by columns: its input is a share on every rank already, and cut by columns it would need all of it",
+        ('"attention.out": "rows"', '"attention.out": "columns"'),
+    ),
+    "wrong-dimension": Way(
+        "rank {rank} of {size} holds a slice of {given} for {how}, and {right} is right: torch stores a weight as (outputs, "
+        "inputs), so columns are slices of dimension 0, and rows of dimension 1",
+        (
+            'weight.chunk(size, dim=0)[rank], bias.chunk(size)[rank]\n    return weight.chunk(size, dim=1)[rank], bias',
+            'weight.chunk(size, dim=1)[rank], bias.chunk(size)[rank]\n    return weight.chunk(size, dim=0)[rank], bias',
+        ),
+    ),
+    "same-slice": Way(
+        "rank {rank} of {size} holds the slice of another rank ({how}): slice number r belongs to rank r",
+        ("return weight.chunk(size, dim=1)[rank], bias", "return weight.chunk(size, dim=1)[0], bias"),
+    ),
+    "whole-bias": Way(
+        "cut by columns, rank {rank} of {size} holds {given} numbers of the bias: it computes {right} outputs only",
+        ("bias.chunk(size)[rank]", "bias"),
+    ),
+    "bias-everywhere": Way(
+        "the output of row_linear has the bias {size} times: every rank added it to its part, and the all_reduce added them "
+        "up. Add it once, after the sum",
+        ("SumForward.apply(linear(x, weight)) + bias", "SumForward.apply(linear(x, weight, bias))"),
+    ),
+    "no-bias": Way("the output of row_linear lacks the bias", ("linear(x, weight)) + bias", "linear(x, weight))")),
+    "no-sum": Way(
+        "row_linear gives every rank its own part only: an all_reduce must add the parts",
+        ("SumForward.apply(linear(x, weight)) + bias", "linear(x, weight) + bias"),
+    ),
+    "sum-after-columns": Way(
+        "column_linear sums forward: the ranks hold different outputs, and their sum means nothing. Nobody needs anybody there",
+        ("return linear(SumBackward.apply(x), weight, bias)", "return SumForward.apply(linear(x, weight, bias))"),
+    ),
+    "input-gradient": Way(
+        "the gradient of the input is a part of it only on rank {rank} of {size}: every rank has used the whole x, so the "
+        "gradients that they give back must be summed",
+        ("linear(SumBackward.apply(x), weight, bias)", "linear(x, weight, bias)"),
+    ),
+    "sum-twice": Way(
+        "gradients are {size} times too large on {size} ranks: row_linear sums backward, too. Each rank gets the gradient of "
+        "the whole output already",
+        ("    def backward(_ctx: object, gradient: torch.Tensor) -> torch.Tensor:\n        return gradient\n",
+         "    def backward(_ctx: object, gradient: torch.Tensor) -> torch.Tensor:\n        gradient = gradient.clone()\n"
+         "        dist.all_reduce(gradient)\n        return gradient\n"),
+    ),
+    "too-many-messages": Way(
+        "{direction} the two layers gave {calls} to collectives, {bytes:,} bytes: one all_reduce of {right:,} bytes is enough",
+        ("linear(x, weight)) + bias", "linear(x, weight)) + SumForward.apply(bias * 0) + bias"),
+    ),
+}  # fmt: skip
+
+
+def judge(part: Part) -> None:
+    """The plan; the slices; then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
+    from collectives import count_collectives
+
+    counted = count_collectives()
+    functions = {name: part.function(name) for name in ("cut", "column_linear", "row_linear")}
+    for size in (2, 3, 1, 4):
+        for rank in range(size):
+            _check_cut(part, functions["cut"], rank, size)
+    _check_plan(part)
+    for size in (2, 3, 1, 4):
+        for rank, seen in enumerate(part.on_ranks(size, lambda rank, size: _run(part, functions, counted, rank, size))):
+            _check_run(part, rank, size, seen)
+    part.note("equal to the whole layers on 1 to 4 ranks; one all_reduce forward, one backward")
+
+
+def _check_plan(part: Part) -> None:
+    plan = getattr(part.module, "PLAN", None)
+    if not isinstance(plan, Mapping) or plan.keys() != RIGHT.keys():
+        part.compare([Case("PLAN", plan, RIGHT)])
+    if "?" in plan.values():
+        raise Verdict("open", says="PLAN: which Linear is cut by columns, and which by rows?")
+    for name, how in RIGHT.items():
+        if plan[name] != how and plan[name] in RIGHT.values():
+            raise part.wrong("rows-first" if how == "columns" else "all-columns", "PLAN", name=name)
+    part.compare([Case("PLAN", dict(plan), RIGHT)])
+
+
+def _whole() -> dict[str, Any]:
+    """Two layers and an input, the same on every rank."""
+    import torch
+
+    source = torch.Generator().manual_seed(7)
+    shapes = {
+        "x": (BATCH, WIDTH),
+        "up": (4 * WIDTH, WIDTH),
+        "up_bias": (4 * WIDTH,),
+        "down": (WIDTH, 4 * WIDTH),
+        "down_bias": (WIDTH,),
+    }
+    return {name: torch.randn(shape, generator=source, dtype=torch.float64) for name, shape in shapes.items()}
+
+
+def _slices(rank: int, size: int) -> dict[str, tuple[Any, Any]]:
+    whole = _whole()
+    wide = 4 * WIDTH // size
+    mine = slice(rank * wide, (rank + 1) * wide)
+    return {"columns": (whole["up"][mine], whole["up_bias"][mine]), "rows": (whole["down"][:, mine], whole["down_bias"])}
+
+
+def _check_cut(part: Part, cut: Any, rank: int, size: int) -> None:
+    whole, case = _whole(), f"rank {rank} of {size}"
+    for how, name in {"columns": "up", "rows": "down"}.items():
+        answer = part.call(cut, whole[name].clone(), whole[f"{name}_bias"].clone(), how, rank, size, case=case)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            part.compare([Case(f"cut by {how}, {case}", answer, "a pair of tensors, weight and bias")])
+        weight, bias = _slices(rank, size)[how]
+        if answer[0].shape != weight.shape:
+            shapes = {"given": tuple(answer[0].shape), "right": tuple(weight.shape)}
+            raise part.wrong("wrong-dimension", case, rank=rank, size=size, how=how, **shapes)
+        if not answer[0].equal(weight):
+            raise part.wrong("same-slice", case, rank=rank, size=size, how=how)
+        if how == "columns" and answer[1].shape != bias.shape:
+            raise part.wrong("whole-bias", case, rank=rank, size=size, given=len(answer[1]), right=len(bias))
+        part.compare([Case(f"the bias, cut by {how}, {case}", answer[1], bias)])
+
+
+def _run(part: Part, functions: dict[str, Any], counted: Any, rank: int, size: int) -> dict[str, Any]:
+    """Both layers forward and backward on this rank, what they gave to collectives, and how far they are off."""
+    import torch
+
+    slices, whole = _slices(rank, size), _whole()
+    x = whole["x"].clone().requires_grad_()
+    leaves = {f"{how} {kind}": tensor.clone().requires_grad_() for how, pair in slices.items()
+              for kind, tensor in zip(("weight", "bias"), pair, strict=True)}  # fmt: skip
+    counted.clear()
+    wide = part.call(functions["column_linear"], x, leaves["columns weight"], leaves["columns bias"])
+    if not isinstance(wide, torch.Tensor) or wide.shape != (BATCH, 4 * WIDTH // size):
+        given = tuple(wide.shape) if isinstance(wide, torch.Tensor) else type(wide).__name__
+        raise Verdict("failed", "shape", f"column_linear gives {given}, and its share is {(BATCH, 4 * WIDTH // size)}")
+    after_columns = list(counted.calls)
+    out = part.call(functions["row_linear"], torch.nn.functional.gelu(wide), leaves["rows weight"], leaves["rows bias"])
+    forward = list(counted.calls)
+    if not isinstance(out, torch.Tensor) or out.shape != (BATCH, WIDTH):
+        given = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+        raise Verdict("failed", "shape", f"row_linear gives {given}, and the outputs are {(BATCH, WIDTH)}")
+    counted.clear()
+    part.call((out * out.detach().cos()).sum().backward)
+    gradients = {"x": x.grad, **{name: leaf.grad for name, leaf in leaves.items()}}
+    lists = {name: None if gradient is None else gradient.tolist() for name, gradient in gradients.items()}
+    return {"after_columns": after_columns, "forward": forward, "backward": list(counted.calls), "wide": wide.tolist(),
+            "out": out.tolist(), "gradients": lists}  # fmt: skip
+
+
+def _right(rank: int, size: int) -> dict[str, Any]:
+    """What the whole layers give, and this rank's share of their gradients."""
+    import torch
+
+    whole = {name: tensor.requires_grad_() for name, tensor in _whole().items()}
+    wide = torch.nn.functional.linear(whole["x"], whole["up"], whole["up_bias"])
+    out = torch.nn.functional.linear(torch.nn.functional.gelu(wide), whole["down"], whole["down_bias"])
+    (out * out.detach().cos()).sum().backward()
+    share = 4 * WIDTH // size
+    mine = slice(rank * share, (rank + 1) * share)
+    gradients = {"x": whole["x"].grad, "columns weight": whole["up"].grad[mine], "columns bias": whole["up_bias"].grad[mine],
+                 "rows weight": whole["down"].grad[:, mine], "rows bias": whole["down_bias"].grad}  # fmt: skip
+    return {"wide": wide[:, mine].detach(), "out": out.detach(), "gradients": gradients, "bias": whole["down_bias"].detach()}
+
+
+def _check_run(part: Part, rank: int, size: int, seen: dict[str, Any]) -> None:
+    import torch
+
+    right, case = _right(rank, size), f"rank {rank} of {size}"
+    wide, out = torch.tensor(seen["wide"], dtype=torch.float64), torch.tensor(seen["out"], dtype=torch.float64)
+    if not _equal(wide, right["wide"]):
+        if seen["after_columns"]:
+            raise part.wrong("sum-after-columns", case)
+        part.compare([Case(f"column_linear, {case}", wide, right["wide"])], tolerance=1e-9)
+    if not _equal(out, right["out"]):
+        if _equal(out, right["out"] + (size - 1) * right["bias"]):
+            raise part.wrong("bias-everywhere", case, size=size)
+        if _equal(out, right["out"] - right["bias"]):
+            raise part.wrong("no-bias", case)
+        if size > 1 and not seen["forward"]:
+            raise part.wrong("no-sum", case)
+        part.compare([Case(f"row_linear, {case}", out, right["out"])], tolerance=1e-9)
+    _check_gradients(part, rank, size, seen, right)
+    _check_messages(part, case, size, seen)
+
+
+def _check_gradients(part: Part, rank: int, size: int, seen: dict[str, Any], right: dict[str, Any]) -> None:
+    import torch
+
+    case = f"rank {rank} of {size}"
+    given = {name: None if values is None else torch.tensor(values, dtype=torch.float64)
+             for name, values in seen["gradients"].items()}  # fmt: skip
+    down, down_right = given["rows weight"], right["gradients"]["rows weight"]
+    if down is not None and size > 1 and _equal(down, size * down_right):
+        raise part.wrong("sum-twice", case, size=size)
+    for name in ("rows weight", "rows bias", "columns weight", "columns bias"):
+        part.compare([Case(f"the gradient of {name}, {case}", given[name], right["gradients"][name])], tolerance=1e-9)
+    if given["x"] is not None and not _equal(given["x"], right["gradients"]["x"]) and not seen["backward"]:
+        raise part.wrong("input-gradient", case, rank=rank, size=size)
+    part.compare([Case(f"the gradient of x, {case}", given["x"], right["gradients"]["x"])], tolerance=1e-9)
+
+
+def _check_messages(part: Part, case: str, size: int, seen: dict[str, Any]) -> None:
+    right = 8 * BATCH * WIDTH
+    for direction in ("forward", "backward"):
+        calls = seen[direction]
+        total = sum(count for _, count in calls)
+        if size > 1 and (len(calls) > 1 or total > right):
+            names = ", ".join(name for name, _ in calls)
+            raise part.wrong("too-many-messages", case, direction=direction, calls=names, bytes=total, right=right)
+
+
+def _equal(given: Any, right: Any) -> bool:
+    return given.shape == right.shape and bool(((given - right).abs() <= 1e-9 * right.abs().max()).all())

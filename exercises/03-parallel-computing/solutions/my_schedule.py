@@ -1,0 +1,14 @@
+"""1F1B: warm up with as many micro-batches as there are stages behind, then one forward and one backward, then drain."""
+
+from __future__ import annotations
+
+
+def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
+    """The order of one stage."""
+    warm_up = min(stages - stage - 1, micro_batches)
+    order = [("forward", number) for number in range(warm_up)]
+    for number in range(micro_batches - warm_up):
+        order.append(("forward", warm_up + number))
+        order.append(("backward", number))
+    order.extend(("backward", number) for number in range(micro_batches - warm_up, micro_batches))
+    return order

@@ -1,0 +1,54 @@
+"""Two linear layers cut over ranks, as Megatron cuts them."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import linear
+
+PLAN = {"attention.qkv": "columns", "attention.out": "rows", "mlp.up": "columns", "mlp.down": "rows"}
+
+
+class SumBackward(torch.autograd.Function):
+    """Nothing forward; backward the sum over the ranks."""
+
+    @staticmethod
+    def forward(_ctx: object, x: torch.Tensor) -> torch.Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(_ctx: object, gradient: torch.Tensor) -> torch.Tensor:
+        gradient = gradient.clone()
+        dist.all_reduce(gradient)
+        return gradient
+
+
+class SumForward(torch.autograd.Function):
+    """Forward the sum over the ranks; nothing backward."""
+
+    @staticmethod
+    def forward(_ctx: object, x: torch.Tensor) -> torch.Tensor:
+        x = x.clone()
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(_ctx: object, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
+
+
+def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """This rank's slices."""
+    if how == "columns":
+        return weight.chunk(size, dim=0)[rank], bias.chunk(size)[rank]
+    return weight.chunk(size, dim=1)[rank], bias
+
+
+def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """A share of the outputs."""
+    return linear(SumBackward.apply(x), weight, bias)
+
+
+def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """The whole outputs."""
+    return SumForward.apply(linear(x, weight)) + bias
