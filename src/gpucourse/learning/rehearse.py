@@ -110,7 +110,8 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
             copy_file(source, stage.paths.exercises / name)
         _, solved = _type(stage, "run", exercise.id, *nodes)
         complaints += (f"with its solution: {line}" for line in _complaints(exercise, solved, hole=False))
-        complaints += (f"with its solution: {line}" for line in _open(solved.get("verdict") or {}, only="not_measured"))
+        unmeasured = _open(solved.get("verdict") or {}, only="not_measured", about=_list_part_checks(exercise))
+        complaints += (f"with its solution: {line}" for line in unmeasured)
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
@@ -150,12 +151,21 @@ def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> 
         yield "has no check"
 
 
-def _open(verdict: dict[str, Any], only: str = "") -> list[str]:
-    """The checks that need no GPU and did not pass; only those with this word, where one is given."""
+def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:
+    """The checks that are about the learner's parts: what another leaves open, their solutions do not answer. None where an
+    exercise has a solution of another kind, which may be about every check."""
+    return frozenset(check for part in exercise.yours for check in part.checks) if exercise.yours else None
+
+
+def _open(verdict: dict[str, Any], only: str = "", about: frozenset[str] | None = None) -> list[str]:
+    """The checks that need no GPU and did not pass; only those with this word, or `about` this, where it is given."""
     bad = [
         check
         for check in verdict.get("checks", ())
-        if check["evidence"] == "logic" and check["verdict"] != "passed" and only in {"", check["verdict"]}
+        if check["evidence"] == "logic"
+        and check["verdict"] != "passed"
+        and only in {"", check["verdict"]}
+        and (about is None or check["id"] in about)
     ]
     return [f"checks.{check['id']}: {check['verdict'].replace('_', ' ')}: {check['observed']}" for check in bad]
 

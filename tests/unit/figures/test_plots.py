@@ -81,6 +81,14 @@ def test_bars_carry_their_values_and_their_words(tmp_path: Path) -> None:
     assert {"1 rank", "2 ranks, weak", "1.8", "ideal", "measured"} <= set(texts(svg))
 
 
+def test_bars_carry_their_spread(tmp_path: Path) -> None:
+    plot = Plot.model_validate({**BAR, "series": [{"key": "speedup", "label": "measured", "low": "low", "high": "high"}]})
+    _, plain = draw(plot, COMPARISON, subtitle="", folder=tmp_path / "plain")
+    rows = [{"case": case, "ranks": 1, "speedup": 1.8, "low": 1.6, "high": 2.1} for case in ("a", "b")]
+    _, spread = draw(plot, {"comparison": rows}, subtitle="", folder=tmp_path / "spread")
+    assert ["LineCollection" in path.read_text() for path in (plain, spread)] == [False, True]
+
+
 def test_large_values_over_bars_are_words_not_powers_of_ten(tmp_path: Path) -> None:
     values = (0.5873, 65_719.0, 441_600.0, 2_678_824.0)
     rows = [{"case": f"case {number}", "speedup": value} for number, value in enumerate(values)]
