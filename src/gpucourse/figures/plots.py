@@ -30,6 +30,7 @@ _SAVED: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
 FEW = 8
+IN_A_ROW = 60  # letters of a legend that fit above the axes, beside its marks
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
 
@@ -105,9 +106,13 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
         _bars(axes, plot, data)
     else:
         _lines(axes, plot, data)
-    shown, _ = axes.get_legend_handles_labels()
+    shown, labels = axes.get_legend_handles_labels()
     if len(shown) > 1 or any(series.low for series in plot.series):
-        axes.legend(frameon=False, fontsize=9, loc="best")
+        if plot.kind == "bar" and sum(map(len, labels)) <= IN_A_ROW:  # above the axes: bars leave no place that is surely free
+            place = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0}
+            axes.legend(frameon=False, fontsize=8.5, ncols=len(shown), **place)
+        else:
+            axes.legend(frameon=False, fontsize=9, loc="best")
     return figure
 
 

@@ -1,7 +1,7 @@
 """How every picture looks: its colours, its markers, its type."""
 
 # Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow and black left out
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
 

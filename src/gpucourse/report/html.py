@@ -26,11 +26,12 @@ th { text-align: left; border-bottom: 1.5px solid var(--ink); vertical-align: bo
 th, td { padding: .22rem .5rem; }
 td { border-bottom: 1px solid var(--line); }
 tr:nth-child(even) td { background: var(--pale); }
-.n { text-align: right; }
+.n { text-align: right; white-space: nowrap; }
 figure { margin: .8rem 0; }
 figure img { width: 100%; height: auto; max-height: 11.5cm; }
 blockquote { margin: .4rem 0 .8rem; padding: .1rem 0 .1rem 1rem; border-left: 4px solid var(--mark); white-space: pre-line; }
-blockquote, .by, td { overflow-wrap: anywhere; }
+blockquote, .by { overflow-wrap: anywhere; }
+td { overflow-wrap: break-word; }
 code { font: 9pt/1.4 "SFMono-Regular", Consolas, "DejaVu Sans Mono", monospace; }
 @page { size: A4; margin: 16mm 15mm; }
 @media print {
