@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from gpucourse.context import Context
 from gpucourse.course.rules import SHARED
@@ -18,6 +18,7 @@ from gpucourse.workspace import runs, seals
 from gpucourse.workspace.exercises import ensure_copies
 from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.paths import RunPaths
 
 LARGEST = 1 << 20  # bytes of a file that a person wrote
 
@@ -108,7 +109,7 @@ def judge_parts(
     results: list[PartResult] = []
     for part in exercise.yours:
         file = files.yours_file(part.file)
-        if not file.is_file():  # a run of an earlier version, or a file that could not be taken
+        if not _took_part(files, part):
             results.append(make_open(part, run=record.id))
             continue
         try:
@@ -120,6 +121,14 @@ def judge_parts(
             result = _add_checks(part, result, checks)
         results.append(replace(result, run=record.id))
     return tuple(results)
+
+
+def _took_part(files: RunPaths, part: LearnerPart) -> bool:
+    """Whether a run had the learner's part: one of an earlier version had none, and in place of a batch file of the learner's
+    the course's own may have been submitted."""
+    if not files.yours_file(part.file).is_file():
+        return False
+    return not part.submit or files.batch(PurePath(part.file).stem).is_file()
 
 
 def _add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
@@ -150,7 +159,7 @@ def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, ve
     silent: dict[str, LearnerPart] = {}
     for part in exercise.yours:
         file = files.yours_file(part.file)
-        if file.is_file() and is_as_delivered(context, exercise, part, file):
+        if file.is_file() and (is_as_delivered(context, exercise, part, file) or not _took_part(files, part)):
             silent |= dict.fromkeys(part.checks, part)
     checks = tuple(_silence(check, silent.get(check.id)) for check in verdict.checks)
     parts = tuple(known.get(part.id) or make_open(part, run=record.id) for part in exercise.yours)

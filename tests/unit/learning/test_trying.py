@@ -161,6 +161,11 @@ def test_checks_about_a_part_are_silent_until_it_is_written(writer: Learning) ->
     assert run_with(writer, STUB, "DRY = True\n", wet=True)[:2] == (0, ["open", "passed"])
 
 
+def test_a_batch_file_counts_only_where_it_was_submitted(writer: Learning) -> None:
+    writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.replace("checks: [wet]", "checks: [wet], submit: true"))
+    assert run_with(writer, STUB, "DRY = True\n", wet=False)[:2] == (0, ["open", "open"])
+
+
 def test_a_run_judges_the_part_as_it_was_at_its_start(writer: Learning) -> None:
     run_with(writer, RIGHT)
     write(writer, SAME)
