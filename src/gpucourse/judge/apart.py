@@ -203,6 +203,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
         _close_all_but(answer)
         page = sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         os.chdir(folder)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # removed with all that it holds
         with (folder / "stack").open("w") as file:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             _set_limits()

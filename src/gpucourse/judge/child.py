@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -45,15 +47,20 @@ class Requests:
         return bool(data)
 
 
-def main() -> NoReturn:
-    """Answer requests from standard input until that ends, then end at once: Python takes a second to take torch apart."""
+def main(folder: str) -> NoReturn:
+    """Answer requests from standard input until that ends, then end at once: Python takes a second to take torch apart.
+
+    What parts write lies in `folder`, which is removed at the end.
+    """
     code: int | str | None = 1
     try:
+        tempfile.tempdir = folder
         _serve()
         code = 0
     except SystemExit as error:
         code = error.code
     finally:
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(code if isinstance(code, int) else 1)
 
 

@@ -6,9 +6,11 @@ import contextlib
 import importlib.util
 import json
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +24,7 @@ from gpucourse.errors import MissingError
 Word = Literal["passed", "failed", "open", "error"]
 
 # The search path of this process, and not the folder that the person happens to be in.
-_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.judge.child import main; main()"
+_BEGIN = "import sys; sys.path[:] = sys.argv[2:]; from gpucourse.judge.child import main; main(sys.argv[1])"
 _IMPORT_S = 120.0  # importing torch from a cold disk
 _LEAVING_S = 5.0
 
@@ -49,6 +51,7 @@ class Judge:
     def __init__(self) -> None:
         self.has_torch = False
         self._process: subprocess.Popen[bytes] | None = None
+        self._folder = ""  # where its parts write; the process removes it, too, where this one cannot any more
 
     def __enter__(self) -> Self:
         return self
@@ -62,8 +65,9 @@ class Judge:
             raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
         if self._process is None or self._process.poll() is not None:
             self.close()
+            self._folder = tempfile.mkdtemp(prefix="gpucourse-judge-")
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BEGIN, *sys.path],
+                [sys.executable, "-c", _BEGIN, self._folder, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -161,3 +165,4 @@ class Judge:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)

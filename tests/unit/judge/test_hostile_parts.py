@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,6 +141,15 @@ def test_what_a_part_leaves_behind_is_ended(judge: Judge, judge_file: Path, leav
     judged = ask(judge, judge_file, body(leaves, f"open({str(note)!r}, 'w').write(str(p.pid))", "return 2"))
     assert judged.word == "passed"
     assert is_gone(int(note.read_text()))
+
+
+@pytest.mark.parametrize("fate", ["endless", "ends-its-parent", "exits"])
+def test_no_folder_of_a_part_stays(judge_file: Path, fate: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    with Judge() as judge:
+        ask(judge, judge_file, FATES[fate][0])
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_judge_goes_on_after_a_part_that_ended_it(judge: Judge, judge_file: Path) -> None:
