@@ -6,7 +6,7 @@ You will produce  training time, samples/s, speed-up, efficiency and accuracy of
 Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            real_training.py --data /data/mnist         (on the first node; --node-rank=1 on the second)
-Your part         change the network in `build`, the width and the batch; then train on MNIST with --data
+Your part         my_speedup.py, from raw times to a speed-up; then change the network in `build`, the width and the batch
 Reading           modules/03-parallel-computing/lesson-2-training.md, "Strong and weak scaling" and "A whole training"
 """
 
@@ -50,6 +50,7 @@ if min(args.batch_size, args.images, args.epochs, args.width) < 1:
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # float32 means float32, on every GPU
+torch.backends.cudnn.deterministic = True  # two trainings are compared loss by loss
 rank_batch = max(1, args.batch_size // size)  # pictures of one rank in strong scaling
 batch = rank_batch * size  # of one worker alone: the batch size, cut so that it divides among the ranks
 needed, problem = max(5, math.ceil(batch * size * 5 / 4)), None  # a batch of each rank, and a fifth more to hold out
@@ -127,6 +128,23 @@ def training(case: str, workers: int, count: int) -> dict:
     }  # fmt: skip
 
 
+def compute_first_losses() -> torch.Tensor:
+    """The first losses of one worker that takes each batch in the shares of the ranks, one after the other.
+
+    Strong scaling must have the same to rounding. A batch in one piece would not do on a GPU: for another size cuDNN may take
+    another algorithm.
+    """
+    network, losses = build(), []
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.003)
+    for x, y in itertools.islice(batches(1, 0, batch), FIRST):
+        optimizer.zero_grad(set_to_none=True)
+        shares = [cross_entropy(network(x[share::size]), y[share::size]) / size for share in range(size)]
+        torch.stack(shares).sum().backward()
+        optimizer.step()
+        losses.append(torch.stack(shares).sum().detach())
+    return torch.stack(losses).double()
+
+
 loss_before, _ = evaluate(build())
 results = [training("1 worker", 1, batch)] if rank == 0 else []
 world.wait_for_all()  # the others leave the machine to rank 0
@@ -140,8 +158,9 @@ for case, count in [(f"{size} workers, strong", rank_batch), (f"{size} workers, 
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 if rank == 0:
-    gaps = (results[1]["losses"] - results[0]["losses"]).abs()
-    first_gap, gap = gaps[:FIRST].max().item(), gaps.max().item()
+    gap = (results[1]["losses"] - results[0]["losses"]).abs().max().item()
+    first = compute_first_losses()
+    first_gap = (results[1]["losses"][: len(first)] - first).abs().max().item()
     rows, epochs_done = [], []
     for result in results if size > 1 else results[:1]:  # speed-up S = samples/s over one worker's; efficiency E = S / n
         done = result["ranks"] * result["batch_per_rank"] * result["steps"] / result["train_s"]
@@ -157,6 +176,8 @@ if rank == 0:
         "parameters": results[0]["weights"].numel(), "comparison": rows, "epochs_done": epochs_done, "loss_before": loss_before,
         "first_losses_gap": first_gap, "all_losses_gap": gap, "parameter_differences_across_ranks": differences,
         "strong_speedup": rows[1]["speedup"] if size > 1 else None,
+        "strong_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
+        "weak_steps": rows[2]["steps"] if size > 1 else None,
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}

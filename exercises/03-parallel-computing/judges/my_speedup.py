@@ -1,0 +1,178 @@
+"""Judges my_speedup.py of 3.4 on made-up trainings: a cold start, a step that stumbles, one slow rank, strong and weak."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+WAYS = {
+    "cold": Way(
+        "the first {warm_up} steps are in it: they pay for memory, buckets and connections, once, and not in the steps that a "
+        "training consists of",
+        ('row["step"] >= training["warm_up_steps"]', "True"),
+    ),
+    "mean": Way(
+        "you took the mean of the steps, and one that stumbled decides it: something else used the machine. Take the median",
+        (
+            "step_s = median(max(seconds) for seconds in steps.values())",
+            "step_s = sum(max(seconds) for seconds in steps.values()) / len(steps)",
+        ),
+    ),
+    "fastest-rank": Way(
+        "you took the fastest rank of each step. Nobody can begin the next step before the slowest is through",
+        ("max(seconds)", "min(seconds)"),
+    ),
+    "mean-of-ranks": Way(
+        "you took the mean of the ranks. A step ends with its slowest rank: the others wait for it, in the step or in the next",
+        ("max(seconds)", "sum(seconds) / len(seconds)"),
+    ),
+    "ranks-added": Way(
+        "you added the times of the ranks, which run at the same time: a step lasts as long as its slowest rank",
+        ("max(seconds)", "sum(seconds)"),
+    ),
+    "rows-mixed": Way(
+        "you took the median of all rows, whichever step and rank they are of. First each step gets one time, that of its "
+        "slowest rank; then comes the median of the steps",
+        ('steps.setdefault(row["step"], [])', "steps.setdefault(len(steps), [])"),
+    ),
+    "one-too-many": Way(
+        "you left out one step more than the {warm_up} that are warm-up: steps are counted from 0, so step {warm_up} counts",
+        ('row["step"] >=', 'row["step"] >'),
+    ),
+    "compute-only": Way(
+        "communicate_s is left out, and that is what the other ranks cost: a step takes what it computes and what it waits for "
+        "the network",
+        (' + row["communicate_s"]', ""),
+    ),
+    "maxima-added": Way(
+        "you added the longest computing and the longest communicating, which are of different ranks: who computes longer "
+        "waits less. Add the two of one rank, then take the slowest",
+        (
+            "    step_s = median(max(seconds) for seconds in steps.values())\n",
+            '    for step in steps:\n        rows = [row for row in training["rows"] if row["step"] == step]\n'
+            '        steps[step] = [sum(max(row[key] for row in rows) for key in ("compute_s", "communicate_s"))]\n'
+            "    step_s = median(max(seconds) for seconds in steps.values())\n",
+        ),
+    ),
+    "times-only": Way(
+        "you divided step times, and the steps are not the same work: {ranks} ranks took {many} samples in one, and one "
+        "rank took {one}. Compare samples a second",
+        ('training["ranks"] * training["batch_per_rank"] / step_s', "1 / step_s"),
+    ),
+    "one-ranks-samples": Way(
+        "you counted the samples of one rank: in a step all {ranks} ranks take {batch} each",
+        ('training["ranks"] * training["batch_per_rank"] / step_s', 'training["batch_per_rank"] / step_s'),
+    ),
+    "upside-down": Way(
+        "you divided the wrong way round: S = samples a second of all ranks over those of one, and more is better",
+        ("samples_per_s(together) / samples_per_s(alone)", "samples_per_s(alone) / samples_per_s(together)"),
+    ),
+    "efficiency-undivided": Way(
+        "the speed-up is right. Efficiency is what each rank gave of a whole one: the speed-up over the number of ranks, "
+        "{ranks}",
+        ('100 * speedup / together["ranks"]', "100 * speedup"),
+    ),
+    "efficiency-share": Way(
+        "the speed-up is right; the efficiency is asked for in percent, and yours is a share of 1",
+        ('100 * speedup / together["ranks"]', 'speedup / together["ranks"]'),
+    ),
+}
+
+Training = dict[str, Any]
+CASES = {  # ranks, samples a rank, and those of one rank alone; steps, of which are warm-up
+    "strong scaling, 2 ranks": (2, 64, 128, 9, 2),
+    "weak scaling, 2 ranks": (2, 128, 128, 8, 3),
+    "strong scaling, 4 ranks": (4, 32, 128, 11, 1),
+    "weak scaling, 3 ranks": (3, 50, 50, 6, 2),
+    "neither, 5 ranks": (5, 48, 64, 7, 0),
+    "1 rank beside itself": (1, 128, 128, 5, 2),
+}
+
+
+def judge(part: Part) -> None:
+    """Six comparisons, each with what every wrong way makes of it."""
+    compare = part.function("compare")
+    cases = []
+    for name, (ranks, batch, batch_alone, steps, warm_up) in CASES.items():
+        alone, together = make_training(1, batch_alone, steps + 2, warm_up), make_training(ranks, batch, steps, warm_up)
+        right = reckon(alone, together)
+        values = {"ranks": ranks, "batch": batch, "one": batch_alone, "many": ranks * batch, "warm_up": warm_up}
+        given = part.call(compare, alone, together, case=name)
+        cases.append(Case(name, given, list(right), _ways(alone, together, right), values))
+    part.compare(cases)
+    part.note(f"right for {len(CASES)} comparisons, each with a cold start, a step that stumbles and a slow rank")
+
+
+def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
+    """Raw times: the last rank computes slowest and waits least, cold steps take ten times, one warm step stumbles."""
+    rows = []
+    for step in range(steps):
+        factor = 10.0 if step < warm_up else 6.0 if step == warm_up + 1 else 1.0 + 0.03 * (step * 5 % 7)
+        for rank in range(ranks):
+            compute = factor * 1e-4 * batch * (1 + 0.1 * rank)
+            wait = (0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - rank)) + 1e-5 * step
+            rows.append({"step": step, "rank": rank, "compute_s": compute, "communicate_s": wait})
+    mixed = sorted(rows, key=lambda row: (row["step"] * 7 + row["rank"] * 3) % 11)  # ranks write when they are ready
+    return {"ranks": ranks, "batch_per_rank": batch, "warm_up_steps": warm_up, "rows": mixed}
+
+
+def reckon(
+    alone: Training,
+    together: Training,
+    *,
+    of_ranks: Callable[[list[float]], float] = max,
+    of_steps: Callable[[Iterable[float]], float] = statistics.median,
+    keys: tuple[str, ...] = ("compute_s", "communicate_s"),
+    warm: Callable[[Training], int] = lambda training: training["warm_up_steps"],
+    group: str = "step",
+    samples: Callable[[Training], float] = lambda training: training["ranks"] * training["batch_per_rank"],
+) -> tuple[float, float]:
+    """Speed-up and efficiency; the arguments by name are what a wrong way does otherwise."""
+
+    def rate(training: Training) -> float:
+        steps: dict[int, list[float]] = {}
+        for row in training["rows"]:
+            if row["step"] >= warm(training):
+                steps.setdefault(row[group] if group in row else len(steps), []).append(sum(row[key] for key in keys))
+        return samples(training) / of_steps([of_ranks(seconds) for seconds in steps.values()])
+
+    speedup = rate(together) / rate(alone)
+    return speedup, 100 * speedup / together["ranks"]
+
+
+def _ways(alone: Training, together: Training, right: tuple[float, float]) -> dict[str, list[float]]:
+    speedup, efficiency = right
+    ways = {
+        "cold": reckon(alone, together, warm=lambda _: 0),
+        "mean": reckon(alone, together, of_steps=statistics.fmean),
+        "fastest-rank": reckon(alone, together, of_ranks=min),
+        "mean-of-ranks": reckon(alone, together, of_ranks=statistics.fmean),
+        "ranks-added": reckon(alone, together, of_ranks=sum),
+        "rows-mixed": reckon(alone, together, group="row"),
+        "one-too-many": reckon(alone, together, warm=lambda training: training["warm_up_steps"] + 1),
+        "compute-only": reckon(alone, together, keys=("compute_s",)),
+        "maxima-added": reckon(_with_maxima(alone), _with_maxima(together)),
+        "times-only": reckon(alone, together, samples=lambda _: 1),
+        "one-ranks-samples": reckon(alone, together, samples=lambda training: training["batch_per_rank"]),
+        "upside-down": (1 / speedup, 100 / speedup / together["ranks"]),
+        "efficiency-undivided": (speedup, 100 * speedup),
+        "efficiency-share": (speedup, efficiency / 100),
+    }
+    return {name: list(way) for name, way in ways.items()}
+
+
+def _with_maxima(training: Training) -> Training:
+    """Every row with the longest computing and the longest communicating of its step."""
+    rows = [
+        row
+        | {
+            key: max(other[key] for other in training["rows"] if other["step"] == row["step"])
+            for key in row
+            if key[-2:] == "_s"
+        }
+        for row in training["rows"]
+    ]
+    return training | {"rows": rows}
