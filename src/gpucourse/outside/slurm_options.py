@@ -25,12 +25,14 @@ _WITH_VALUE = {
     "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "mpi", "network",
     "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node", "ntasks-per-socket", "open-mode", "power", "prefer", "priority",
     "profile", "prolog", "relative", "reservation", "signal", "slurmd-debug", "sockets-per-node", "switches", "task-epilog",
-    "task-prolog", "thread-spec", "threads-per-core", "time-min", "tmp", "tres-per-task", "uid", "wckey", "wrap",
+    "task-prolog", "thread-spec", "threads-per-core", "time-min", "tmp", "tres-bind", "tres-per-task", "uid", "wckey", "wrap",
+    "batch", "container-id", "extra", "segment",
 }  # fmt: skip
 _FLAGS = {
     *_SHORT_FLAGS.values(), "bcast", "compress", "contiguous", "exact", "exclusive", "get-user-env", "ignore-pbs",
     "kill-on-invalid-dep", "multi-prog", "nice", "no-requeue", "overlap", "parsable", "propagate", "pty",
-    "quit-on-interrupt", "reboot", "requeue", "resv-ports", "send-libs", "spread-job", "test-only", "use-min-nodes", "x11",
+    "quit-on-interrupt", "reboot", "requeue", "resv-ports", "send-libs",
+    "oom-kill-step", "stepmgr", "spread-job", "test-only", "use-min-nodes", "x11",
 }  # fmt: skip
 """What stands alone, or takes its value after `=` only."""
 
