@@ -86,11 +86,12 @@ text = warm[-1].text
 (out / "generated.txt").write_text(f"{args.prompt}{text}\n", encoding="utf-8")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
-numbers = 2 if device.type == "cuda" else 4
+engine_version, numbers = engines.version(kind), 2 if device.type == "cuda" else 4
 predicted = rows[2]["ttft_ms"] + (args.max_tokens - 1) * rows[2]["tpot_ms"]  # from the short answers alone
 asked = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS + len(likeliest))]
 metrics = {
-    **vars(args), "engine": kind, "rows": rows, "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
+    **vars(args), "engine": kind, "engine_version": engine_version, "rows": rows,
+    "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
     **{key: rows[1][key] for key in ("ttft_ms", "tpot_ms", "e2e_ms", "tok_per_s", "ceiling_tok_per_s")},
     "e2e_over_half": rows[1]["e2e_ms"] / rows[2]["e2e_ms"],
     "requests": len(asked), "ceiling_reason": rows[1]["ceiling"], "predicted_e2e_ms": predicted,
@@ -108,4 +109,4 @@ say(f"\nfrom half as long: {args.max_tokens} tokens should take {predicted:,.0f}
 for refused in (row for row in rows if row["refused"]):
     say(f"refused: the figure of '{refused['what']}' is above what is possible ({refused['ceiling']})")
 path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))} · {kind}\nwritten: {path}")
+say(f"{bench.footer(bench.environment(device))} · {kind} {engine_version}\nwritten: {path}")

@@ -142,9 +142,12 @@ if best and not why_not:
     beside, why_not = vllm_bench.beside(words, written, args.input_len, args.output_len)
 say(f"beside vllm bench throughput: {why_not or beside}")
 
+engine_version = engines.version(kind)
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    **vars(args), "engine": kind, "gpu": limits.gpu.gpu if limits.gpu else None, "rows": rows, "load_s": engine.load_s,
+    **vars(args), "engine": kind, "engine_version": engine_version,
+    "gpu": limits.gpu.gpu if limits.gpu else None, "rows": rows, "load_s": engine.load_s,
     "batches_measured": len(rows), "batches_asked": len(batches), "tokens_missing": missing,
     "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats), "prompts_distinct": len(asked),
     "refused": sum(row["refused"] for row in rows), "most_tok_per_s": most,
@@ -170,4 +173,4 @@ if best:
         listed = ", ".join(map(str, candidates))
         say(f"That is not certain: by the spread of the rounds each of {listed} may be it. More rounds tell (--repeats).")
 path = bench.write_metrics("inference_throughput/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))} · {kind}\nwritten: {path}")
+say(f"{bench.footer(bench.environment(device))} · {kind} {engine_version}\nwritten: {path}")

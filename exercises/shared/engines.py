@@ -6,6 +6,7 @@ vLLM where there is a GPU and vLLM; else serve.py, which lies beside this. Both 
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import os
 import shutil
 import signal
@@ -69,6 +70,14 @@ def choose(wanted: str) -> str:
     if wanted == "vllm" and not shutil.which("vllm"):
         sys.exit("vLLM is not installed here: pip install vllm, best in an environment of its own, and put it on the PATH")
     return wanted
+
+
+def version(kind: str) -> str | None:
+    """The version of the engine that answers, without which its speed cannot be compared; None where it does not say."""
+    if kind == "transformers":
+        return importlib.metadata.version("transformers")
+    done = subprocess.run(["vllm", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return done.stdout.split()[-1] if done.returncode == 0 and done.stdout.split() else None
 
 
 def command(

@@ -181,6 +181,14 @@ def test_a_fault_of_the_mesh_is_found(
 
 
 @pytest.mark.slow
+def test_a_copy_that_is_spread_over_nodes_is_found(tmp_path: Path) -> None:
+    in_turns = ("hosts = world.gather(bench.node_label())", 'hosts = world.gather(f"node{rank % 2}")')
+    run = run_with_changes("3.9", tmp_path / "work", in_turns, ranks=4, **SMALL_MESH)
+    assert run.code == 0, run.output
+    assert {check.id for check in run.verdict().checks if check.verdict == "failed"} == {"copy-on-one-node"}
+
+
+@pytest.mark.slow
 def test_a_mesh_that_does_not_fit_the_ranks_is_refused_at_once(tmp_path: Path) -> None:
     run = run_with_changes("3.9", tmp_path / "work", ranks=1, **SMALL_MESH)
     assert run.code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import sys
@@ -122,6 +123,18 @@ def test_vllm_on_a_t4_gets_float16_and_no_prefix_cache(shared_files: Any, monkey
     assert {"--no-enable-prefix-caching", "--dtype=half", "--enforce-eager", "--max-num-seqs=64"} <= set(words)
     assert asked == {"including_emulation": False}
     assert "--enforce-eager" not in shared_files.engines.command("vllm", "m", 1, max_num_seqs=1, max_model_len=9, eager=False)
+
+
+def test_the_version_of_an_engine_is_the_one_that_is_installed(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(code: int, text: str) -> Any:
+        return lambda words, **_: SimpleNamespace(returncode=code, stdout=text) if words == ["vllm", "--version"] else None
+
+    monkeypatch.setattr(shared_files.engines.subprocess, "run", answer(0, "INFO loading\n0.21.1\n"))
+    assert shared_files.engines.version("vllm") == "0.21.1"
+    monkeypatch.setattr(shared_files.engines.subprocess, "run", answer(1, ""))
+    assert shared_files.engines.version("vllm") is None
+    if importlib.util.find_spec("transformers"):
+        assert shared_files.engines.version("transformers") == importlib.metadata.version("transformers")
 
 
 def test_the_engine_follows_the_hardware(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
