@@ -6,7 +6,7 @@ You will produce  a line a size; metrics.json with times, bandwidths, the fitted
 Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            communication_profile.py --link-gbps 10     (on the first node; --node-rank=1 on the second)
-Your part         predict the time of 256 MiB from the fitted line, then run it; read the six formulas in bandwidth.py
+Your part         my_bandwidth.py, the formula of the bus bandwidth; then predict the time of 256 MiB from the fitted line
 Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs" and "Which bandwidth?"
 """
 
@@ -49,7 +49,10 @@ if not (4 <= args.min_bytes <= args.max_bytes and args.factor >= 2 and 0 <= args
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 if size < 2:
-    sys.exit("one rank has nobody to talk to: start two (gpucourse run 3.3 --nodes 2, or torchrun --nproc-per-node=2 ...)")
+    sys.exit(
+        "one rank has nobody to talk to: start two (gpucourse run 3.3 --nodes 2). With one GPU in all, they can talk on CPUs: "
+        "GPUCOURSE_BACKEND=gloo torchrun --nproc-per-node=2 communication_profile.py --max-bytes 4194304"
+    )
 say(f"rank {rank} of {size} is on {bench.node_label()} ({device})")
 collectives = list(TITLES) if args.collective == "all" else [args.collective]
 gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # one operation, renamed in PyTorch 2.13
@@ -158,6 +161,8 @@ if rank == 0:
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "largest_bytes": counts[-1] * 4, "link_gb_per_s": link,
         "sweep": sweep, "summary": summary, "collectives": len(collectives), "sizes": len(counts),
+        "allreduce": next((row for row in summary if row["collective"] == "AllReduce"), dict.fromkeys(summary[0])),
+        "bus_over_algorithm": sweep[0]["busbw_gb_per_s"] / sweep[0]["algbw_gb_per_s"] if "all_reduce" in collectives else None,
         "plateaus_reached": sum(row["plateau_bytes"] is not None for row in summary),
         "above_link": sum(map(above_link, sweep)), "link_burst_bytes": burst,
         "beside_all_reduce_perf": beside, "all_reduce_perf_not_run": why_not,

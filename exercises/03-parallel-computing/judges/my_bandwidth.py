@@ -27,10 +27,26 @@ WAYS = {
         "you multiplied by n/(n-1) in place of (n-1)/n: with more ranks each sends more, not less",
         ("(ranks - 1) / ranks", "ranks / (ranks - 1)"),
     ),
+    "bytes-a-second": Way(
+        "those are bytes a second; asked for are GB/s, with GB = 10**9 bytes",
+        ("size / seconds / 1e9 * factor", "size / seconds * factor"),
+    ),
+    "bits": Way(
+        "you multiplied by 8: data sheets of networks give Gbit/s, and the function is asked for GB/s",
+        ("size / seconds / 1e9", "8 * size / seconds / 1e9"),
+    ),
+    "part-for-whole": Way(
+        "you took `size` for the part of one rank. It is the whole tensor already: for all_gather what each rank holds "
+        "afterwards, for reduce_scatter what each rank brings",
+        (
+            "size / seconds / 1e9 * factor",
+            'size * (ranks if collective in ("all_gather", "reduce_scatter") else 1) / seconds / 1e9 * factor',
+        ),
+    ),
     "gibibytes": Way("you divided by 2**30: the data sheets of links count GB of 10**9 bytes", ("1e9", "2**30")),
 }
 
-INPUTS = ((4e9, 0.5, 2), (1e9, 0.25, 4), (3e6, 0.001, 8), (64.0, 2e-5, 3))  # bytes, seconds, ranks
+INPUTS = ((4e9, 0.5, 2), (1e9, 0.25, 4), (3e6, 0.001, 8), (64.0, 2e-5, 3), (8e8, 0.01, 64))  # bytes, seconds, ranks
 
 
 def judge(part: Part) -> None:
@@ -47,6 +63,9 @@ def judge(part: Part) -> None:
                 "always-two": algbw * (2 if collective == "all_reduce" else factor),
                 "all-alike": algbw * 2 * others,
                 "ranks-upside-down": algbw * _factors(1 / others)[collective],
+                "bytes-a-second": algbw * factor * 1e9,
+                "bits": 8 * algbw * factor,
+                "part-for-whole": algbw * factor * (ranks if collective in ("all_gather", "reduce_scatter") else 1),
                 "gibibytes": algbw * factor * 1e9 / 2**30,
             }
             given = part.call(busbw, collective, size, seconds, ranks, case=name)
