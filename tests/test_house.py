@@ -200,7 +200,7 @@ def test_light_commands_stay_light(arguments: list[str], heavy: list[str], tmp_p
     assert done.stderr.splitlines()[-1] == "0 []"
 
 
-TARGETS = {"local", "aws", "hosts"}
+TARGETS = {"local", "aws", "hosts", "here"}
 ABOUT_ONE_TARGET = {  # who may import a target's folder beside the registry, and why
     "cli/leaks.py": "it is about what an AWS account holds, whether or not a lab is on record",
     "cli/cost.py": "it reads the ledger of what AWS bills",

@@ -65,10 +65,11 @@ def test_a_target_of_one_file_does_what_every_target_does(learner: ToyLearner) -
 
 
 def test_the_registry_decides_what_can_be_named(learner: ToyLearner) -> None:
-    assert "[local|aws|hosts|toy]" in learner.types("deploy", "--help").out
-    assert "'moon' is not one of 'local', 'aws', 'hosts', 'toy'" in learner.types("run", "3.1", "--target", "moon", code=2).err
+    assert "[local|aws|hosts|here|toy]" in learner.types("deploy", "--help").out
+    refused = learner.types("run", "3.1", "--target", "moon", code=2).err
+    assert "'moon' is not one of 'local', 'aws', 'hosts', 'here', 'toy'" in refused
     assert "--link: only for simulated nodes" in learner.types("deploy", "3", "--target", "toy", "--link", "1gbit", code=2).err
     settings = learner.workspace / "gpucourse.yaml"
     settings.write_text("target: moon\n")
-    assert "target: Input should be 'local', 'aws', 'hosts' or 'toy'" in learner.types("deploy", "3", code=2).err
+    assert "target: Input should be 'local', 'aws', 'hosts', 'here' or 'toy'" in learner.types("deploy", "3", code=2).err
     settings.unlink()

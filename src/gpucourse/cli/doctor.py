@@ -66,7 +66,7 @@ def doctor(
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
         given = {name: value is not None for name, value in typed.items()}
         _only_on_aws(**given, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
-        return _machine(session, module, json=json)
+        return _machine(session, meant.name, module, json=json)
     look = PreflightRequest(
         module=module,
         gpu=tuple(dict.fromkeys(filter(None, (gpu or "").lower().replace(" ", "").split(",")))),
@@ -80,13 +80,13 @@ def doctor(
     return _account(session, meant, look, json=json)
 
 
-def _machine(session: Session, module: str | None, *, json: bool) -> int:
+def _machine(session: Session, meant: str, module: str | None, *, json: bool) -> int:
     from gpucourse.labs.doctor import doctor as act
     from gpucourse.ui.views.doctor import machine
 
     if module is not None:
         session.context.catalog.module(module)
-    findings = act(session.context)
+    findings = act(session.context, meant)
     if json:
         session.console.document({"findings": findings})
     session.console.show(machine(findings))

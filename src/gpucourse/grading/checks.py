@@ -19,7 +19,7 @@ from gpucourse.model.check import Check
 from gpucourse.model.check_kind import CheckKind
 from gpucourse.model.fields import Scalar, is_evidence, is_number
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.node import RENTED_WITH_GPU, Mode, is_simulated
+from gpucourse.model.node import CERTAIN_OF_GPU, Mode, is_simulated
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "error", "passed")
@@ -47,8 +47,8 @@ def evaluate(
 
 def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
     """Whether a run is evidence of what a GPU does: never on simulated nodes, nor where the script found none. One that does
-    not say had a GPU where the lab was made of them; machines that somebody had already may have none."""
-    return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in RENTED_WITH_GPU)
+    not say had a GPU where a lab stands only with one; machines that somebody had already may have none."""
+    return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in CERTAIN_OF_GPU)
 
 
 def overall(results: Sequence[CheckResult]) -> Verdict:

@@ -16,13 +16,13 @@ from gpucourse.units import format_bytes
 ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk ends everything
 
 
-def doctor(context: Context) -> list[Finding]:
-    """Look at everything that the course needs on this machine."""
+def doctor(context: Context, meant: str) -> list[Finding]:
+    """Look at everything that the course needs on this machine, for labs on the target `meant`."""
     return [
         _python(),
         _terraform(context),
         _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
-        *(finding for target in load_targets() for finding in target.find_requirements(context)),
+        *(finding for target in load_targets() for finding in target.find_requirements(context, meant=target.name == meant)),
         _workspace(context),
         check_course(context),
     ]

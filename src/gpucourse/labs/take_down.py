@@ -51,6 +51,6 @@ def _down(context: Context, lab: Removable) -> list[str]:
         return lab.down(context.watch)
     except (InfrastructureError, StorageError) as error:
         # What lives on this machine can be found and ended without Terraform; the leak scan decides whether that worked.
-        context.watch(Note(text=f"Terraform could not: {error.what}. Ending the nodes without it.", level="warning"))
+        context.watch(Note(text=f"{error.what}. Ending the nodes by their processes and folders.", level="warning"))
         lab.end_everything()
         return []

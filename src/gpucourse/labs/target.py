@@ -22,6 +22,7 @@ TARGETS = {
     "local": "gpucourse.labs.local.target:LocalTarget",
     "aws": "gpucourse.labs.aws.target:AwsTarget",
     "hosts": "gpucourse.labs.hosts.target:HostsTarget",
+    "here": "gpucourse.labs.here.target:HereTarget",
 }
 """Every target by name, and the class that implements it: imported when it is needed, for `--help` asks for names alone."""
 
@@ -65,8 +66,9 @@ class Target(Protocol[P, D_contra]):
         """
         ...
 
-    def find_requirements(self, context: Context) -> list[Finding]:
-        """What its labs take of this computer besides what every lab does, and whether it is there."""
+    def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
+        """What its labs take of this computer besides what every lab does, and whether it is there. `meant`: labs are to stand
+        on this target, so that what lacks is in the way."""
         return []
 
     def is_meant_by(self, request: DeployRequest) -> bool:

@@ -26,6 +26,8 @@ _KEPT = {
     "TZ",
 }
 _KEPT |= {name.lower() for name in _KEPT if name.endswith("_PROXY")}
+_KEPT_FOR_GPU = ("CUDA_", "NVIDIA_", "NCCL_", "HF_")
+"""How variables begin that say which GPUs a container may use, and where models lie that are here already."""
 _ACCEPTED = {
     "LANG",
     "COLORTERM",
@@ -42,11 +44,22 @@ _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def of_node(
-    *, name: str, uid: str, user: str, python: str, home: Path, shell: str, host: Mapping[str, str], root: str = ""
+    *,
+    name: str,
+    uid: str,
+    user: str,
+    python: str,
+    home: Path,
+    shell: str,
+    host: Mapping[str, str],
+    root: str = "",
+    real: bool = False,
 ) -> dict[str, str]:
     """What every session on the node starts from. `host` is the environment of the process that hosts it; `root`, where there
-    is one, the folder that stands for the root of its file system."""
-    kept = {key: value for key, value in host.items() if key in _KEPT or key.startswith("LC_")}
+    is one, the folder that stands for the root of its file system. A `real` node is this computer: what is set here for its
+    GPU holds there."""
+    starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)
+    kept = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}
     path = kept.get("PATH", _FALLBACK_PATH)
     return {
         **kept,

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpucourse.local import environment, health, layout, server
 from gpucourse.local.session import SessionChannel, login_shell, serve
+from gpucourse.model.node import SIMULATED, Mode, is_simulated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +21,8 @@ class Spec:
 
     A node with `addresses` (of every machine of the stack, by name) is a machine of its own; `link` is the speed of its cable,
     `layer` a folder with packages that were unpacked aside. `slurm` are the files of its /etc/slurm; without addresses, those
-    of a cluster whose daemons share this computer.
+    of a cluster whose daemons share this computer. `mode` and `instance_type` say what the node is: simulated, unless a target
+    gives this computer itself.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Spec:
     link: str = ""
     slurm: dict[str, str] = field(default_factory=dict)
     layer: str = ""
+    mode: Mode = SIMULATED
+    instance_type: str = "simulated"
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
@@ -44,6 +48,7 @@ class Spec:
         except KeyError as error:
             raise ValueError(f"a node's description lacks {error}") from error
         more = {key: str(document.get(key) or "") for key in ("root", "link", "layer")}
+        more |= {key: str(document[key]) for key in ("mode", "instance_type") if document.get(key)}
         tables = {
             key: {str(name): str(text) for name, text in (document.get(key) or {}).items()} for key in ("addresses", "slurm")
         }
@@ -86,9 +91,9 @@ class HostedNode:
             "private_address": server.ADDRESS,
             "user": self.spec.user,
             "gpus": self.spec.gpus,
-            "instance_type": "simulated",
+            "instance_type": self.spec.instance_type,
             "python": self.spec.python,
-            "mode": "local",
+            "mode": self.spec.mode,
             "host_key": server.public_part(layout.host_key(self._folder, self.spec.name)),
         }
 
@@ -127,6 +132,7 @@ class HostedNode:
             home=layout.home(self._folder, self.spec.name),
             shell=self._shell,
             host=os.environ,
+            real=not is_simulated(self.spec.mode),
         )
 
     async def end(self) -> None:

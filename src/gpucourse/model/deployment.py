@@ -231,7 +231,25 @@ class HostsDeployment(Deployment):
         return True
 
 
-_CLASSES: dict[str, type[Deployment]] = {"local": LocalDeployment, "aws": AwsDeployment, "hosts": HostsDeployment}
+@dataclass(kw_only=True)
+class HereDeployment(Deployment):
+    """A lab that is this computer with its GPU. `cloud` is there for who reads all labs as JSON."""
+
+    target: Literal["here"] = "here"
+    cloud: None = None
+
+    @property
+    def uses_existing_machines(self) -> bool:
+        """Always: it is one node, and no command makes it more."""
+        return True
+
+
+_CLASSES: dict[str, type[Deployment]] = {
+    "local": LocalDeployment,
+    "aws": AwsDeployment,
+    "hosts": HostsDeployment,
+    "here": HereDeployment,
+}
 
 
 def deployment_class(target: object) -> type[Deployment]:

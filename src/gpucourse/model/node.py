@@ -8,8 +8,8 @@ from typing import Literal
 Mode = str
 """What the nodes of a run were, as its record says it: SIMULATED, or the name of the target that they stand on."""
 SIMULATED: Mode = "local"
-RENTED_WITH_GPU = frozenset({"aws"})
-"""The targets whose nodes were made to have a GPU. Machines that somebody had already may have none."""
+CERTAIN_OF_GPU = frozenset({"aws", "here"})
+"""The targets whose labs stand only where there is a GPU. Machines that somebody had already may have none."""
 Role = Literal["head", "worker"]
 
 

@@ -40,7 +40,7 @@ class Settings(BaseModel):
     )
     ssh_proxy_command: str = Field(default="", description="how SSH reaches cloud nodes and hosts, as OpenSSH's ProxyCommand")
     node_python: str = Field(
-        default="", description="the interpreter on cloud nodes and hosts that has torch; the stack's by default"
+        default="", description="the interpreter with torch on cloud nodes, hosts and this computer; the stack's by default"
     )
     shared_folder: str = Field(
         default="", description="on a cluster that exists already: a folder that all its machines share, where homes are not"

@@ -124,6 +124,8 @@ def test_simulated_nodes_never_measure_what_needs_a_gpu() -> None:
 def test_nor_on_real_nodes_without_one() -> None:
     assert judge(GPU, {"v": 100, "cuda": None}, "hosts").verdict == "not_measured"
     assert judge(GPU, {"v": 100}, "hosts").verdict == "not_measured", "nobody said that there was one"
+    assert judge(GPU, {"v": 100}, "here").verdict == "passed", "such a lab stands only where there is one"
+    assert judge(GPU, {"v": 100, "cuda": None}, "here").verdict == "not_measured", "the script did not use it"
 
 
 def test_and_measured_where_there_is_one() -> None:

@@ -52,7 +52,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
 
         take_down(context, deployment, receipt, open_simulated(context, deployment))
 
-    def find_requirements(self, context: Context) -> list[Finding]:
+    def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
         """See labs.local.requirements."""
         from gpucourse.labs.local.requirements import find_requirements
 

@@ -1,0 +1,1 @@
+"""The target `here`: this computer with the GPU in it, as one node."""

@@ -1,0 +1,82 @@
+"""The GPUs of this computer: those that the driver lists, and those that a Python with torch can use."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpucourse.errors import MissingError
+from gpucourse.outside import OutsideError
+from gpucourse.outside.documents import parse_typed
+
+LOOK_S = 120.0  # torch is large, and the first import on a rented computer reads it from a slow disk
+_DRIVER_S = 20.0
+_WSL = "/usr/lib/wsl/lib"
+_LOOK = """
+import json
+answer = {"torch": "", "gpus": []}
+try:
+    import torch
+except ImportError:
+    pass
+else:
+    answer["torch"] = torch.__version__
+    if torch.cuda.is_available():
+        answer["gpus"] = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+print(json.dumps(answer))
+"""
+
+
+@dataclass(frozen=True)
+class Usable:
+    """What one Python can compute on: the version of its torch (empty: it has none), and the GPUs that torch sees."""
+
+    torch: str
+    gpus: tuple[str, ...]
+
+
+def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the GPUs that the driver lists, by nvidia-smi on the PATH of `environ` or where WSL keeps it. Empty where
+    there is no driver or it does not answer."""
+    program = shutil.which("nvidia-smi", path=f"{environ.get('PATH', '')}:{_WSL}")
+    if program is None:
+        return ()
+    try:
+        completed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=_DRIVER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    lines = completed.stdout.splitlines() if completed.returncode == 0 else []
+    return tuple(line.partition(": ")[2].split(" (UUID")[0] for line in lines if line.startswith("GPU "))
+
+
+def find_usable(python: str) -> Usable:
+    """What this Python can compute on, by its own torch. Raises MissingError where it does not start or does not answer."""
+    hint = "name a Python that has torch: node_python in gpucourse.yaml"
+    try:
+        completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)
+        return parse_typed(completed.stdout.splitlines()[-1], Usable)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingError(f"{python} could not be asked for torch: {error}", hint=hint) from error
+    except (IndexError, OutsideError) as error:
+        last = (completed.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise MissingError(f"{python} could not be asked for torch: {last}", hint=hint) from error
+
+
+def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
+    """The GPUs that this Python can use, at least one. `simulated` is the command that needs none.
+
+    Raises MissingError: there is no GPU, or there is one and torch cannot use it.
+    """
+    usable = find_usable(python)
+    if usable.gpus:
+        return usable.gpus
+    cards = list_cards(environ)
+    if not cards:
+        raise MissingError("no GPU here: use simulated nodes", hint=simulated)
+    lacks = f"its torch {usable.torch} cannot use it" if usable.torch else "it has no torch"
+    raise MissingError(
+        f"{cards[0]} is in this computer, but not for {python}: {lacks}",
+        hint=f"a build for CUDA: {python} -m pip install torch; or name a Python that has one: node_python in gpucourse.yaml",
+    )

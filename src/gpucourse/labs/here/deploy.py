@@ -1,0 +1,121 @@
+"""`deploy --target here`: the GPU is looked for first, then the record, the node and the readiness checks."""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.labs.deploy import record_outcome
+from gpucourse.labs.here.cards import require_gpus
+from gpucourse.labs.here.lab import NODE, open_here
+from gpucourse.labs.readiness import wait_until_ready
+from gpucourse.labs.request import DeployRequest
+from gpucourse.labs.results import BuildResult, DeployResult, Proposal
+from gpucourse.model.deployment import HereDeployment
+from gpucourse.model.event import stage
+from gpucourse.model.manifest import Module
+from gpucourse.model.node import Inventory
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments
+from gpucourse.workspace.exercises import all_names, ensure_copies
+
+
+@dataclass(kw_only=True)
+class HereProposal(Proposal):
+    """The lab that is about to stand: the GPUs of this computer, and the Python that can use them. `began` is monotonic."""
+
+    deployment: HereDeployment
+    python: str
+    gpus: tuple[str, ...]
+    changes: list[tuple[str, str]]
+    began: float
+
+
+@contextmanager
+def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
+    """This computer for the lab of a module, after a look at its GPUs. Changes nothing.
+
+    Raises UsageError for a module or a number of nodes that one computer cannot give, MissingError without a GPU.
+    """
+    began = time.monotonic()
+    module = context.catalog.module(request.module)
+    _refuse_more_than_one_computer(module, request.nodes)
+    stack = deployments.stack_name(module.id, "here")
+    with context.lock(stack, f"deploy {module.id}"):
+        before = deployments.load_as(context.paths, stack, HereDeployment)
+        python = context.settings.node_python or sys.executable
+        with stage(context.watch, "look", "looking for a GPU"):
+            gpus = require_gpus(python, context.environ, f"gpucourse deploy {module.id} --target local")
+        _refuse_too_few_gpus(module, gpus)
+        deployment = before or _new(context, module, stack)
+        healthy = before is not None and all(node.healthy for node in open_here(context, before).inspect())
+        changes = [] if healthy else [("create", NODE)]
+        proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, began=began)
+        if request.dry_run:
+            proposal.planned = _make_result(proposal, dry_run=True)
+        yield proposal
+
+
+def build(context: Context, proposal: HereProposal) -> BuildResult:
+    """Have the node answer. Raises InfrastructureError, UnreachableError."""
+    deployment = proposal.deployment
+    ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+    with record_outcome(context, deployment):
+        lab = open_here(context, deployment)
+        node = lab.up(proposal.python, proposal.gpus)
+        deployment.inventory = Inventory(stack=deployment.stack, nodes=(node,))
+        deployments.save(context.paths, deployment)
+        with stage(context.watch, "ready", "waiting until the node is ready"):
+            wait_until_ready(context, lab.paths, deployment.inventory)
+    return BuildResult(labs=[_make_result(proposal, dry_run=False)])
+
+
+def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
+    simulated = f"gpucourse deploy {module.id} --target local"
+    if module.lab.scheduler:
+        what = f"module {module.id} is about a cluster under {module.lab.scheduler.capitalize()}, and this is one computer"
+        raise UsageError(what, hint=f"use simulated nodes: {simulated}")
+    if nodes not in {None, 1}:
+        hint = f"gpucourse deploy {module.id} --target here; for more, simulated nodes: {simulated} --nodes {nodes}"
+        raise UsageError(f"--nodes {nodes}: this computer is one node", hint=hint)
+
+
+def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
+    """What spreads over several nodes elsewhere spreads over the GPUs of this one."""
+    wanted = module.lab.local.nodes
+    if len(gpus) < wanted:
+        raise MissingError(
+            f"module {module.id} spreads its work over {wanted} GPUs or more, and this computer has {len(gpus)}",
+            hint=f"use simulated nodes: gpucourse deploy {module.id} --target local",
+        )
+
+
+def _new(context: Context, module: Module, stack: str) -> HereDeployment:
+    now = now_utc()
+    return HereDeployment(
+        stack=stack,
+        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        module=module.id,
+        title=module.title,
+        template="here",
+        phase="creating",
+        created=now,
+        updated=now,
+        nodes_wanted=1,
+    )
+
+
+def _make_result(proposal: HereProposal, *, dry_run: bool) -> DeployResult:
+    return DeployResult(
+        deployment=proposal.deployment,
+        changes=proposal.changes,
+        dry_run=dry_run,
+        seconds=time.monotonic() - proposal.began,
+        healed=[NODE] if proposal.changes and proposal.deployment.inventory and dry_run else [],
+    )

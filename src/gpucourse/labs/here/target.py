@@ -1,0 +1,59 @@
+"""The target `here`: this computer with the GPU in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from gpucourse.labs.health import Health, LabHealth
+from gpucourse.labs.target import Target
+from gpucourse.model.deployment import HereDeployment, Receipt
+
+if TYPE_CHECKING:
+    from gpucourse.context import Context
+    from gpucourse.labs.here.deploy import HereProposal
+    from gpucourse.labs.request import DeployRequest
+    from gpucourse.labs.results import BuildResult
+    from gpucourse.model.cloud import Finding
+
+
+class HereTarget(Target["HereProposal", HereDeployment]):
+    """Labs of one node, this computer. What runs there uses its GPU; no account, no sshd and no Terraform is needed."""
+
+    name = "here"
+    no_clock = "this computer is not the course's own: it neither starts nor ends it"
+
+    def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HereProposal]:
+        """See labs.here.deploy."""
+        from gpucourse.labs.here.deploy import propose
+
+        return propose(context, request)
+
+    def build(self, context: Context, proposal: HereProposal) -> BuildResult:
+        """See labs.here.deploy."""
+        from gpucourse.labs.here.deploy import build
+
+        return build(context, proposal)
+
+    def health(self, context: Context, labs: Sequence[HereDeployment], *, ask_nodes: bool) -> Health:
+        """What the process, the port and the folder of each node say."""
+        if not labs:
+            return Health()
+        from gpucourse.local import health
+
+        nodes = {lab.stack: health.inspect(context.paths.stack(lab.stack).nodes, ["node0"]) for lab in labs}
+        return Health(labs={stack: LabHealth(nodes=health_of_nodes) for stack, health_of_nodes in nodes.items()})
+
+    def take_down(self, context: Context, deployment: HereDeployment, receipt: Receipt) -> None:
+        """End what runs on the node and remove its files; what that misses is found by process, port and folder."""
+        from gpucourse.labs.here.lab import open_here
+        from gpucourse.labs.take_down import take_down
+
+        take_down(context, deployment, receipt, open_here(context, deployment))
+
+    def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
+        """See labs.here.requirements."""
+        from gpucourse.labs.here.requirements import find_requirements
+
+        return find_requirements(context, meant=meant)

@@ -1,0 +1,73 @@
+"""The commands of docs/any-gpu.md are typed, as far as they go on a computer without a GPU."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.workspace.settings import Settings
+from tests.ports import take_port
+from tests.system.cli import Learner
+from tests.system.exercising import needs_torch
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "any-gpu.md").read_text(encoding="utf-8")
+ANSWERS = {  # where a command ends without a GPU, and what it says there
+    "doctor --target here": (3, "no GPU here: use simulated nodes"),
+    "deploy 1 --target here": (3, "no GPU here: use simulated nodes"),
+    "deploy 4 --target here": (3, "no GPU here: use simulated nodes"),
+    "run 1.1": (3, "gpucourse deploy 1"),
+    "run 4.2": (3, "gpucourse deploy 4"),
+    "status": (0, "Nothing is deployed"),
+    "destroy 1": (0, "there was nothing to destroy"),
+    "destroy --all": (0, "there was nothing to destroy"),
+    "deploy 1 --target hosts --hosts root@gpubox:22": (7, "see whether plain ssh gets there"),
+    "run 1.1 --target hosts": (3, "gpucourse deploy 1 --target hosts"),
+}
+
+
+def list_commands() -> list[str]:
+    """What stands after `gpucourse` in the page's blocks, each once, in their order."""
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+    typed = [line.split("#")[0].strip() for line in lines]
+    return list(dict.fromkeys(match[1] for line in typed if (match := re.match(r"(?:\S+/)?gpucourse (.+)", line))))
+
+
+@pytest.fixture
+def learner(tmp_path: Path) -> Iterator[Learner]:
+    """An empty workspace."""
+    made = Learner(tmp_path / "w")
+    yield made
+    made.types("destroy", "--all", "--discard", "--yes")
+
+
+def test_every_command_of_the_page_is_typed_here() -> None:
+    assert list_commands() == list(dict.fromkeys(list_commands()))
+    assert set(list_commands()) == set(ANSWERS)
+
+
+@needs_torch
+def test_the_commands_go_as_far_as_they_can(learner: Learner) -> None:
+    nobody = f"127.0.0.1:{take_port()}"
+    for command in list_commands():
+        code, words = ANSWERS[command]
+        typed = learner.types(*shlex.split(command.replace("gpubox:22", nobody)), code=code)
+        assert words in typed.out + typed.err, command
+
+
+def test_the_setting_that_the_page_names_is_one() -> None:
+    names = [
+        line.partition(":")[0] for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()
+    ]
+    assert names
+    assert set(names) <= set(Settings.model_fields)
+
+
+def test_pip_is_given_no_index_of_cpu_builds() -> None:
+    lines = [line.split("#")[0].split() for line in PAGE.splitlines() if "pip install" in line and not line.startswith("|")]
+    assert len(lines) == 2
+    assert all(line[-2:] == ["install", "'gpucourse[local]'"] for line in lines)

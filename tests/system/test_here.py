@@ -1,0 +1,107 @@
+"""`--target here`: this computer as one node, with a GPU that the processor plays, and without one."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.local import processes
+from tests.simulated import eventually
+from tests.system.cli import Learner
+from tests.system.exercising import FAKE_GPU, needs_torch
+
+LISTED = '{"torch": "2.11.0", "gpus": ["NVIDIA L4"]}'
+
+
+@pytest.fixture
+def learner(tmp_path: Path) -> Iterator[Learner]:
+    """An empty workspace; whatever stands in the end is taken down."""
+    made = Learner(tmp_path / "w")
+    yield made
+    made.types("destroy", "--all", "--discard", "--yes")
+
+
+def give_gpu(learner: Learner, script: str) -> None:
+    """Have labs use a Python of this text, which `$@` starts: python_here stands for this one."""
+    python = learner.workspace.parent / "python"
+    python.write_text(f"#!/bin/sh\n{script.replace('python_here', sys.executable)}\n")
+    python.chmod(0o755)
+    learner.workspace.mkdir()
+    (learner.workspace / "gpucourse.yaml").write_text(json.dumps({"node_python": str(python)}))
+
+
+def carriers(learner: Learner, uid: str) -> list[int]:
+    """The processes of a lab that are alive."""
+    return processes.carrying(processes.marker(processes.STACK, uid))
+
+
+def record(learner: Learner) -> dict[str, object]:
+    """The lab of module 1 on record; empty where there is none yet."""
+    path = learner.workspace / ".gpucourse" / "deployments" / "01-here.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+@needs_torch
+def test_without_a_gpu_it_says_so_and_leaves_nothing(learner: Learner) -> None:
+    refused = learner.types("deploy", "1", "--target", "here", code=3).err
+    assert "no GPU here: use simulated nodes\n→ gpucourse deploy 1 --target local" in refused
+    assert record(learner) == {}
+    examined = learner.types("doctor", "--target", "here", "--json", code=3).document
+    [gpu] = [finding for finding in examined["findings"] if finding["what"] == "GPU"]
+    assert (gpu["state"], gpu["detail"]) == ("missing", "no GPU here: use simulated nodes")
+    assert "none in this computer; simulated nodes need none" in learner.types("doctor", "--target", "local", code=None).out
+
+
+@needs_torch
+def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
+    give_gpu(learner, f'PYTHONPATH="{FAKE_GPU}:$PYTHONPATH" exec python_here "$@"')
+    assert "1 to create" in learner.types("deploy", "1", "--target", "here", "--dry-run").out
+    assert record(learner) == {}
+    assert "lab of module 1 is ready" in learner.types("deploy", "1", "--target", "here").out
+    [lab] = learner.documents("status")["stacks"]
+    [node] = lab["deployment"]["inventory"]["nodes"]
+    assert (lab["healthy"], node["mode"], node["gpus"], node["instance_type"]) == (True, "here", 1, "NVIDIA H100 80GB HBM3")
+    learner.types("run", "1.1", "--set", "small=64", "--set", "size=128", code=None)
+    run = learner.newest_run()
+    verdict = json.loads((learner.run_folder() / "verdict.json").read_text())
+    assert (run["mode"], run["state"], verdict["mode"]) == ("here", "succeeded", "here")
+    assert "not_measured" not in [check["verdict"] for check in verdict["checks"]], "it counts as a GPU's"
+    assert "NVIDIA H100" in learner.types("logs").out
+    assert "gpucourse run 1.1" in learner.types("show", "1.1").out
+    assert learner.types("ssh", "1", "--node", "0", "--", "echo $GPUCOURSE_NODE").out == "node0\n"
+    learner.types("destroy", "1")
+    [receipt] = [json.loads(path.read_text()) for path in (learner.workspace / "receipts").glob("*.json")]
+    assert (receipt["mode"], receipt["removed"], receipt["swept"], receipt["leftovers"]) == ("here", ["node0"], [], [])
+    assert carriers(learner, receipt["uid"]) == []
+    assert list((learner.workspace / ".gpucourse" / "stacks").iterdir()) == []
+
+
+@pytest.mark.parametrize("moment", [".gpucourse/deployments/01-here.json", ".gpucourse/stacks/01-here/nodes/host.json"])
+def test_a_deploy_that_is_killed_leaks_nothing(learner: Learner, moment: str) -> None:
+    give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')
+    deploy = learner.begins("deploy", "1", "--target", "here")
+    eventually(f"{moment} is there", (learner.workspace / moment).exists)
+    deploy.send_signal(signal.SIGKILL)
+    deploy.communicate()
+    uid = str(record(learner)["uid"])
+    learner.types("destroy", "1", "--yes")
+    assert carriers(learner, uid) == []
+    assert record(learner) == {}
+
+
+def test_a_node_that_died_answers_again_after_a_deploy(learner: Learner) -> None:
+    give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')
+    learner.types("deploy", "1", "--target", "here")
+    uid = str(record(learner)["uid"])
+    processes.end(processes.marker(processes.STACK, uid))
+    assert not learner.types("status", "--json", code=None).document["stacks"][0]["healthy"]
+    learner.types("deploy", "1", "--target", "here")
+    assert learner.documents("status")["stacks"][0]["healthy"]
+    script = learner.workspace.parent / "mine.py"
+    script.write_text("import os\nprint('mode', os.environ['GPUCOURSE_MODE'], os.environ['GPUCOURSE_BACKEND'])\n")
+    assert "mode here nccl" in learner.types("run", "1.1", "--script", str(script), code=None).err
