@@ -77,6 +77,8 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
         "Enter leaves a question as it is, Ctrl-D ends. Longer texts: gpucourse answer --template, then an editor"
     )
     for number, asked in enumerate(questions, 1):
+        if asked.kind == "mutation":  # a run answers it
+            continue
         before = answering.answers.get(asked.id)
         session.console.show(question(asked, number, len(questions), now=None if before is None else str(before)))
         while True:

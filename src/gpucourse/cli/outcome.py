@@ -11,6 +11,7 @@ from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, GpucourseErr
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs.mutations import confirm_expectation
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_metrics
 
@@ -60,7 +61,10 @@ def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> 
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
     deliver(context, exercise, record)  # again: the captured screen may be among what is asked for
-    return code_of(record, verdict)
+    code = code_of(record, verdict)
+    if record.expected_red:
+        session.console.note(confirm_expectation(record, verdict))
+    return code
 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
@@ -106,6 +110,9 @@ def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:
     """The exit code of a run: 0 where it succeeded and nothing failed. Raises ExerciseFailed or CheckFailed."""
     if record.state != "succeeded":
         raise _make_failed_error(record)
+    if record.expected_red:
+        confirm_expectation(record, verdict)
+        return ExitCode.DONE
     checks = verdict.checks if verdict else ()
     bad = [check for check in checks if check.verdict in {"failed", "error"}]
     if bad:

@@ -64,6 +64,10 @@ def run(
         typer.Option("--predict", help="What it will measure, kept before it starts: --predict NAME=VALUE", show_default=False),
     ] = None,
     no_predict: Annotated[bool, typer.Option("--no-predict", help="Do not ask for a prediction.")] = False,
+    expect_red: Annotated[
+        str | None,
+        typer.Option("--expect-red", help="After an edit: the one check that will fail, by its name.", show_default=False),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
     json: JsonFlag = False,
@@ -97,9 +101,12 @@ def run(
         from gpucourse.cli.run_one import run_one
 
         run_request = _with_prediction(session, run_request, predict, never=no_predict, ask=not (detach or dry_run))
+        if expect_red is not None:
+            run_request = _with_expectation(session, run_request, expect_red)
         return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
-    if predict is not None:
-        raise UsageError("--predict is about one run", hint=f"gpucourse run {exercise} --predict {predict}")
+    if predict is not None or expect_red is not None:
+        option = f"--predict {predict}" if predict is not None else f"--expect-red {expect_red}"
+        raise UsageError(f"{option.split(maxsplit=1)[0]} is about one run", hint=f"gpucourse run {exercise} {option}")
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
     if sweep is None:
         from gpucourse.cli.run_all import run_all
@@ -124,6 +131,18 @@ def _with_prediction(session: Session, run_request: RunRequest, predict: str | N
             f"--predict is about the script of {exercise.id}, not about one of your own", hint=f"gpucourse run {exercise.id}"
         )
     return replace(run_request, prediction=read_prediction(exercise, predict))
+
+
+def _with_expectation(session: Session, run_request: RunRequest, check: str) -> RunRequest:
+    """The order with the check that the learner says will go red. Raises UsageError, UnknownName."""
+    from gpucourse.runs.mutations import check_expectation
+
+    module, exercise = session.context.catalog.exercise(run_request.exercise)
+    if run_request.script is not None:
+        raise UsageError(
+            f"--expect-red is about the script of {exercise.id}, not about one of your own", hint=f"gpucourse run {exercise.id}"
+        )
+    return replace(run_request, expected_red=check, edited=check_expectation(session.context, module, exercise, check))
 
 
 def _launcher_of_batch(script: Path | None, launcher: str | None) -> Literal["slurm"]:

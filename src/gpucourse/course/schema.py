@@ -77,6 +77,7 @@ def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
         "text": {},
         "numeric": {"oneOf": [{"required": ["value"]}, {"required": ["low", "high"]}]},
         "choice": {"required": ["options", "key"], "properties": {"options": {"minItems": 2}}},
+        "mutation": {"required": ["check", "edit"]},
     }
     return {"if": is_so, "then": needed[kind], "else": {"properties": dict.fromkeys(keys, False)}}
 

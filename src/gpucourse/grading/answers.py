@@ -48,6 +48,8 @@ def judge(
         return _result(question, "open", None)
     if isinstance(answer, str) and not is_utf8(answer):
         raise ValueError("it is not text in UTF-8")
+    if question.kind == "mutation":
+        raise ValueError(f"it is answered by a run: edit {question.edit}, then gpucourse run EXERCISE --expect-red CHECK")
     if question.kind == "choice":
         return _choice(question, answer, wrong_before)
     if question.kind == "numeric":

@@ -10,6 +10,7 @@ from typing import Any
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
 from gpucourse.learning.attempts import JUDGED, History, read_history
+from gpucourse.learning.mutations import judge_mutation
 from gpucourse.learning.predictions import judge_predictions
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.fields import Scalar
@@ -84,7 +85,12 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
         answer = sheet.answers.get(question.id) if sheet else None
         return _judge(question, answer, run_evidence, judgements, own, on_gpu=gpu, wrong_before=wrong_before)
 
-    results = (_weigh_attempts(judge_answer, question, history) for question in exercise.questions)
+    results = (
+        judge_mutation(context, exercise, question)
+        if question.kind == "mutation"
+        else _weigh_attempts(judge_answer, question, history)
+        for question in exercise.questions
+    )
     return tuple(replace(result, said=trouble) if trouble and result.verdict == "error" else result for result in results)
 
 

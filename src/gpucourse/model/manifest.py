@@ -272,6 +272,10 @@ class Exercise(Strict):
 
     @model_validator(mode="after")
     def _prediction_or_reason(self) -> Exercise:
+        checks, files = {check.id for check in self.checks}, {self.script, *self.files}
+        for question in self.questions:
+            if question.kind == "mutation" and (question.check not in checks or question.edit not in files):
+                raise ValueError(f"question {question.id}: check must be a check of this exercise, edit its script or a file")
         if self.predict and self.no_predict:
             raise ValueError("predict and no_predict cannot be combined")
         return self

@@ -7,29 +7,31 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.fields import Expression, Letter, NumberOrPath, Slug, Strict, Text
+from gpucourse.model.fields import Expression, Letter, NumberOrPath, RelativePath, Slug, Strict, Text
 
 KINDS: dict[str, tuple[str, ...]] = {
     "text": ("look_for",),
     "numeric": ("value", "low", "high", "tolerance", "tolerance_percent", "unit", "evidence"),
     "choice": ("options", "key"),
+    "mutation": ("check", "edit"),
 }
 LETTERS = "abcdefgh"
 
 
 class Question(Strict):
-    """A question about what the learner just saw, in one of three kinds.
+    """A question about what the learner just saw, in one of four kinds.
 
     `text` (the default): free words, kept for a person, who judges them by `look_for`. `numeric`: a number that is compared
     with what this learner's own run recorded: `value` is a number, or a path as in a check, and `tolerance` (in the unit) or
     `tolerance_percent` says how far off the answer may be; in place of `value`, `low` and `high` are the ends of what was
-    recorded. `choice`: one of `options`, named by letters from a; `key` is the letter of the right one. `explanation` is
-    shown once an answer is given.
+    recorded. `choice`: one of `options`, named by letters from a; `key` is the letter of the right one. `mutation`: it is
+    answered by a run after an edit of the file `edit`, of which the learner says that `check` and no other goes red.
+    `explanation` is shown after a right or the final answer.
     """
 
     id: Slug
     text: Text
-    kind: Literal["text", "numeric", "choice"] = "text"
+    kind: Literal["text", "numeric", "choice", "mutation"] = "text"
     value: NumberOrPath | None = Field(default=None, description="numeric: the right number, or a path to it")
     low: Expression | None = Field(default=None, description="numeric: the lower end of what was recorded")
     high: Expression | None = Field(default=None, description="numeric: the upper end of what was recorded")
@@ -39,6 +41,8 @@ class Question(Strict):
     evidence: Literal["logic", "gpu"] = "logic"
     options: tuple[Text, ...] = Field(default=(), max_length=len(LETTERS), description="choice: the answers, a first")
     key: Letter | None = Field(default=None, description="choice: the letter of the right one")
+    check: Slug | None = Field(default=None, description="mutation: the check that goes red")
+    edit: RelativePath | None = Field(default=None, description="mutation: the file that the learner edits")
     look_for: Text | None = Field(default=None, description="text: what a good answer says, for whoever judges it")
     explanation: Text | None = None
 
@@ -60,6 +64,9 @@ class Question(Strict):
                 raise ValueError(f"{strange[0]} belongs to kind: {kind}, and this is kind: {self.kind}")
         if self.kind == "numeric":
             self._number()
+        elif self.kind == "mutation":
+            if self.check is None or self.edit is None:
+                raise ValueError("a mutation needs check and edit")
         elif self.kind == "choice":
             if len(self.options) < 2:
                 raise ValueError(f"a choice needs at least 2 options; has {len(self.options)}")

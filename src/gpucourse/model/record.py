@@ -75,6 +75,7 @@ class RunRecord:
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
     which ran in the exercise's place; what it did says nothing about the exercise. `profiled`: it ran under a profiler,
     which slows it, so that its times are no evidence. `prediction`: made before it began, if any.
+    `expected_red`: the check that the learner said would go red, after an edit of the files `edited`.
     """
 
     version: int = 1
@@ -91,6 +92,8 @@ class RunRecord:
     started: str | None = None
     ended: str | None = None
     prediction: GivenPrediction | None = None
+    expected_red: str | None = None
+    edited: list[str] = field(default_factory=list)
     parameters: dict[str, object] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
     world_size: int = 0
@@ -120,6 +123,11 @@ class RunRecord:
     @property
     def is_evidence(self) -> bool:
         """Whether the run can show something for its exercise: the exercise's script ran, and succeeded."""
+        return self.is_judged and not self.expected_red
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the exercise's checks are applied: its script ran, perhaps edited to make one fail, and succeeded."""
         return self.state == "succeeded" and not self.own_script and not self.profiled
 
     @property

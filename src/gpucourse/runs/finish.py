@@ -58,7 +58,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
     """Evaluate the exercise's checks on what the run left at home, and store the verdict; None where it is no evidence."""
-    if not record.is_evidence:
+    if not record.is_judged:
         return None
     verdict = judge_again(context, exercise, record)
     write_record(runs.files_of(context.paths, record).verdict, verdict)

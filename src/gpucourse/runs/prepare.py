@@ -47,6 +47,8 @@ class RunRequest:
     extra: tuple[Path, ...] = ()
     processes: int | None = None
     prediction: GivenPrediction | None = None
+    expected_red: str | None = None
+    edited: tuple[str, ...] = ()
     profile: bool = False
     copies: Path | None = None  # a folder whose files go in place of the learner's own, by their names
 

@@ -141,6 +141,8 @@ def new_record(
         state="planned",
         created=now_utc("milliseconds"),
         prediction=run_request.prediction,
+        expected_red=run_request.expected_red,
+        edited=list(run_request.edited),
         parameters=plan.parameters,
         nodes=[node.name for node in plan.nodes],
         world_size=plan.world_size,

@@ -134,6 +134,7 @@ def _summary(record: RunRecord) -> Facts:
             ("jobs", slurm.summary(record)),
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
+            ("you said", f"{record.expected_red} goes red" if record.expected_red else ""),
             ("counts", "for no exercise: a script of your own is judged by its exit code" if record.own_script else ""),
             ("logs", _full_logs(record)),
         ]

@@ -1,0 +1,49 @@
+"""Mutations: the learner takes something out of a script, and says beforehand which check goes red."""
+
+from __future__ import annotations
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.questions import Question
+from gpucourse.runs.mutations import list_red_checks
+from gpucourse.runs.results import verdict_on
+from gpucourse.workspace import runs, seals
+
+
+def judge_mutation(context: Context, exercise: Exercise, question: Question) -> AnswerResult:
+    """What the runs with `--expect-red` after an edit of the question's file are worth: the first right one counts, less for
+    each wrong one before it."""
+    from gpucourse.grading.attempts import compute_credit
+
+    wrong = 0
+    for record in runs.readable(context.paths, exercise.id)[0]:
+        if not record.expected_red or question.edit not in record.edited or record.state != "succeeded":
+            continue
+        if seals.find_changed_files(runs.files_of(context.paths, record), seals.EVIDENCE):
+            continue
+        try:
+            red = list_red_checks(verdict_on(context, exercise, record))
+        except GpucourseError:  # a damaged file: the run shows nothing
+            continue
+        if record.expected_red == question.check and red == [question.check]:
+            said = f"as you said: {question.check} went red in run {record.id}"
+            return _make_result(question, "passed", said, compute_credit(question, wrong, right=True))
+        wrong += 1
+    if not wrong:
+        return _make_result(question, "open", "", None)
+    return _make_result(question, "failed", f"not yet, after {wrong} attempts", 0.0)
+
+
+def _make_result(question: Question, verdict: str, said: str, share: float | None) -> AnswerResult:
+    return AnswerResult(
+        id=question.id,
+        kind=question.kind,
+        text=question.text,
+        verdict="passed" if verdict == "passed" else "failed" if verdict == "failed" else "open",
+        answer=question.check if verdict == "passed" else None,
+        said=said,
+        explanation=(question.explanation or "") if verdict == "passed" else "",
+        share=share,
+    )

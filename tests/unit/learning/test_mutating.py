@@ -1,0 +1,109 @@
+"""A mutation: the learner says which check goes red after an edit, and only that run counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpucourse.cli.outcome import code_of
+from gpucourse.errors import CheckFailed, UnknownName, UsageError
+from gpucourse.learning.evidence import gather
+from gpucourse.model.record import RunRecord
+from gpucourse.runs.mutations import check_expectation, confirm_expectation
+from gpucourse.runs.results import verdict_on
+from gpucourse.workspace.exercises import ensure_copies
+from tests.learning import FOLDER, METRICS, Learning
+
+QUESTION = "      - {id: dry, kind: mutation, text: Dry it., check: wet, edit: source.py, explanation: No water.}\n"
+DRY: dict[str, Any] = METRICS | {"wet": False}
+
+
+@pytest.fixture
+def learning(learning: Learning) -> Learning:
+    """A learner whose exercise 1.1 asks for a mutation."""
+    manifest = learning.course / f"modules/{FOLDER}/module.yaml"
+    questions = "    questions:\n      - {id: why"
+    manifest.write_text(manifest.read_text().replace(questions, f"    questions:\n{QUESTION}      - {{id: why"))
+    learning.context = learning.open_context()
+    return learning
+
+
+def mutate(learning: Learning, expected: str, metrics: dict[str, Any], edited: tuple[str, ...] = ("source.py",)) -> RunRecord:
+    """A run after an edit, of which the learner said which check goes red."""
+    return learning.record(metrics=metrics, expected_red=expected, edited=list(edited))
+
+
+def judge(learning: Learning) -> tuple[str, float | None]:
+    evidence = gather(learning.open_context(), learning.context.catalog.exercise("1.1")[1], thorough=False)
+    answer = next(answer for answer in evidence.answers if answer.id == "dry")
+    return answer.verdict, answer.share
+
+
+def test_the_right_check_alone_is_credited(learning: Learning) -> None:
+    assert judge(learning) == ("open", None)
+    mutate(learning, "wet", DRY)
+    assert judge(learning) == ("passed", 1)
+
+
+@pytest.mark.parametrize(
+    ("expected", "metrics", "edited"),
+    [
+        ("flows", METRICS | {"springs": [{"litres": 0, "busy_percent": 1}]}, ("source.py",)),
+        ("wet", DRY | {"springs": [{"litres": 0, "busy_percent": 1}]}, ("source.py",)),
+        ("wet", METRICS, ("source.py",)),
+    ],
+)
+def test_what_is_an_attempt_and_gives_nothing(
+    learning: Learning, expected: str, metrics: dict[str, Any], edited: tuple[str, ...]
+) -> None:
+    mutate(learning, expected, metrics, edited)
+    assert judge(learning) == ("failed", 0)
+    mutate(learning, "wet", DRY)
+    assert judge(learning) == ("passed", 0.5)
+
+
+def test_an_edit_elsewhere_is_no_attempt(learning: Learning) -> None:
+    mutate(learning, "wet", DRY, ("helper.py",))
+    assert judge(learning) == ("open", None)
+
+
+def test_a_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> None:
+    good = learning.record()
+    mutate(learning, "wet", DRY)
+    assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run == good.id
+    bundle = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(bundle))
+    graded = learning.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]
+    pieces = [piece for row in graded["parts"][0]["rows"] for piece in row["pieces"] if piece["kind"] == "answers"]
+    assert [piece["got"] for piece in pieces if piece["exercise"] == "1.1"] == [1]
+
+
+def test_the_exit_code_and_the_words(learning: Learning) -> None:
+    exercise = learning.context.catalog.exercise("1.1")[1]
+    right = mutate(learning, "wet", DRY)
+    verdict = verdict_on(learning.context, exercise, right)
+    assert code_of(right, verdict) == 0
+    assert confirm_expectation(right, verdict) == "as you said: wet went red, and no other check"
+    for expected, metrics, words in (("flows", DRY, "red went wet"), ("wet", METRICS, "no check went red")):
+        wrong = mutate(learning, expected, metrics)
+        with pytest.raises(CheckFailed, match=words):
+            code_of(wrong, verdict_on(learning.context, exercise, wrong))
+
+
+def test_nothing_runs_without_an_edit_or_for_an_unknown_check(learning: Learning) -> None:
+    module, exercise = learning.context.catalog.exercise("1.1")
+    names = learning.context.catalog.sources(module, exercise)
+    ensure_copies(learning.context.paths, learning.context.folders.exercises, names.values())
+    with pytest.raises(UnknownName, match="dry"):
+        check_expectation(learning.context, module, exercise, "dry")
+    with pytest.raises(UsageError, match="as it was delivered"):
+        check_expectation(learning.context, module, exercise, "wet")
+    copy = learning.context.paths.exercises / names["source.py"]
+    copy.write_text(copy.read_text() + "\n# dry\n")
+    assert check_expectation(learning.context, module, exercise, "wet") == ("source.py",)
+
+
+def test_it_is_answered_by_a_run_alone(learning: Learning) -> None:
+    learning.record()
+    assert "it is answered by a run" in learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
