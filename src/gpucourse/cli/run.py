@@ -101,12 +101,9 @@ def run(
         from gpucourse.cli.run_one import run_one
 
         run_request = _with_prediction(session, run_request, predict, never=no_predict, ask=not (detach or dry_run))
-        if expect_red is not None:
-            run_request = _with_expectation(session, run_request, expect_red)
+        run_request = _with_expectation(session, run_request, expect_red)
         return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
-    if predict is not None or expect_red is not None:
-        option = f"--predict {predict}" if predict is not None else f"--expect-red {expect_red}"
-        raise UsageError(f"{option.split(maxsplit=1)[0]} is about one run", hint=f"gpucourse run {exercise} {option}")
+    _refuse_foretold(exercise, predict, expect_red)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
     if sweep is None:
         from gpucourse.cli.run_all import run_all
@@ -133,10 +130,19 @@ def _with_prediction(session: Session, run_request: RunRequest, predict: str | N
     return replace(run_request, prediction=read_prediction(exercise, predict))
 
 
-def _with_expectation(session: Session, run_request: RunRequest, check: str) -> RunRequest:
-    """The order with the check that the learner says will go red. Raises UsageError, UnknownName."""
+def _refuse_foretold(exercise: str, predict: str | None, expect_red: str | None) -> None:
+    """Raises UsageError where several runs were ordered together with what one of them shows."""
+    if predict is not None or expect_red is not None:
+        option = f"--predict {predict}" if predict is not None else f"--expect-red {expect_red}"
+        raise UsageError(f"{option.split(maxsplit=1)[0]} is about one run", hint=f"gpucourse run {exercise} {option}")
+
+
+def _with_expectation(session: Session, run_request: RunRequest, check: str | None) -> RunRequest:
+    """The order with the check that the learner says will go red, if any. Raises UsageError, UnknownName."""
     from gpucourse.runs.mutations import check_expectation
 
+    if check is None:
+        return run_request
     module, exercise = session.context.catalog.exercise(run_request.exercise)
     if run_request.script is not None:
         raise UsageError(

@@ -9,7 +9,8 @@ import ast
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,14 @@ from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module, Parameter
+from gpucourse.model.questions import Question
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
 from gpucourse.outside.yaml_reader import read_document
 
 FEWEST_HINTS = 3
+EVEN = 1.3
+FEW_CHOICES = 4
 
 
 def lint(catalog: Catalog) -> list[str]:
@@ -77,8 +81,39 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
         if isinstance(document, ReportPlan) and not catalog.broken:
             yield from (f"{modules.name}/{line}" for line in report_plan.strangers(document, catalog.modules))
             yield from _check_unwritten_metrics(catalog, document)
+    yield from _check_options(catalog)
     numbers = Counter(module.id for module in catalog.modules)
     yield from (f"{modules.name}: {count} folders are module {number}" for number, count in numbers.items() if count > 1)
+
+
+def _check_options(catalog: Catalog) -> Iterator[str]:
+    """Modules, and a quiz, whose right options can be told by their length or their letter."""
+    modules = catalog.folders.modules.name
+    for module in catalog.modules:
+        asked = [question for exercise in module.exercises for question in exercise.questions]
+        yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(asked))
+    with suppress(ManifestError):  # told by whoever reads the quiz for what it says
+        quiz = read_quiz(catalog.folders.modules)
+        yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(quiz.questions if quiz else ()))
+
+
+def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
+    """How the right one of a group's options can be told without reading: it is the strictly longest, by more than
+    `EVEN` times the shortest, in more than a third of the choices; or one letter is right in more than half of them."""
+    choices = [question for question in questions if question.kind == "choice"]
+    longest = [question.id for question in choices if _is_longest(question)]
+    if len(longest) > max(1, len(choices) // 3):
+        yield f"the right option is the longest in {len(longest)} of {len(choices)} choices: {', '.join(longest)}"
+    letters = Counter(question.key for question in choices)
+    letter, count = letters.most_common(1)[0] if letters else ("", 0)
+    if len(choices) >= FEW_CHOICES and count > len(choices) / 2:
+        yield f"{letter} is right in {count} of {len(choices)} choices: put the options of some in another order"
+
+
+def _is_longest(question: Question) -> bool:
+    right = len(question.choices[question.key or ""])
+    others = [len(text) for letter, text in question.choices.items() if letter != question.key]
+    return right > max(others) and right > EVEN * min(others)
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:

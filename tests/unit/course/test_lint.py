@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from gpucourse.course.catalog import load
-from gpucourse.course.lint import lint, main
+from gpucourse.course.lint import find_telling_options, lint, main
 from gpucourse.course.locate import find_course
 from gpucourse.course.schema import write_schema
+from gpucourse.model.questions import Question
 from gpucourse.outside.yaml_reader import read_document
 
 
@@ -240,3 +241,18 @@ def test_a_file_that_belongs_to_a_part_is_missed(clean_course: Any, name: str) -
     add_part(clean_course)
     (clean_course.load().folders.exercises / "07-rivers" / name).unlink()
     assert f"exercises/07-rivers/my_flood.py: {name} is missing" in lint(clean_course.load())
+
+
+def make_choice(name: str, key: str, *options: str) -> Question:
+    return Question.model_validate({"id": name, "kind": "choice", "text": "t", "options": options, "key": key})
+
+
+def test_options_that_tell_the_right_one() -> None:
+    long = [make_choice(f"q{number}", key, "no", "it is this one, because") for number, key in enumerate("bbb")]
+    even = [make_choice(f"e{number}", key, "one way", "two ways") for number, key in enumerate("aabb")]
+    assert list(find_telling_options(even)) == []
+    assert list(find_telling_options(long[:1])) == [], "one of few may be"
+    assert list(find_telling_options(long)) == ["the right option is the longest in 3 of 3 choices: q0, q1, q2"]
+    assert list(find_telling_options([*even, make_choice("x", "a", "1", "2"), make_choice("y", "a", "1", "2")])) == [
+        "a is right in 4 of 6 choices: put the options of some in another order"
+    ]
