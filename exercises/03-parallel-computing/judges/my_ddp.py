@@ -134,7 +134,7 @@ def judge(part: Part) -> None:
     for size in SIZES:
         name = f"{size} rank{'s' * (size > 1)}"
         try:
-            answers = part.on_ranks(size, body, limit_s=6.0)
+            answers = part.on_ranks(size, body, limit_s=10.0)
         except Verdict as verdict:
             raise (Verdict("failed", "hang", HANG, name) if verdict.way == "hang" else verdict) from None
         _judge_start(part, [start for start, _ in answers], name)

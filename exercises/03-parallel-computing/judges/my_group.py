@@ -124,7 +124,7 @@ def judge(part: Part) -> None:
     for size, lengths in GROUPS.items():
         name = f"{size} rank{'s' * (size > 1)}, pieces of {', '.join(map(str, lengths))} samples"
         try:
-            ran = [Ran(*answer) for answer in part.on_ranks(size, body, limit_s=6.0)]
+            ran = [Ran(*answer) for answer in part.on_ranks(size, body, limit_s=10.0)]
         except Verdict as verdict:
             says = "it never ended: does one rank call the model more often than the others?"
             raise (Verdict("failed", "hang", says, name) if verdict.way == "hang" else verdict) from None

@@ -140,7 +140,7 @@ def judge(part: Part) -> None:
             return _run(part, ring, messages, name, rank, size)
 
         try:
-            answers = part.on_ranks(size, body, limit_s=5.0)
+            answers = part.on_ranks(size, body, limit_s=10.0)
         except Verdict as verdict:
             raise _explain(part, verdict, size, name) from None
         ran = [Ran(values, [Event(*event) for event in events], *rest) for values, events, *rest in answers]
