@@ -85,7 +85,10 @@ def judge(part: Part) -> None:
     """Percentiles, then the times of requests, then the choice, which stands on the first."""
     percentile, latencies = part.function("percentile"), part.function("latencies")
     choose_batch = part.function("choose_batch")
-    part.compare([_percentile(part, percentile, *inputs) for inputs in _percentile_inputs()])
+    cases: list[Case] = []
+    for inputs in _percentile_inputs():  # compared at once: a place too high is named before it runs off the end of a list
+        cases.append(_percentile(part, percentile, *inputs))
+        part.compare(cases)
     for place, figure in enumerate(("TTFT", "TPOT")):
         part.compare([_latency(part, latencies, place, figure, *request) for request in _requests()], tolerance=1e-6)
     part.compare([_choice(part, choose_batch, name, *sweep) for name, sweep in SWEEPS.items()])
@@ -93,7 +96,7 @@ def judge(part: Part) -> None:
 
 
 def _percentile_inputs() -> list[tuple[list[float], float]]:
-    chance = random.Random(5)
+    chance = random.Random(11)
     values = [round(chance.uniform(5, 90), 3) for _ in range(137)]
     return [(values, 99.0), (values, 50.0), (values[:10], 90.0), (values[:10], 91.0), (values[:7], 20.0), (values[:1], 99.0),
             (values[:100], 100.0)]  # fmt: skip
@@ -105,7 +108,7 @@ def _percentile(part: Part, percentile: Callable[..., float], values: list[float
     between = ordered[floor(place)] + (ordered[min(floor(place) + 1, n - 1)] - ordered[floor(place)]) * (place % 1)
     ways = {"unsorted": values[rank - 1], "rank-too-high": ordered[min(rank, n - 1)],
             "rounded-down": ordered[max(int(n * percent / 100), 1) - 1], "interpolated": between}  # fmt: skip
-    name = f"the {percent:g}th percentile of {n} values"
+    name = f"percentile {percent:g} of {n} values"
     given = part.call(percentile, list(values), percent, case=name)
     return Case(name, given, ordered[rank - 1], ways, {"n": n, "rank": rank, "percent": percent})
 
