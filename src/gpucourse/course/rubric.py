@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpucourse.course.written import read_beside
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.rubric import MOST_PRESSED, PRESSED, Kind, Part, Rubric, usual
+from gpucourse.model.rubric import MOST_PRESSED, PRESSED, Kind, Rubric, RubricPart, usual
 
 FILE = "rubric.yaml"
 HINT = "what stands in it: modules/rubric.schema.json, explained in docs/authoring.md"
@@ -18,7 +18,7 @@ def read_rubric(modules: Path) -> Rubric | None:
     return read_beside(modules, FILE, Rubric, hint=HINT)
 
 
-def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Part, ...]:
+def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:
     """Every part that has points: those of the rubric, then those of modules that it does not name."""
     named = rubric.parts if rubric else ()
     missing = (module for module in modules if rubric is None or rubric.part(module.id) is None)
@@ -50,7 +50,7 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
                 )
 
 
-def _count_points(part: Part, exercise: Exercise, of: int) -> tuple[float, float]:
+def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float, float]:
     """The points of one of so many exercises in a part, and those that its checks and deliverables give."""
     asked: dict[Kind, bool] = {
         "checks": bool(exercise.checks),

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from gpucourse.grading.signs import read_signs
 from gpucourse.model.answer import AnswerResult
-from gpucourse.model.rubric import KINDS, Kind, Part, Row
+from gpucourse.model.rubric import KINDS, Kind, Row, RubricPart
 from gpucourse.model.score import ExerciseEvidence, Grade, Level, PartScore, Piece, QuizScore, RowScore
 
 
 def grade(
-    parts: Sequence[Part],
+    parts: Sequence[RubricPart],
     exercises: Mapping[str, Sequence[str]],
     evidence: Mapping[str, ExerciseEvidence],
     quiz: QuizScore | None = None,
@@ -41,7 +41,7 @@ def grade(
     )
 
 
-def _part(part: Part, exercises: Sequence[str] | None, evidence: Mapping[str, ExerciseEvidence]) -> PartScore:
+def _part(part: RubricPart, exercises: Sequence[str] | None, evidence: Mapping[str, ExerciseEvidence]) -> PartScore:
     rows = tuple(_row(row, exercises or (), evidence) for row in part.rows)
     return PartScore(
         module=part.module,

@@ -82,7 +82,7 @@ class Row(Strict):
         }
 
 
-class Part(Strict):
+class RubricPart(Strict):
     """The rows of one module. `counts`: towards the course's points, as a bonus beyond them, or as a score of its own."""
 
     module: ModuleId
@@ -96,7 +96,7 @@ class Part(Strict):
         return sum(row.points for row in self.rows)
 
     @model_validator(mode="after")
-    def _of_this_module(self) -> Part:
+    def _of_this_module(self) -> RubricPart:
         ids = [row.id for row in self.rows]
         if twice := next((id_ for id_ in ids if ids.count(id_) > 1), None):
             raise ValueError(f"the row {twice} appears twice")
@@ -110,9 +110,9 @@ class Rubric(Strict):
     """The points of a course."""
 
     format: Literal[1]
-    parts: tuple[Part, ...] = Field(min_length=1)
+    parts: tuple[RubricPart, ...] = Field(min_length=1)
 
-    def part(self, module: str) -> Part | None:
+    def part(self, module: str) -> RubricPart | None:
         """The part of that module, or None."""
         return next((part for part in self.parts if part.module == module), None)
 
@@ -124,9 +124,9 @@ class Rubric(Strict):
         return self
 
 
-def usual(module: str, title: str) -> Part:
+def usual(module: str, title: str) -> RubricPart:
     """The rows of a module that the rubric does not name: a score of its own, out of 25."""
-    return Part(
+    return RubricPart(
         module=module,
         title=title,
         counts="own",

@@ -11,7 +11,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.course.rubric import parts_of, read_rubric
 from gpucourse.grading.points import grade
 from gpucourse.model.answer import AnswerResult
-from gpucourse.model.rubric import Part, Row, Rubric, usual
+from gpucourse.model.rubric import Row, Rubric, RubricPart, usual
 from gpucourse.model.score import ExerciseEvidence, Grade
 from gpucourse.model.verdict import CheckResult, PartResult
 
@@ -30,7 +30,7 @@ def make_evidence(exercise: str = "1.1", **other: Any) -> ExerciseEvidence:
 
 def score(*evidence_list: ExerciseEvidence, evidence: Any = ("checks",), points: float = 10, exercises: Any = ()) -> Grade:
     row = Row.model_validate({"id": "r", "title": "r", "points": points, "evidence": evidence, "exercises": exercises})
-    part = Part(module="1", title="t", rows=(row,))
+    part = RubricPart(module="1", title="t", rows=(row,))
     return grade((part,), {"1": [item.exercise for item in evidence_list]}, {item.exercise: item for item in evidence_list})
 
 
@@ -118,7 +118,9 @@ def test_the_level_says_whether_a_gpu_took_part() -> None:
 
 
 def test_modules_and_exercises_that_are_not_here() -> None:
-    part = Part(module="2", title="t", rows=(Row(id="r", title="r", points=10, evidence={"checks": 1}, exercises=("2.1",)),))
+    part = RubricPart(
+        module="2", title="t", rows=(Row(id="r", title="r", points=10, evidence={"checks": 1}, exercises=("2.1",)),)
+    )
     result = grade((part,), {}, {})
     assert (result.points, result.earned, result.parts[0].here) == (10, 0, False)
 
@@ -126,8 +128,8 @@ def test_modules_and_exercises_that_are_not_here() -> None:
 def test_the_bonus_and_scores_of_their_own_stay_apart() -> None:
     row = Row(id="r", title="r", points=10, evidence={"checks": 1})
     parts = (
-        Part(module="1", title="t", rows=(row,)),
-        Part(module="B", title="t", counts="bonus", rows=(row,)),
+        RubricPart(module="1", title="t", rows=(row,)),
+        RubricPart(module="B", title="t", counts="bonus", rows=(row,)),
         usual("0", "t"),
     )
     evidence = {name: make_evidence(name, checks=(check("passed"),)) for name in ("1.1", "B.1", "0.1")}
