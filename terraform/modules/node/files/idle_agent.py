@@ -71,18 +71,18 @@ def decide(seen: Sight, before: View | None, limit_s: float) -> View:
 
 def reasons(seen: Sight) -> tuple[str, ...]:
     """Why the node counts as in use, for people; empty when it does not."""
-    found = []
+    uses = []
     if not seen.set_up:
-        found.append("the set-up is not over")
+        uses.append("the set-up is not over")
     if seen.now < seen.hold_until:
-        found.append(f"held until {_clock(seen.hold_until)}")
-    found += seen.jobs
+        uses.append(f"held until {_clock(seen.hold_until)}")
+    uses += seen.jobs
     if seen.ssh_sessions:
-        found.append(f"SSH sessions: {seen.ssh_sessions}")
-    # A driver that does not answer keeps no node alive: no job and no session is there either, and the hours would be billed.
+        uses.append(f"SSH sessions: {seen.ssh_sessions}")
+    # A driver that does not uses keeps no node alive: no job and no session is there either, and the hours would be billed.
     if seen.gpu_percent is not None and seen.gpu_percent >= BUSY_GPU_PERCENT:
-        found.append(f"GPU at {seen.gpu_percent:.0f}%")
-    return tuple(found)
+        uses.append(f"GPU at {seen.gpu_percent:.0f}%")
+    return tuple(uses)
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,15 @@ class Machine:
 
     def course_jobs(self) -> tuple[str, ...]:
         """The runs of the course on this node: their processes carry a mark in the environment."""
-        found = set()
+        names = set()
         for pid in filter(str.isdigit, os.listdir(f"{self.root}/proc")):
             try:
                 with open(f"{self.root}/proc/{pid}/environ", "rb") as file:
                     marks = [entry for entry in file.read().split(b"\0") if entry.startswith(JOB_MARK)]
             except OSError:
                 continue  # it ended meanwhile
-            found |= {os.path.basename(mark[len(JOB_MARK) :].decode("utf-8", "replace")) for mark in marks}
-        return tuple(f"run {name}" for name in sorted(found))
+            names |= {os.path.basename(mark[len(JOB_MARK) :].decode("utf-8", "replace")) for mark in marks}
+        return tuple(f"run {name}" for name in sorted(names))
 
     def ssh_sessions(self) -> int:
         """Open connections to the SSH server, of people, programs and other nodes."""
@@ -161,20 +161,20 @@ class Machine:
 def gpu_percent() -> float | None:
     """How busy the busiest GPU is; None where the driver does not say. A GPU that is shared in parts (MIG) says nothing of
     itself: it counts as fully busy while any program is on it."""
-    shares = said("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits").split("\n")
+    shares = run_program("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits").split("\n")
     numbers = [float(share) for share in shares if share.strip().isdigit()]
     if any("N/A" in share for share in shares):
-        numbers.append(100.0 if said("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader").strip() else 0.0)
+        numbers.append(100.0 if run_program("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader").strip() else 0.0)
     return max(numbers, default=None)
 
 
 def scheduler_jobs() -> tuple[str, ...]:
     """Jobs that the cluster's scheduler runs or keeps waiting, on whatever node."""
-    count = len(said("squeue", "--noheader").split("\n")) - 1
+    count = len(run_program("squeue", "--noheader").split("\n")) - 1
     return (f"jobs in the scheduler: {count}",) if count > 0 else ()
 
 
-def said(*command: str) -> str:
+def run_program(*command: str) -> str:
     """What a program prints; empty where it is not there, fails or hangs."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=True)

@@ -19,15 +19,15 @@ def main(target: str) -> int:
     began = time.monotonic()
     wanted = int(os.environ["GPUS"])
     told = {name.lower(): os.environ[name] for name in ("NAME", "ROLE", "STACK", "PYTHON")}
-    found: dict[str, object] = {
+    mark: dict[str, object] = {
         "version": 1,
         **told,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "kernel": platform.release(),
         "os": os_name(),
         "python_version": platform.python_version(),
-        "gpus": asked("name") if wanted else [],
-        "driver": next(iter(asked("driver_version")), "") if wanted else "",
+        "gpus": ask_gpus("name") if wanted else [],
+        "driver": next(iter(ask_gpus("driver_version")), "") if wanted else "",
     }
     if wanted:
         import torch
@@ -36,10 +36,10 @@ def main(target: str) -> int:
         if seen != wanted:
             print(f"torch {torch.__version__} sees {seen} GPUs of {wanted}", file=sys.stderr)
             return 1
-        found |= {"torch": torch.__version__, "cuda": torch.version.cuda or "", "torch_seconds": time.monotonic() - began}
+        mark |= {"torch": torch.__version__, "cuda": torch.version.cuda or "", "torch_seconds": time.monotonic() - began}
     aside = f"{target}.new"
     with open(aside, "w", encoding="utf-8") as file:
-        json.dump(found, file, indent=2)
+        json.dump(mark, file, indent=2)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
@@ -47,7 +47,7 @@ def main(target: str) -> int:
     return 0
 
 
-def asked(field: str) -> list[str]:
+def ask_gpus(field: str) -> list[str]:
     """What the driver says of one field, a GPU each."""
     command = ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
