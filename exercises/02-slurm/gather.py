@@ -45,7 +45,7 @@ smallest = f"{args.sweep} {best['value']:g} has the smallest mean loss, {best['f
 if equal:
     others = ", ".join(f"{row['value']:g}" for row in equal)
     say(f"{smallest}; its {best['low_loss']:.5f} to {best['high_loss']:.5f} overlaps with {others}")
-    say("no value is best by these seeds: another seed could turn the order round")
+    say("no value is best by these seeds: another seed could reverse the order")
 else:
     say(f"best {smallest}: its highest is below the lowest of every other value")
 metrics = {
