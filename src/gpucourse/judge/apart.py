@@ -9,6 +9,7 @@ import ctypes
 import faulthandler
 import json
 import os
+import pickle
 import resource
 import select
 import signal
@@ -19,7 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from gpucourse.judge.fresh import FreshRanks, start_part
 from gpucourse.judge.inside import judge_here
+from gpucourse.judge.ranks import run_ranks
 from gpucourse.judge.stacks import end_with_parent, line_of_stack
 
 OUTPUT_LIMIT = 1 << 20  # bytes that a part may print before it is ended
@@ -53,7 +56,8 @@ def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output_reader, output_writer = os.pipe()
         answer_reader, answer_writer = os.pipe()
-        child = os.fork()
+        fresh = request.get("fresh")
+        child = start_part(request, Path(folder), output_writer, answer_writer) if fresh else os.fork()
         if child == 0:
             _be_part(request, Path(folder), output_writer, answer_writer)
         os.close(output_writer)
@@ -207,8 +211,9 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
         with (folder / "stack").open("w") as file:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             _set_limits()
+            start_ranks = FreshRanks(request) if request.get("fresh") else run_ranks
             own = os.getpid()
-            data = json.dumps(judge_here(request)).encode() + b"\n"
+            data = json.dumps(judge_here(request, start_ranks)).encode() + b"\n"
             if os.getpid() != own:  # a fork that the part made came back from it, too
                 os._exit(0)
             with suppress(OSError, ValueError):
@@ -220,6 +225,12 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
         code = 0
     finally:
         os._exit(code)
+
+
+def be_fresh_part(order: str, folder: str, answer: str) -> NoReturn:
+    """The same in a process that began anew, whose output is where it should be."""
+    request: dict[str, Any] = pickle.loads(Path(order).read_bytes())  # noqa: S301  # from the process that started this one
+    _be_part(request, Path(folder), 1, int(answer))
 
 
 def _close_all_but(kept: int) -> None:

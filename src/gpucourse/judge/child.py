@@ -19,8 +19,6 @@ from typing import Any, NoReturn
 from gpucourse.judge.apart import adopt_orphans, judge_apart
 from gpucourse.judge.no_compiler import leave_compiler_out
 
-CAN_FORK_WITH_TORCH = sys.platform == "linux"  # macOS ends a fork of a process that has its frameworks open
-
 
 class Requests:
     """The lines on a pipe, one at a time."""
@@ -73,7 +71,7 @@ def _serve() -> None:
     for stream in (0, 1):  # neither is for a part
         os.dup2(silence, stream)
     while (request := requests.read()) is not None:
-        fault = _import_torch() if request.get("torch") and CAN_FORK_WITH_TORCH else ""
+        fault = _import_torch() if request["torch"] and not request["fresh"] else ""
         if "judge" not in request:
             continue
         answer = {"word": "error", "way": "no-torch", "says": fault} if fault else judge_apart(request, requests)

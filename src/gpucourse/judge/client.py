@@ -27,6 +27,7 @@ Word = Literal["passed", "failed", "open", "error"]
 _BEGIN = "import sys; sys.path[:] = sys.argv[2:]; from gpucourse.judge.child import main; main(sys.argv[1])"
 _IMPORT_S = 120.0  # importing torch from a cold disk
 _LEAVING_S = 5.0
+_FRESH_TIMES = 5  # so much longer may a part take whose ranks import torch one by one
 
 
 class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +46,12 @@ class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Judge:
     """A process that judges parts, begun when it is needed and kept until `close`, so that torch is imported once.
 
-    `has_torch` says whether the process was told to import it.
+    `has_torch` says whether the process was told to import it. `fresh`: a part that needs torch gets a new process that imports
+    it, and so does each rank, because macOS ends a fork of a process that has its frameworks open.
     """
 
-    def __init__(self) -> None:
-        self.has_torch = False
+    def __init__(self, *, fresh: bool = sys.platform == "darwin") -> None:
+        self.has_torch, self.fresh = False, fresh
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = ""  # where its parts write; the process removes it, too, where this one cannot any more
 
@@ -73,9 +75,9 @@ class Judge:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for the command, which closes it
             )
-        if torch and not self.has_torch:
+        if torch and not self.has_torch and not self.fresh:
             self.has_torch = True
-            self._send({"torch": True})
+            self._send({"torch": True, "fresh": False})
 
     def judge(
         self,
@@ -93,11 +95,14 @@ class Judge:
         Raises MissingError where torch is needed and not here, or the process did not answer.
         """
         self.start(torch=torch)
+        fresh = torch and self.fresh
+        limit_s *= _FRESH_TIMES if fresh else 1
         self._send(
             {
                 "judge": str(judge_file.absolute()),
                 "file": str(file.absolute()),
                 "torch": torch,
+                "fresh": fresh,
                 "limit_s": limit_s,
                 "metrics": metrics,
                 "path": [str(folder.absolute()) for folder in path],

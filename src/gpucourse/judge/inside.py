@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.judge.part import Part
+from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
 
 LONGEST_SENTENCE, LONGEST_CASE, MOST_NOTES = 2000, 500, 20
 
 
-def judge_here(request: dict[str, Any]) -> dict[str, Any]:
+def judge_here(request: dict[str, Any], start_ranks: StartRanks = run_ranks) -> dict[str, Any]:
     """The verdict as an answer: {"word", "way", "says", "case", "notes"}, each of a bounded length."""
     sys.path[:0] = [*request.get("path", ()), str(Path(request["judge"]).parent)]
     sys.dont_write_bytecode = True
-    part = Part(Path(request["file"]), request.get("metrics") or {}, deadline=time.monotonic() + request["limit_s"])
+    part = Part(
+        Path(request["file"]),
+        request.get("metrics") or {},
+        deadline=time.monotonic() + request["limit_s"],
+        start_ranks=start_ranks,
+    )
     verdict = _judge(part, Path(request["judge"]))
     return {
         "word": verdict.word,

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gpucourse.judge.ranks import run_ranks
+from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
 
 LINES_SHOWN, LONGEST_LINE = 12, 1000  # of a traceback
@@ -61,6 +61,7 @@ class Part:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     ways: Mapping[str, Way] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    start_ranks: StartRanks = run_ranks
     deadline: float = math.inf  # by the monotonic clock: when judging it ends in any case
     _module: ModuleType | None = None
 
@@ -207,7 +208,7 @@ class Part:
         Raises Verdict where a rank fails, or where they wait for each other longer than `limit_s` seconds.
         """
         left_s = self.deadline - time.monotonic() - 1.0  # so that the ranks can say where they are
-        return run_ranks(self.call, size, body, min(limit_s, left_s), self.file.name)
+        return self.start_ranks(self.call, size, body, min(limit_s, left_s), self.file.name)
 
 
 def _describe(error: BaseException) -> str:

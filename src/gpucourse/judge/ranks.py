@@ -23,6 +23,8 @@ from gpucourse.judge.verdict import Verdict
 
 Body = Callable[[int, int], Any]
 Call = Callable[..., Any]
+Start = Callable[[int, Path, int], int]
+StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
 QUIET_S, QUIET_PROCESSOR_S = 2.5, 0.06  # so long with so little processor time on all ranks: they wait for each other
 _LOOK_S = 0.25
@@ -50,8 +52,10 @@ class _RankProcess:
         return None
 
 
-def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str) -> list[Any]:
+def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str, *, start: Start | None = None) -> list[Any]:
     """What `body(rank, size)` returns on every rank, in their order; `call` is `Part.call`, `file_name` the learner's file.
+
+    Each rank is a fork, or the process that `start` begins from its number, the folder and the pipe for its answer.
 
     Raises Verdict where a rank failed, or where they wait for each other, or did not end in time.
     """
@@ -61,9 +65,9 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str)
         try:
             for number in range(size):
                 reader, writer = os.pipe()
-                process = os.fork()
+                process = start(number, Path(folder), writer) if start else os.fork()
                 if process == 0:
-                    _be_rank(call, number, size, body, Path(folder), writer, limit_s)
+                    be_rank(call, number, size, body, Path(folder), writer, limit_s)
                 os.close(writer)
                 ranks.append(_RankProcess(number, process, reader))
             return _gather(ranks, time.monotonic() + limit_s, Path(folder), file_name)
@@ -75,7 +79,7 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str)
                 os.waitpid(rank.process, 0)
 
 
-def _be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: int, limit_s: float) -> NoReturn:
+def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: int, limit_s: float) -> NoReturn:
     """One rank, in its own process: nothing returns from here."""
     try:
         end_with_parent(limit_s)

@@ -20,6 +20,8 @@ WAYS = {"other-way": Way("another")}
 def judge(part):
     exchange = part.function("exchange")
     torch.ones(2, requires_grad=True).sum().backward()  # forks must be able to do this, too
+    if part.on_ranks(2, lambda rank, size: rank + size) != [2, 3]:
+        raise part.wrong("other-way")
     answers = part.on_ranks(3, lambda rank, size: part.call(exchange, rank, size))
     if answers != [0, 1, 2]:
         raise part.wrong("other-way")
@@ -76,3 +78,14 @@ def test_a_rank_that_computes_for_long_is_not_taken_for_one_that_waits(judge: Ju
     judged = ask(judge, tmp_path, "import time", "end = time.monotonic() + 4", "while rank and time.monotonic() < end: pass",
                  "dist.barrier()", "return rank")  # fmt: skip
     assert judged.word == "passed", judged
+
+
+@pytest.mark.slow
+def test_without_forks_a_part_and_its_ranks_begin_anew(tmp_path: Path) -> None:
+    with Judge(fresh=True) as judge:
+        right = ask(judge, tmp_path, "dist.barrier()", "return rank")
+        assert (right.word, right.notes) == ("passed", ("three ranks",)), right
+    (tmp_path / "other").mkdir()
+    with Judge(fresh=True) as judge:
+        wrong = ask(judge, tmp_path / "other", "dist.barrier()", "return [0, 1][rank]")
+        assert wrong.says == "rank 2 of 3: my_ranks.py:9: IndexError: list index out of range"
