@@ -191,6 +191,8 @@ def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -
     document = author.types("dev", "check", "--run", "--json", code=2, timeout=300).document
     place = f"modules/{FOLDER}/module.yaml"
     assert document["complaints"] == [
+        f"{place}: 1.1.yours: no part for the learner to write",
+        f"{place}: 1.2.yours: no part for the learner to write",
         f"{place}: 1.1: questions.speedup: metrics.speedup is 1.9, and has no tolerance (0 if it is exact)",
         f"{place}: 1.2: every check passes as the learner finds it, though there is a solution",
         f"{place}: 1.2: with its solution: checks.wet: failed: false, expected true",

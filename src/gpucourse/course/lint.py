@@ -59,6 +59,9 @@ def lint(catalog: Catalog) -> list[str]:
 def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
     """What the parts that a learner writes lack."""
     places = catalog.part_places(module, exercise)
+    if not exercise.yours:
+        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
+        yield f"{manifest}: {exercise.id}.yours: no part for the learner to write"
     for part in exercise.yours:
         shown = f"{catalog.folders.exercises.name}/{places[part.id]}"
         file = catalog.folders.exercises / places[part.id]

@@ -228,7 +228,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
 
 
 def be_fresh_part(order: str, folder: str, answer: str) -> NoReturn:
-    """The same in a process that began anew, whose output is where it should be."""
+    """The same in a new process that is no fork, whose output is where it should be."""
     request: dict[str, Any] = pickle.loads(Path(order).read_bytes())  # noqa: S301  # from the process that started this one
     _be_part(request, Path(folder), 1, int(answer))
 

@@ -1,4 +1,4 @@
-"""Processes that begin anew, where a process that has imported torch must not fork (macOS): a part's, and its ranks'.
+"""Processes that are no forks, because one that has imported torch must not fork on macOS: a part's, and its ranks'.
 
 A rank cannot be handed the judge's function, so it executes the whole judge: it is told what earlier calls of `on_ranks` gave,
 and at the call that it was started for it becomes the rank. A judge is deterministic, so it arrives there.
@@ -42,7 +42,7 @@ def _spawn(program: str, what: object, folder: Path, output: int, pipe: int) -> 
 
 
 class FreshRanks:
-    """Starts each rank anew. Takes the place of `run_ranks` in a part that was started anew itself."""
+    """Starts each rank as a new process. Takes the place of `run_ranks` in a part that is no fork itself."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request

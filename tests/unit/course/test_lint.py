@@ -192,10 +192,7 @@ def test_the_command_says_what_it_found(clean_course: Any, monkeypatch: pytest.M
     assert "did you mean title?" in text
 
 
-PART = """\
-    yours:
-      - {id: flood, title: Flood, file: my_flood.py, write: Write flood., torch: false}
-"""
+DELIVERED = "file: source.py, write: Make it flow., judge: false, checks: [wet]"
 WAYS = """
 WAYS = {
     "dry": Way("it is dry", ("wet", "dry")),
@@ -206,7 +203,7 @@ WAYS = {
 
 
 def add_part(course: Any, ways: str = WAYS, solution: str = "wet soon up") -> None:
-    course.change("    tasks: [Walk", PART + "    tasks: [Walk")
+    course.change(DELIVERED, "file: my_flood.py, write: Write it., torch: false")
     course.put("exercises/07-rivers/my_flood.py", "")
     course.put("exercises/07-rivers/judges/my_flood.py", ways)
     course.put("exercises/07-rivers/solutions/my_flood.py", solution)
@@ -256,3 +253,8 @@ def test_options_that_tell_the_right_one() -> None:
     assert list(find_telling_options([*even, make_choice("x", "a", "1", "2"), make_choice("y", "a", "1", "2")])) == [
         "a is right in 4 of 6 choices: put the options of some in another order"
     ]
+
+
+def test_an_exercise_without_a_part_is_named(clean_course: Any) -> None:
+    clean_course.change("    yours: [{id: flow, title: Flow, " + DELIVERED + "}]\n", "")
+    assert lint(clean_course.load()) == ["modules/07-rivers/module.yaml: 7.1.yours: no part for the learner to write"]

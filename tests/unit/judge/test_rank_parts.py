@@ -81,7 +81,7 @@ def test_a_rank_that_computes_for_long_is_not_taken_for_one_that_waits(judge: Ju
 
 
 @pytest.mark.slow
-def test_without_forks_a_part_and_its_ranks_begin_anew(tmp_path: Path) -> None:
+def test_without_forks_a_part_and_its_ranks_are_new_processes(tmp_path: Path) -> None:
     with Judge(fresh=True) as judge:
         right = ask(judge, tmp_path, "dist.barrier()", "return rank")
         assert (right.word, right.notes) == ("passed", ("three ranks",)), right

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.learning import RUBRIC, Learning
+from tests.learning import FOLDER, MANIFEST, RUBRIC, Learning
 
 
 @pytest.fixture
 def learning(learning: Learning) -> Learning:
     """An author whose rubric gives a delivered script no more than it may."""
-    learning.put("modules/rubric.yaml", RUBRIC.replace("evidence: [checks]", "evidence: {checks: 25, answers: 75}"))
+    learning.put("modules/rubric.yaml", RUBRIC.replace("evidence: [checks]", "evidence: {checks: 25, yours: 25, answers: 50}"))
+    part = "    yours: [{id: wet, title: Wet, file: source.py, write: Make it wet., judge: false, checks: [wet]}]\n"
+    both = MANIFEST.replace('  - id: "1.2"', f'{part}  - id: "1.2"') + part
+    learning.put(f"modules/{FOLDER}/module.yaml", "# yaml-language-server: $schema=../module.schema.json\n" + both)
     return learning
 
 
