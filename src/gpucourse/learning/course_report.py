@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
+from gpucourse.learning.calibration import draw_calibration
 from gpucourse.learning.evidence import gather
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
@@ -48,6 +49,9 @@ def report_course(context: Context, author: str) -> CourseReport:
             lines += [line for chapter in written for line in chapter]
     if not told:
         raise MissingError("there is nothing to tell of yet", hint="gpucourse list: run an exercise, and answer its questions")
+    for chapter in draw_calibration(context, page.parent):
+        lines += [f"## {chapter.title}", "", chapter.text, ""]
+        lines += [line for picture in chapter.pictures for line in (f"![{picture.title}](calibration.png)", "")]
     with writing(page) as file:
         file.write("\n".join(lines).encode())
     return CourseReport(file=page, told=told, exercises=exercises)

@@ -14,6 +14,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
 from gpucourse.hardware import hardware
+from gpucourse.learning.calibration import draw_calibration
 from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Plot
@@ -74,6 +75,7 @@ def gather(context: Context, plan: ReportPlan, author: str) -> Report:
     answers = _answers(context, plan)
     with tempfile.TemporaryDirectory(prefix="gpucourse-report-") as folder:
         chapters = tuple(_chapter(context, chapter, subjects[chapter.id], answers, Path(folder)) for chapter in plan.chapters)
+        chapters += draw_calibration(context, Path(folder))
     return Report(
         title=plan.title,
         author=author,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from gpucourse.cli.options import Options
 from gpucourse.cli.prediction import ask_prediction, read_prediction
 from gpucourse.cli.session import Session
 from gpucourse.errors import UnknownName, UsageError
+from gpucourse.learning.calibration import draw_calibration
 from gpucourse.learning.evidence import gather
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.node import Inventory, Node
@@ -182,3 +184,19 @@ def test_a_bundle_tells_what_was_predicted_and_after_which_runs(learning: Learni
     opened = learning.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]
     pieces = [piece for row in opened["parts"][0]["rows"] for piece in row["pieces"] if piece["kind"] == "answers"]
     assert [piece["got"] for piece in pieces if piece["exercise"] == "1.1"] == [0.5]
+
+
+def test_the_report_draws_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:
+    context = learning.context
+    learning.record()
+    assert draw_calibration(context, tmp_path) == ()
+    learning.record(prediction=GivenPrediction(id="faster", answer="3.8"), parameters={"depth": 20})
+    learning.record(prediction=GivenPrediction(id="faster", answer="1.9"), parameters={"depth": 30})
+    (chapter,) = draw_calibration(context, tmp_path)
+    assert chapter.grids[0].rows == (("1.1", "How much faster will it be?", "3.8 times", "1.9 times", "+100 %"),)
+    (picture,) = chapter.pictures
+    assert picture.png.startswith(b"\x89PNG")
+    assert b"<svg" in picture.svg
+    learning.types("report", "--of", "course")
+    assert "![Predicted over measured, exercise by exercise](calibration.png)" in context.paths.course_report.read_text()
+    assert (context.paths.course_report.parent / "calibration.png").is_file()

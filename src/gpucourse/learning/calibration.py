@@ -1,0 +1,71 @@
+"""The learner's calibration over the course: what was predicted over what was measured, one point an exercise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.learning.predictions import list_predictions
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Plot, Series
+from gpucourse.model.node import is_simulated
+from gpucourse.model.report import Chapter, Grid, Picture
+
+_TITLE = "What I predicted"
+_PLOT = Plot(
+    file="calibration",
+    title="Predicted over measured, exercise by exercise",
+    kind="line",
+    rows="metrics.predictions",
+    x="exercise",
+    series=(Series(key="ratio", label="first prediction"),),
+    x_title="exercise",
+    y_title="predicted / measured (1 = as measured)",
+    log_y=True,
+    ideal_key="exact",
+    ideal_label="as measured",
+)
+
+
+def draw_calibration(context: Context, folder: Path) -> tuple[Chapter, ...]:
+    """A chapter with the first prediction of each exercise beside its measurement, drawn in `folder`; none where nothing was
+    predicted."""
+    shown = [
+        (exercise, made[0])
+        for module in context.catalog.modules
+        for exercise in module.exercises
+        if (made := list_predictions(context, exercise))
+    ]
+    if not shown:
+        return ()
+    rows = tuple(
+        (exercise.id, item.result.text, item.result.prediction, item.result.measurement, item.result.difference)
+        for exercise, item in shown
+    )
+    titles = ("exercise", "what", "predicted", "measured", "off by")
+    points = [
+        {"exercise": exercise.id, "ratio": item.result.ratio, "exact": 1.0} for exercise, item in shown if item.result.ratio
+    ]
+    local = any(is_simulated(item.record.mode) for _, item in shown)
+    return (
+        Chapter(
+            id="calibration",
+            title=_TITLE,
+            text="The first prediction of each exercise, made before its run, beside what the run measured.",
+            grids=(Grid(title="Predictions", columns=titles, rows=rows, numeric=(False, False, True, True, True)),),
+            pictures=_draw(context, points, "simulated nodes (mode: local)" if local else "", folder) if points else (),
+            sources=tuple(item.record.id for _, item in shown),
+        ),
+    )
+
+
+def _draw(context: Context, points: list[dict[str, object]], subtitle: str, folder: Path) -> tuple[Picture, ...]:
+    from gpucourse.figures.plots import draw
+
+    try:
+        png, svg = draw(_PLOT, {"predictions": points}, subtitle=subtitle, folder=folder)
+    except MissingError as error:
+        context.watch(Note(text=f"no chart {_PLOT.file}: {error.what}", level="warning"))
+        return ()
+    return (Picture(title=_PLOT.title, png=png.read_bytes(), svg=svg.read_bytes()),)
