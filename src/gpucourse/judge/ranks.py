@@ -26,7 +26,7 @@ Call = Callable[..., Any]
 Start = Callable[[int, Path, int], int]
 StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
-QUIET_S, QUIET_PROCESSOR_S = 2.5, 0.06  # so long with so little processor time on all ranks: they wait for each other
+QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # so long with so little processor time on all ranks: they wait for each other
 _LOOK_S = 0.25
 _HEAD = struct.Struct("<q")
 

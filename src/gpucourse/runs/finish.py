@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,9 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     runs.save(context.paths, record)
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    if not record.drill and end_state(record.node_exits) == "succeeded":
-        parts.prepare_judge(context, exercise, record)
+    written = (
+        not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)
+    )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         _collect(context, fleet, record, exercise, files, until)
     record.state = "broken" if record.drill else end_state(record.node_exits)
@@ -48,7 +50,8 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     if metrics is not None and exercise.plots and not record.own_script:
         with stage(context.watch, "draw", "drawing", record.phases_s):
             _draw(context, exercise, metrics, record, files)
-    verdict = judge(context, exercise, record)
+    with stage(context.watch, "judge", "judging your part", record.phases_s) if written else nullcontext():
+        verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     runs.save(context.paths, record)
     seal(files, record.mode)  # first: what cannot be handed in, for want of space, is evidence all the same

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -91,14 +92,16 @@ def keep_started_files(context: Context, exercise: Exercise, record: RunRecord) 
         copy_file(file, runs.files_of(context.paths, record).yours_file(part.file))
 
 
-def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> None:
-    """Start the process that will judge the parts of a run, if it will be needed; returns at once. Its import of torch takes a
-    processor for a second or two, so this waits for the end of the ranks."""
+def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> bool:
+    """Start the process that will judge the parts of a run, if it will be needed, and say whether; returns at once. Its import
+    of torch takes a processor for a second or two, so this waits for the end of the ranks."""
     files = runs.files_of(context.paths, record)
     kept = [(part, file) for part in exercise.yours if part.judge and (file := files.yours_file(part.file)).is_file()]
     edited = [part for part, file in kept if not is_as_delivered(context, exercise, part, file)]
     if edited:
-        context.judge.start(torch=any(part.torch for part in edited))
+        with suppress(MissingError):  # said when the part is judged
+            context.judge.start(torch=any(part.torch for part in edited))
+    return bool(edited)
 
 
 def judge_parts(

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.errors import MissingError
 from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
 from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
 from gpucourse.model.event import ignore_event
-from gpucourse.runs.finish import seal
-from gpucourse.runs.parts import keep_started_files, part_results
+from gpucourse.runs.finish import judge_again, seal
+from gpucourse.runs.parts import keep_started_files, part_results, prepare_judge
 from gpucourse.workspace import runs
 from tests.learning import FOLDER, MANIFEST, Learning
 
@@ -232,3 +233,23 @@ def test_a_rehearsal_proves_every_judge(writer: Learning) -> None:
         place = RehearsalPlace(context.catalog, writer.course, context.paths, ignore_event, judge)
         complaints = list(prove_parts(place, module, exercise))
     assert complaints == ["yours.double: the other solution is failed same: you gave 3 back as it was, and should be passed"]
+
+
+class NoTorch(Judge):
+    """A judge on a computer without torch."""
+
+    def start(self, *, torch: bool) -> None:
+        raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
+
+
+def test_without_torch_a_run_is_whole_and_its_part_not_judged(writer: Learning) -> None:
+    run_with(writer, RIGHT)
+    context = writer.open_context()
+    vars(context)["judge"] = NoTorch()
+    _, exercise = context.catalog.exercise("1.2")
+    (record,) = runs.readable(context.paths, "1.2")[0]
+    assert prepare_judge(context, exercise, record)
+    verdict = judge_again(context, exercise, record)
+    assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
+    assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
+    assert states(writer)[0] == "passed", "what was handed in before stays"
