@@ -58,7 +58,8 @@ def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str,
         ("MIG", asked.get("mig.mode.current"), None, "", None),
         ("formats in hardware", " ".join(dtypes((props.major, props.minor))), sheet and _formats(sheet), "", 0.0),
     ]
-    return [_row(*fields) for fields in listed]
+    above = ("clock, highest", "float32 peak, derived") if sheet and sheet.clock_may_exceed else ()
+    return [_row(*fields, may_exceed=fields[0] in above) for fields in listed]
 
 
 def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
@@ -96,11 +97,12 @@ def _link(asked: dict[str, Any]) -> str | None:
     return f"PCIe {generation} x{width}" if generation and width else None
 
 
-def _row(name: str, device: Any, sheet: Any, unit: str, allowed: float | None) -> dict[str, Any]:
-    """`allowed` is how many percent the two may differ; None where they are not of one kind."""
-    off = None
+def _row(name: str, device: Any, sheet: Any, unit: str, allowed: float | None, *, may_exceed: bool = False) -> dict[str, Any]:
+    """`allowed` is how many percent the two may differ; None where they are not of one kind. With `may_exceed` the device may
+    say more than the sheet by as much as it likes."""
+    off, larger = None, may_exceed and None not in {device, sheet} and device > sheet
     if allowed is not None and device is not None and sheet is not None:
         numbers = isinstance(device, (int, float)) and isinstance(sheet, (int, float))
         off = abs(device / sheet - 1) * 100 if numbers else float(device != sheet) * 100
     return {"spec": name, "device": device, "sheet": sheet, "unit": unit, "off_percent": off,
-            "agrees": None if off is None or allowed is None else off <= allowed + 1e-9}  # fmt: skip
+            "agrees": None if off is None or allowed is None else off <= allowed + 1e-9 or larger}  # fmt: skip

@@ -17,7 +17,8 @@ DTYPES = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf1
 class Gpu:
     """One row of gpus.json. Speeds are dense TFLOP/s at boost clock; None where the hardware cannot.
 
-    `drawn`: in the pictures of 4.1. `aws`: the instance types that have it, with their prices.
+    `drawn`: in the pictures of 4.1. `clock_may_exceed`: its boost clock is a typical one, and not the highest. `aws`: the
+    instance types that have it, with their prices.
     """
 
     gpu: str
@@ -38,11 +39,12 @@ class Gpu:
     memory_mhz: float
     gb_per_s: float
     tdp_w: float
-    l2_mb: float
+    l2_mb: float | None
     link: str
     measured_fp16: list[float] | None
     note: str
     drawn: bool = False
+    clock_may_exceed: bool = False
     aws: dict[str, Any] = field(default_factory=dict)
 
     def peak_tflops(self, dtype: str) -> float | None:

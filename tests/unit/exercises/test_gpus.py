@@ -44,12 +44,14 @@ def test_ridges(name: str, ridge: float) -> None:
     assert EVERY[name].ridge_flop_per_byte == pytest.approx(ridge, rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["Tesla T4", "tesla  t4", "NVIDIA L4", "NVIDIA A100-SXM4-80GB"])
+@pytest.mark.parametrize("name", ["Tesla T4", "tesla  t4", "NVIDIA L4", "NVIDIA L40", "NVIDIA A10", "NVIDIA A100-SXM4-80GB"])
 def test_the_exact_name_is_found(name: str) -> None:
     assert gpus.find(name) is not None
 
 
-@pytest.mark.parametrize("name", ["", "T4", "NVIDIA L40", "NVIDIA A10", "NVIDIA GeForce RTX 4090", "Tesla T40", "cpu (x86_64)"])
+@pytest.mark.parametrize(
+    "name", ["", "T4", "NVIDIA L400", "NVIDIA A100", "NVIDIA GeForce RTX 4090 D", "Tesla T40", "cpu (x86_64)"]
+)
 def test_another_name_is_unknown_and_nobody_else(name: str) -> None:
     assert gpus.find(name) is None
 
@@ -63,4 +65,20 @@ def test_no_peak_for_what_the_hardware_cannot() -> None:
 
 def test_cores_agree_with_the_generation() -> None:
     assert all(gpus.cores_per_sm(gpu.capability) == gpu.cores_per_sm for gpu in EVERY.values())
-    assert EVERY["A10G"].sms * EVERY["A10G"].cores_per_sm == 10_240, "9,216 and 150 W are the A10's"
+    assert EVERY["A10G"].sms * EVERY["A10G"].cores_per_sm == 10_240
+    assert (EVERY["A10"].sms * EVERY["A10"].cores_per_sm, EVERY["A10"].tdp_w) == (9_216, 150)
+
+
+@pytest.mark.parametrize(
+    ("name", "fp16", "gb_per_s"),
+    [
+        ("NVIDIA A100-PCIE-40GB", 312, 1555), ("NVIDIA A100 80GB PCIe", 312, 1935), ("NVIDIA H100 NVL", 835.5, 3938),
+        ("NVIDIA A10", 125, 600), ("NVIDIA L40", 181, 864), ("NVIDIA L40S", 362, 864), ("NVIDIA GeForce RTX 3060", 25.5, 360),
+        ("NVIDIA GeForce RTX 3090", 71, 936), ("NVIDIA GeForce RTX 4070", 58.3, 504), ("NVIDIA GeForce RTX 4090", 165.2, 1008),
+        ("NVIDIA GeForce RTX 5090", 209.5, 1792), ("NVIDIA B200", 2250, 7672), ("NVIDIA H200", 989, 4800),
+    ],
+)  # fmt: skip
+def test_gpus_outside_the_course_s_own_labs(name: str, fp16: float, gb_per_s: float) -> None:
+    gpu = gpus.find(name)
+    assert (gpu.fp16, gpu.gb_per_s) == (fp16, gb_per_s)
+    assert gpus.find(f"{name} Ti") is None

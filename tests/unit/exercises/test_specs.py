@@ -39,6 +39,8 @@ PRINTED = {
     "NVIDIA H200": ((9, 0), 132, 143_156 * MIB, 1_980, 3_201, 6144, 60, 700.0),
     "NVIDIA H100 80GB HBM3": ((9, 0), 132, 81_089 * MIB, 1_980, 2_619, 5120, 50, 700.0),
     "Tesla V100-SXM2-32GB": ((7, 0), 80, 32_480 * MIB, 1_530, 877, 4096, 6, 300.0),
+    "NVIDIA GeForce RTX 4090": ((8, 9), 128, 24_563 * MIB, 3_105, 10_501, 384, 72, 450.0),
+    "NVIDIA GeForce RTX 5090": ((12, 0), 170, 33_677_180_928, 2_655, 14_001, 512, 96, 575.0),
 }
 
 
@@ -65,6 +67,13 @@ def test_a_large_gpu_agrees_with_its_row(specs: Any, name: str) -> None:
     )  # fmt: skip
     rows = specs.rows(device, {"power.limit": watts, "clocks.max.sm": mhz}, gpus.find(name))
     assert [row for row in rows if row["agrees"] is False] == []
+
+
+def test_a_clock_below_the_sheet_s_is_a_disagreement_on_every_card(specs: Any) -> None:
+    name = "NVIDIA GeForce RTX 4090"
+    device = SimpleNamespace(name=name, major=8, minor=9, multi_processor_count=128, total_memory=24_563 * MIB)
+    rows = by_name(specs.rows(device, {"clocks.max.sm": 2100}, gpus.find(name)))
+    assert rows["clock, highest"]["agrees"] is False
 
 
 def test_an_unknown_gpu_is_derived_and_compared_with_nothing(specs: Any) -> None:
