@@ -32,17 +32,20 @@ LIMITERS = {
 
 
 def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dict[str, object]] | None:
-    """A row a GPU; None where there is no nvidia-smi or it cannot talk to the driver."""
+    """A row a GPU; None where there is no nvidia-smi, or it cannot talk to the driver within `timeout_s`."""
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     for asked in (fields, tuple(field.replace("event_reasons", "throttle_reasons") for field in fields)):
-        done = subprocess.run(
-            [program, f"--query-gpu={','.join(asked)}", "--format=csv"],
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [program, f"--query-gpu={','.join(asked)}", "--format=csv"],
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):  # a driver that is busy or broken lets it hang
+            return None
         if not done.returncode:
             return read(done.stdout)
     return None

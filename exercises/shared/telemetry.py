@@ -91,7 +91,7 @@ def smi() -> Source | None:
         row = (nvidia_smi.query() or [{}])[0]
         return Sample(
             source="nvidia-smi",
-            device=str(row.get("name")),
+            device=str(row.get("name") or ""),
             utilisation_percent=row.get("utilization.gpu"),
             memory_utilisation_percent=row.get("utilization.memory"),
             memory_used_bytes=row.get("memory.used"),
@@ -141,13 +141,17 @@ def source() -> Source:
 
 @dataclass
 class Recorder:
-    """Samples at a fixed rate in a thread of its own, each with the phase it fell into, for as long as the block lasts."""
+    """Samples at a fixed rate in a thread of its own, each with the phase it fell into, for as long as the block lasts.
+
+    `missed` counts those that are not there: late ones, and `silent` ones, to which the device gave no answer.
+    """
 
     read: Source
     hz: float
     samples: list[dict] = field(default_factory=list)
     phase: str = ""
     missed: int = 0
+    silent: int = 0
 
     def __enter__(self) -> Recorder:  # noqa: PYI034 (Self is newer than Python 3.10)
         self._stop, self._begun = threading.Event(), time.monotonic()
@@ -178,4 +182,10 @@ class Recorder:
             self.missed += max(0, due - tick - 1)
             tick = max(tick + 1, due)
             phase, at = self.phase, self.seconds
-            self.samples.append({"at_s": round(at, 4), "phase": phase, **asdict(self.read())})
+            sample = self.read()
+            if sample.device:
+                self.samples.append({"at_s": round(at, 4), "phase": phase, **asdict(sample)})
+                continue
+            if not self.silent:
+                bench.say(f"the GPU gave no answer {at:.0f} s after the recording began: samples are missing from here on")
+            self.missed, self.silent = self.missed + 1, self.silent + 1

@@ -139,6 +139,10 @@ def _spread(job: SbatchJob) -> str:
         'srun --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
         f'  export LOCAL_WORLD_SIZE={job.tasks} GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
+        "  # The interface that leads to that machine, or has its address: NCCL and gloo might choose another one.\n"
+        '  own=$(ip -o -4 addr show to "$MASTER_ADDR" 2>/dev/null | sed -n "s/^[0-9]*: *\\([^ ]*\\) .*/\\1/p;q")\n'
+        '  way=$(ip -o -4 route get "$MASTER_ADDR" 2>/dev/null | sed -n "s/.* dev \\([^ ]*\\) .*/\\1/p;q")\n'
+        '  [ -z "${own:-$way}" ] || export NCCL_SOCKET_IFNAME="${own:-$way}" GLOO_SOCKET_IFNAME="${own:-$way}"\n'
         '  exec "$@"\n'
         f"' bash {shlex.join(job.command)}\n"
     )

@@ -200,7 +200,8 @@ def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) 
     common = environment.make_script_variables(
         mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout
     )
-    return {**common, **request.environment}
+    sockets = request.nccl if kind == "nccl" else {}
+    return {**common, **sockets, **request.environment}
 
 
 def _values(request: LaunchRequest, parameter: str) -> int:

@@ -79,6 +79,15 @@ def test_an_old_driver_is_asked_by_the_old_name(monkeypatch: pytest.MonkeyPatch)
     assert len(asked) == 2
 
 
+def test_a_driver_that_hangs_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(words: list[str], **_: object) -> SimpleNamespace:
+        raise subprocess.TimeoutExpired(words, 10)
+
+    monkeypatch.setattr(smi.shutil, "which", lambda _: "nvidia-smi")
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert smi.query() is None
+
+
 # --- sources and recorder; they need torch, through bench ------------------------------------------------------------------
 
 
@@ -154,3 +163,25 @@ def test_the_recorder_names_phases_and_counts_what_it_missed(telemetry: ModuleTy
     assert {sample["phase"] for sample in recorder.samples} <= {"work", ""}
     assert recorder.samples[0]["source"] == "test"
     assert [sample["at_s"] for sample in recorder.samples] == sorted(sample["at_s"] for sample in recorder.samples)
+
+
+def test_the_recorder_goes_on_after_a_silent_driver_and_says_so(
+    telemetry: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter([[{"name": "NVIDIA L4"}], None, None, [{"name": "NVIDIA L4"}]])
+    later = threading.Event()
+
+    def query() -> list[dict[str, object]] | None:
+        answer = next(answers, later)
+        if answer is later:
+            later.set()
+            return [{"name": "NVIDIA L4"}]
+        return answer  # type: ignore[return-value]
+
+    monkeypatch.setattr(telemetry.nvidia_smi, "query", query)
+    read = telemetry.smi()
+    with telemetry.Recorder(read, 50) as recorder:
+        assert later.wait(10)
+    assert (recorder.silent, {sample["device"] for sample in recorder.samples}) == (2, {"NVIDIA L4"})
+    assert recorder.missed >= 2
+    assert capsys.readouterr().out.count("the GPU gave no answer") == 1

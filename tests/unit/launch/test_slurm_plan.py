@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -122,6 +123,35 @@ def test_more_processes_than_gpus_by_choice_compute_on_processors(procs: int, ba
     plan = make_plan(request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, procs=procs), nodes=2, mode="aws")
     assert plan.batch is not None
     assert f"export GPUCOURSE_BACKEND={backend}" in plan.batch.files[0].text
+
+
+def test_nccl_is_told_its_sockets_and_the_interface_between_the_machines() -> None:
+    wanted = replace(request({"kind": "torchrun", "procs_per_node": "gpu"}), nccl={"NCCL_NET": "Socket"})
+    plan = make_plan(wanted, nodes=2, gpus=1, mode="aws")
+    assert plan.batch is not None
+    text = plan.batch.files[0].text
+    assert "export NCCL_NET=Socket" in text
+    assert 'export NCCL_SOCKET_IFNAME="${own:-$way}" GLOO_SOCKET_IFNAME="${own:-$way}"' in text
+    simulated = make_plan(wanted, nodes=2, gpus=0)
+    assert simulated.batch is not None
+    assert "NCCL_NET" not in simulated.batch.files[0].text, "gloo has no use for it"
+
+
+@pytest.mark.parametrize(("address", "interface"), [("127.0.0.1", "lo"), ("192.0.2.9", "eth7"), ("head-of-cluster", "")])
+def test_the_interface_is_found_on_each_machine(tmp_path: Path, address: str, interface: str) -> None:
+    """The lines of the file are run, with an `ip` that knows lo by its address and eth7 by a route."""
+    says = "case $* in *addr*127.0.0.1*) echo '1: lo    inet 127.0.0.1/8 scope host lo' ;; "
+    says += "*route*192.0.2.9*) echo '192.0.2.9 dev eth7 src 192.0.2.1 uid 0' ;; *addr*) ;; *) exit 1 ;; esac"
+    (tmp_path / "ip").write_text(f"#!/bin/sh\n{says}\n")
+    (tmp_path / "ip").chmod(0o755)
+    assert SPREAD.batch is not None
+    script = "\n".join(line for line in SPREAD.batch.files[0].text.splitlines() if re.match(r"  (own|way)=|  \[ -z", line))
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\necho \"$NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME\""],
+        capture_output=True, text=True, check=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "MASTER_ADDR": address},
+    )  # fmt: skip
+    assert done.stdout.split() == ([interface] * 2 if interface else [])
 
 
 def test_a_terminal_is_the_plain_command_with_its_name_in_the_environment() -> None:
