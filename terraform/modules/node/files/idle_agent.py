@@ -79,7 +79,7 @@ def reasons(seen: Sight) -> tuple[str, ...]:
     uses += seen.jobs
     if seen.ssh_sessions:
         uses.append(f"SSH sessions: {seen.ssh_sessions}")
-    # A driver that does not uses keeps no node alive: no job and no session is there either, and the hours would be billed.
+    # A driver that does not answer keeps no node alive: no job and no session is there either, and the hours would be billed.
     if seen.gpu_percent is not None and seen.gpu_percent >= BUSY_GPU_PERCENT:
         uses.append(f"GPU at {seen.gpu_percent:.0f}%")
     return tuple(uses)
