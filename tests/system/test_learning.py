@@ -137,10 +137,10 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
 def test_the_report_of_the_course_has_the_learners_words(student: Learner) -> None:
     student.types("run", "1.1")
     student.types("answer", "1.1", "--set", "why=It falls.", code=None)
-    assert student.documents("report", "--of", "course")["told"] >= 1
+    assert student.documents("report", "--of", "course")["exercises"] >= 1
     page = (student.workspace / "deliverables/course/report.md").read_text()
     assert "> It falls." in page
-    assert "on simulated nodes: its times say nothing of GPUs" in page
+    assert "on simulated nodes: its times say nothing about GPUs" in page
     assert "--of course is written as Markdown" in student.types("report", "--of", "course", "--format", "pdf", code=2).err
 
 

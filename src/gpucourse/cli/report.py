@@ -53,6 +53,8 @@ def _report_course(session: Session, author: str, *, json: bool) -> int:
 
     result = report_course(session.context, author)
     if json:
-        session.console.document({"file": result.file, "told": result.told, "exercises": result.exercises})
+        session.console.document(
+            {"file": result.file, "exercises": result.exercises, "course_exercises": result.course_exercises}
+        )
     session.console.show(course_report(result))
     return ExitCode.DONE

@@ -25,7 +25,7 @@ def show(
     """A lesson (3), or an exercise (3.2)."""
     from gpucourse.learning.progress import progress
     from gpucourse.learning.show import still_open
-    from gpucourse.runs.parts import list_part_files, part_results
+    from gpucourse.runs.parts import list_part_files, read_part_results
     from gpucourse.ui.text import format_count
     from gpucourse.ui.views import course
     from gpucourse.ui.views.parts import list_parts
@@ -41,7 +41,7 @@ def show(
         module, exercise = catalog.exercise(number)
         verdict = done.get(exercise.id)
         lines, answers, signs = still_open(session.context, exercise)
-        results = part_results(session.context, exercise)
+        results = read_part_results(session.context, exercise)
         if json:
             told = {"module": module.id, "exercise": exercise, "verdict": verdict, "answers": answers, "open": lines}
             session.console.document(told | {"parts": results, "signs": signs})

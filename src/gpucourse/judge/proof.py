@@ -23,7 +23,7 @@ class Proof:
     """One version of a part as it was judged: its name, the verdict, and what is wrong with that; empty where nothing is."""
 
     version: str
-    judged: JudgeAnswer
+    answer: JudgeAnswer
     complaint: str
 
 
@@ -46,12 +46,12 @@ def prove(judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path
         copy = Path(folder) / file.name
         for version, text in texts.items():
             copy.write_text(text, encoding="utf-8")
-            judged = judge.judge(judge_of(file), copy, torch=torch, limit_s=limit_s, path=(file.parent, shared))
+            answer = judge.judge(judge_of(file), copy, torch=torch, limit_s=limit_s, path=(file.parent, shared))
             word, way_name = expected[version]
-            right = judged.word == word and (judged.way == way_name or not way_name)
-            wanted = f"{word} {way_name}".strip()
-            told = f"is {judged.word} {judged.way}: {judged.says}, and should be {wanted}"
-            yield Proof(version, judged, "" if right else told)
+            right = answer.word == word and (answer.way == way_name or not way_name)
+            right_answer = f"{word} {way_name}".strip()
+            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {right_answer}"
+            yield Proof(version, answer, "" if right else complaint)
 
 
 def main(words: list[str]) -> int:
@@ -61,9 +61,9 @@ def main(words: list[str]) -> int:
         for word in words:
             file = Path(word)
             for proof in prove(judge, file, torch=True, limit_s=20.0, shared=file.parent.parent / "shared"):
-                judged = proof.judged
-                sys.stdout.write(f"{proof.version:24} {judged.word:7} {judged.seconds:6.2f} s  {judged.way:20} {judged.says}\n")
-                sys.stdout.write(f"    {judged.case} {'; '.join(judged.notes)} {proof.complaint}\n{judged.output}")
+                answer = proof.answer
+                sys.stdout.write(f"{proof.version:24} {answer.word:7} {answer.seconds:6.2f} s  {answer.way:20} {answer.says}\n")
+                sys.stdout.write(f"    {answer.case} {'; '.join(answer.notes)} {proof.complaint}\n{answer.output}")
                 bad = bad or int(bool(proof.complaint))
     return bad
 

@@ -160,8 +160,8 @@ def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, fil
     places: dict[str, list[int]] = {}
     for rank in waiting:
         places.setdefault(line_of_stack(_stack(folder, rank.number), file_name), []).append(rank.number)
-    told = "; ".join(_describe_place(place, numbers, size) for place, numbers in places.items())
-    return f"{told}, and never ended: who waits for a message that nobody sends?"
+    sentences = "; ".join(_describe_place(place, numbers, size) for place, numbers in places.items())
+    return f"{sentences}, and never ended: who waits for a message that nobody sends?"
 
 
 def _describe_place(place: str, numbers: Sequence[int], size: int) -> str:

@@ -24,68 +24,71 @@ JUDGED = {"passed": "right", "failed": "wrong", "not_measured": "not measured", 
 
 @dataclass(frozen=True, kw_only=True)
 class CourseReport:
-    """What was written: the page, how many exercises it tells of, and how many the course has."""
+    """What was written: the page, how many exercises it covers, and how many the course has."""
 
     file: Path
-    told: int
     exercises: int
+    course_exercises: int
 
 
 def report_course(context: Context, author: str) -> CourseReport:
     """Write what the learner ran, wrote, answered and predicted as one page of Markdown, with the pictures beside it.
 
-    Raises MissingError where there is nothing to tell of yet, StorageError.
+    Raises MissingError where there is nothing to report yet, StorageError.
     """
     page = context.paths.course_report
     lines = ["# What I learned", "", f"{author}, {now_utc()[:10]}", ""]
-    told = exercises = 0
+    covered_count = course_count = 0
     for module in context.catalog.modules:
-        chapters = [list(_tell(context, exercise, page.parent)) for exercise in module.exercises]
-        exercises += len(chapters)
-        written = [chapter for chapter in chapters if chapter]
-        told += len(written)
-        if written:
+        chapters = [list(_describe_exercise(context, exercise, page.parent)) for exercise in module.exercises]
+        course_count += len(chapters)
+        texts = [chapter for chapter in chapters if chapter]
+        covered_count += len(texts)
+        if texts:
             lines += [f"## Module {module.id} · {module.title}", ""]
-            lines += [line for chapter in written for line in chapter]
-    if not told:
-        raise MissingError("there is nothing to tell of yet", hint="gpucourse list: run an exercise, and answer its questions")
+            lines += [line for chapter in texts for line in chapter]
+    if not covered_count:
+        raise MissingError("there is nothing to report yet", hint="gpucourse list: run an exercise, and answer its questions")
     for chapter in draw_calibration(context, page.parent):
         lines += [f"## {chapter.title}", "", chapter.text, ""]
         lines += [line for picture in chapter.pictures for line in (f"![{picture.title}](calibration.png)", "")]
     with writing(page) as file:
         file.write("\n".join(lines).encode())
-    return CourseReport(file=page, told=told, exercises=exercises)
+    return CourseReport(file=page, exercises=covered_count, course_exercises=course_count)
 
 
-def _tell(context: Context, exercise: Exercise, folder: Path) -> Iterator[str]:
+def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> Iterator[str]:
     """One exercise: its goal, pictures of the run that counts, predictions, answers, and the code that passed."""
-    shown = gather(context, exercise, thorough=False)
-    answers = [answer for answer in shown.answers if answer.answer is not None]
-    parts = [part for part in shown.parts if part.verdict == "passed"]
-    if shown.run is None and not answers and not parts:
+    evidence = gather(context, exercise, thorough=False)
+    answers = [answer for answer in evidence.answers if answer.answer is not None]
+    parts = [part for part in evidence.parts if part.verdict == "passed"]
+    if evidence.run is None and not answers and not parts:
         return
     yield from (f"### {exercise.id} {exercise.title}", "", exercise.goal, "")
-    if shown.run is not None:
-        yield from _tell_of_run(context, exercise, shown, folder)
-    if shown.prediction is not None and shown.prediction.answer is not None:
+    if evidence.run is not None:
+        yield from _describe_run(context, exercise, evidence, folder)
+    if evidence.prediction is not None and evidence.prediction.answer is not None:
         yield from (
-            f"**Predicted.** {shown.prediction.text}",
+            f"**Predicted.** {evidence.prediction.text}",
             "",
-            f"> {shown.prediction.answer} {shown.prediction.said}".rstrip(),
+            f"> {evidence.prediction.answer} {evidence.prediction.said}".rstrip(),
             "",
         )
     for answer in answers:
-        yield from _tell_answer(answer)
+        yield from _describe_answer(answer)
     for part in parts:
         text = context.paths.yours_file(exercise.id, part.file).read_text(encoding="utf-8")
-        fence = "`" * max(3, 1 + max((len(run) for run in _fences(text)), default=0))
+        fence = "`" * max(3, 1 + max((len(run) for run in _find_backticks(text)), default=0))
         yield from (f"**What I wrote.** {part.title}, `{part.file}`", "", f"{fence}python", text.rstrip("\n"), fence, "")
 
 
-def _tell_of_run(context: Context, exercise: Exercise, shown: ExerciseEvidence, folder: Path) -> Iterator[str]:
-    files = context.paths.run(exercise.id, shown.run or "")
-    mode = runs.find(context.paths, shown.run or "").mode
-    yield from (f"*Run {shown.run}{', on simulated nodes: its times say nothing of GPUs' if is_simulated(mode) else ''}.*", "")
+def _describe_run(context: Context, exercise: Exercise, evidence: ExerciseEvidence, folder: Path) -> Iterator[str]:
+    files = context.paths.run(exercise.id, evidence.run or "")
+    mode = runs.find(context.paths, evidence.run or "").mode
+    yield from (
+        f"*Run {evidence.run}{', on simulated nodes: its times say nothing about GPUs' if is_simulated(mode) else ''}.*",
+        "",
+    )
     for plot in exercise.plots:
         picture = files.plot(plot.file, "png")
         if picture.is_file() and not picture.is_symlink():
@@ -94,14 +97,14 @@ def _tell_of_run(context: Context, exercise: Exercise, shown: ExerciseEvidence, 
             yield from (f"![{plot.title}]({name})", "")
 
 
-def _tell_answer(answer: AnswerResult) -> Iterator[str]:
+def _describe_answer(answer: AnswerResult) -> Iterator[str]:
     """The question, and the learner's words; what was compared says whether it was right."""
-    judged = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else ""
+    verdict = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else ""
     yield from (f"**{answer.text.strip()}**", "")
-    yield from (f"> {line}".rstrip() for line in f"{answer.answer}{judged}".strip().split("\n"))
+    yield from (f"> {line}".rstrip() for line in f"{answer.answer}{verdict}".strip().split("\n"))
     yield ""
 
 
-def _fences(text: str) -> list[str]:
+def _find_backticks(text: str) -> list[str]:
     """Every run of backticks in a text: the fence around it must be longer."""
     return "".join(letter if letter == "`" else " " for letter in text).split()

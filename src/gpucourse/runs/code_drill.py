@@ -64,18 +64,18 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
-        known = sorted({item.id for other in context.catalog.modules for item in other.exercises if item.faults})
+        ids = sorted({item.id for other in context.catalog.modules for item in other.exercises if item.faults})
         raise UsageError(
             f"{exercise.id} has no faults in code to find",
-            hint=f"these have: {', '.join(known)}" if known else "gpucourse list",
+            hint=f"these have: {', '.join(ids)}" if ids else "gpucourse list",
         )
-    fault = _choose(exercise, _read(context, exercise), fault_id)
+    fault = _choose_fault(exercise, _read_drills(context, exercise), fault_id)
     folder = _write_copy(context, module, exercise, fault)
 
     def keep_record(plan: LaunchPlan) -> tuple[LaunchPlan, Faults]:
-        known = _read(context, exercise)
-        known.drills.append(CodeDrill(fault=fault.id, run=plan.run_id))
-        write_record(context.paths.drill(exercise.id), known)
+        history = _read_drills(context, exercise)
+        history.drills.append(CodeDrill(fault=fault.id, run=plan.run_id))
+        write_record(context.paths.drill(exercise.id), history)
         return plan, {}
 
     return run(context, replace(run_request, copies=folder), detach=False, dry_run=False, inject_faults=keep_record)
@@ -91,10 +91,10 @@ def is_newest_drill(context: Context, exercise_id: str) -> bool:
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
     """Judge what the learner takes the fault of the newest copy for. Raises MissingError where there is no copy."""
     _, exercise = context.catalog.exercise(exercise_id)
-    known, drill, fault = _newest(context, exercise)
+    history, drill, fault = _find_newest_drill(context, exercise)
     right = word == fault.id
     drill.diagnoses.append(CodeDiagnosis(fault=word, right=right, at=now_utc()))
-    write_record(context.paths.drill(exercise.id), known)
+    write_record(context.paths.drill(exercise.id), history)
     wrong = sum(not diagnosis.right for diagnosis in drill.diagnoses)
     hint = "" if right else fault.hints[min(wrong, len(fault.hints)) - 1]
     return JudgedDiagnosis(
@@ -108,42 +108,42 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     Raises MissingError where there is no copy or a file of it is gone; and what `run` raises.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    _, _, fault = _newest(context, exercise)
+    _, _, fault = _find_newest_drill(context, exercise)
     folder = context.paths.broken(exercise.id)
     if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
-    ran = run(
+    result = run(
         context,
         replace(run_request, copies=folder),
         detach=False,
         dry_run=False,
         inject_faults=lambda plan: (plan, {}),
     )
-    record = ran.record
+    record = result.record
     if record is None:  # only a dry run has none
         raise AssertionError(exercise.id)
     ended_well = all(node_exit.code == 0 for node_exit in record.node_exits)
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None
-    judged = _judge(context, module, fault, folder, metrics) if metrics else None
+    judged = _judge_fault(context, module, fault, folder, metrics) if metrics else None
     repair = Repair(record=record, verdict=verdict, judged=judged)
     if repair.is_right:
-        known = _read(context, exercise)
-        known.drills[-1].repaired = record.id
-        write_record(context.paths.drill(exercise.id), known)
+        history = _read_drills(context, exercise)
+        history.drills[-1].repaired = record.id
+        write_record(context.paths.drill(exercise.id), history)
     return repair
 
 
-def _judge(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
+def _judge_fault(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
     judge_file = context.catalog.judge(module, f"fault_{fault.id.replace('-', '_')}")
     with Judge() as judge:
         return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, metrics=metrics)
 
 
-def _choose(exercise: Exercise, known: CodeDrills, fault_id: str | None) -> CodeFault:
+def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None) -> CodeFault:
     if fault_id is not None:
         return next(fault for fault in exercise.faults if fault.id == fault_id)
-    solved = {drill.fault for drill in known.drills if drill.repaired}
+    solved = {drill.fault for drill in history.drills if drill.repaired}
     return secrets.choice([fault for fault in exercise.faults if fault.id not in solved] or list(exercise.faults))
 
 
@@ -164,16 +164,16 @@ def _write_copy(context: Context, module: Module, exercise: Exercise, fault: Cod
     return folder
 
 
-def _read(context: Context, exercise: Exercise) -> CodeDrills:
+def _read_drills(context: Context, exercise: Exercise) -> CodeDrills:
     return read_record(context.paths.drill(exercise.id), CodeDrills) or CodeDrills(exercise=exercise.id)
 
 
-def _newest(context: Context, exercise: Exercise) -> tuple[CodeDrills, CodeDrill, CodeFault]:
-    known = _read(context, exercise)
-    drill = known.drills[-1] if known.drills else None
+def _find_newest_drill(context: Context, exercise: Exercise) -> tuple[CodeDrills, CodeDrill, CodeFault]:
+    history = _read_drills(context, exercise)
+    drill = history.drills[-1] if history.drills else None
     fault = next((fault for fault in exercise.faults if drill and fault.id == drill.fault), None)
     if drill is None or fault is None:
         raise MissingError(
             f"there is no copy of {exercise.id} with a fault in its code", hint=f"gpucourse break {exercise.id} --how code"
         )
-    return known, drill, fault
+    return history, drill, fault

@@ -24,13 +24,13 @@ from gpucourse.workspace.paths import RunPaths
 LARGEST = 1 << 20  # bytes of a file that a person wrote
 
 
-def part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
+def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
     """The best state of each part that is handed in, in the manifest's order: from a run or from `try`; open where nothing is.
 
     A result counts only with the very file that it was given for. No code of the learner's runs. Raises NewerFormat.
     """
     kept = _read_kept(context, exercise.id).parts
-    return tuple(_valid(context, exercise.id, part, kept.get(part.id)) or make_open(part) for part in exercise.yours)
+    return tuple(_select_valid(context, exercise.id, part, kept.get(part.id)) or make_open(part) for part in exercise.yours)
 
 
 def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResult:
@@ -58,9 +58,9 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
     """
     if (fault := _find_fault(file)) is not None:
         return replace(make_open(part), verdict="failed", way=fault[0], says=fault[1])
-    opened = make_open(part, sha256=seals.sha256(file) or "")
+    open_result = make_open(part, sha256=seals.sha256(file) or "")
     if not part.judge or is_as_delivered(context, exercise, part, file):
-        return opened
+        return open_result
     folder = _course_folder(context, exercise)
     judged = context.judge.judge(
         context.catalog.judge_file(context.catalog.exercise(exercise.id)[0], part),
@@ -70,7 +70,7 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
         path=(folder, context.folders.exercises / SHARED),
     )
     return replace(
-        opened,
+        open_result,
         verdict=judged.word,
         way=judged.way,
         says=judged.says if judged.word != "open" else part.write,
@@ -112,7 +112,7 @@ def judge_parts(
     results: list[PartResult] = []
     for part in exercise.yours:
         file = files.yours_file(part.file)
-        if not _took_part(files, part):
+        if not _was_part_used(files, part):
             results.append(make_open(part, run=record.id))
             continue
         try:
@@ -126,7 +126,7 @@ def judge_parts(
     return tuple(results)
 
 
-def _took_part(files: RunPaths, part: LearnerPart) -> bool:
+def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
     """Whether a run had the learner's part: one of an earlier version had none, and in place of a batch file of the learner's
     the course's own may have been submitted."""
     if not files.yours_file(part.file).is_file():
@@ -136,12 +136,12 @@ def _took_part(files: RunPaths, part: LearnerPart) -> bool:
 
 def _add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
     """A part that its judge finds right, or that has none, is what the run's checks about it say."""
-    about = [check for check in checks if check.id in part.checks]
-    if not about or (part.judge and result.verdict != "passed"):
+    checks_of_part = [check for check in checks if check.id in part.checks]
+    if not checks_of_part or (part.judge and result.verdict != "passed"):
         return result
     words: tuple[PartVerdict, ...] = ("failed", "error", "passed")
-    word: PartVerdict = next((word for word in words if any(check.verdict == word for check in about)), "open")
-    first = next((check for check in about if check.verdict == word), about[0])
+    word: PartVerdict = next((word for word in words if any(check.verdict == word for check in checks_of_part)), "open")
+    first = next((check for check in checks_of_part if check.verdict == word), checks_of_part[0])
     if word == "passed":
         return replace(result, verdict="passed", says="")
     if word == "open":  # the script says that there is nothing to judge yet
@@ -159,17 +159,17 @@ def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, ve
     except MissingError:
         stored = None
     known = {result.id: result for result in stored.parts} if stored else {}
-    silent: dict[str, LearnerPart] = {}
+    unused_parts: dict[str, LearnerPart] = {}
     for part in exercise.yours:
         file = files.yours_file(part.file)
-        if file.is_file() and (is_as_delivered(context, exercise, part, file) or not _took_part(files, part)):
-            silent |= dict.fromkeys(part.checks, part)
-    checks = tuple(_silence(check, silent.get(check.id)) for check in verdict.checks)
+        if file.is_file() and (is_as_delivered(context, exercise, part, file) or not _was_part_used(files, part)):
+            unused_parts |= dict.fromkeys(part.checks, part)
+    checks = tuple(_mark_not_measured(check, unused_parts.get(check.id)) for check in verdict.checks)
     parts = tuple(known.get(part.id) or make_open(part, run=record.id) for part in exercise.yours)
     return replace(verdict, checks=checks, parts=parts)
 
 
-def _silence(check: CheckResult, part: LearnerPart | None) -> CheckResult:
+def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckResult:
     if part is None:
         return check
     return replace(check, verdict="not_measured", observed=f"your part {part.file} is open", hint=part.write)
@@ -183,13 +183,13 @@ def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult
         kept = _read_kept(context, exercise.id).parts
         new: dict[str, PartResult] = {}
         for part in exercise.yours:
-            there = _valid(context, exercise.id, part, kept.get(part.id))
+            stored_result = _select_valid(context, exercise.id, part, kept.get(part.id))
             result, file = next(((item, path) for item, path in judged if item.id == part.id), (None, None))
             if result is None or file is None or result.verdict not in {"passed", "failed"} or not result.sha256:
                 continue
             if part.checks and not result.run:
                 continue
-            if there is not None and there.verdict == "passed" and result.verdict == "failed" and not again:
+            if stored_result is not None and stored_result.verdict == "passed" and result.verdict == "failed" and not again:
                 continue
             if not again:
                 copy_file(file, context.paths.yours_file(exercise.id, part.file))
@@ -204,11 +204,11 @@ def judge_kept_again(context: Context, exercise: Exercise) -> None:
     kept = _read_kept(context, exercise.id).parts
     judged: list[tuple[PartResult, Path]] = []
     for part in exercise.yours:
-        there = _valid(context, exercise.id, part, kept.get(part.id))
-        if there is None or part.checks or not part.judge:
+        stored_result = _select_valid(context, exercise.id, part, kept.get(part.id))
+        if stored_result is None or part.checks or not part.judge:
             continue
         file = context.paths.yours_file(exercise.id, part.file)
-        judged.append((replace(judge_part(context, exercise, part, file), run=there.run), file))
+        judged.append((replace(judge_part(context, exercise, part, file), run=stored_result.run), file))
     keep(context, exercise, judged, again=True)
 
 
@@ -240,7 +240,7 @@ def _read_kept(context: Context, exercise_id: str) -> KeptParts:
         return KeptParts()
 
 
-def _valid(context: Context, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
+def _select_valid(context: Context, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
     """The stored result, where it is one of this part and its file is the one that was judged."""
     if result is None or not result.sha256 or result.file != part.file:
         return None

@@ -41,5 +41,5 @@ def test_a_part_is_open_solvable_and_names_wrong_ways(judge: Judge, file: Path, 
     assert list(find_gaps(file, judge_of(file))) == []
     proofs = list(prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared"))
     assert [f"{proof.version} {proof.complaint}" for proof in proofs if proof.complaint] == []
-    words = [proof.judged.says for proof in proofs if proof.judged.word == "failed"]
+    words = [proof.answer.says for proof in proofs if proof.answer.word == "failed"]
     assert len(set(words)) == len(words)

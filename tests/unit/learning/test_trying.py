@@ -16,7 +16,7 @@ from gpucourse.learning.check import check
 from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
 from gpucourse.model.event import ignore_event
 from gpucourse.runs.finish import judge_again, seal
-from gpucourse.runs.parts import keep_started_files, part_results, prepare_judge
+from gpucourse.runs.parts import keep_started_files, prepare_judge, read_part_results
 from gpucourse.workspace import runs
 from tests.learning import FOLDER, MANIFEST, Learning
 
@@ -60,7 +60,7 @@ def write(learning: Learning, text: str, name: str = "my_double.py") -> None:
 
 def states(learning: Learning) -> list[str]:
     context = learning.open_context()
-    return [part.verdict for part in part_results(context, context.catalog.exercise("1.2")[1])]
+    return [part.verdict for part in read_part_results(context, context.catalog.exercise("1.2")[1])]
 
 
 def test_a_part_as_delivered_is_open_and_its_place_is_shown(writer: Learning) -> None:

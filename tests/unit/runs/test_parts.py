@@ -11,7 +11,7 @@ from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import ExerciseVerdict, PartResult, PartVerdict
-from gpucourse.runs.parts import keep, part_results
+from gpucourse.runs.parts import keep, read_part_results
 from gpucourse.workspace.files import read_record
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.seals import sha256
@@ -34,7 +34,7 @@ def result(file: Path, text: str, verdict: PartVerdict) -> tuple[PartResult, Pat
 
 
 def test_a_part_that_nobody_wrote_is_open_and_says_what_to_write(context: Context, exercise: Exercise) -> None:
-    (part,) = part_results(context, exercise)
+    (part,) = read_part_results(context, exercise)
     assert (part.verdict, part.says) == ("open", exercise.yours[0].write)
 
 
@@ -43,7 +43,7 @@ def test_a_part_that_passed_stays_passed(context: Context, exercise: Exercise, t
     tries = (("a", "failed", "failed"), ("b", "passed", "passed"), ("c", "failed", "passed"))
     for text, word, state in tries:
         keep(context, exercise, [result(tmp_path / "f.py", text, word)])
-        assert part_results(context, exercise)[0].verdict == state
+        assert read_part_results(context, exercise)[0].verdict == state
     assert context.paths.yours_file("3.3", "my_bandwidth.py").read_text() == "b"
 
 
@@ -51,13 +51,13 @@ def test_an_open_part_and_one_not_judged_replace_nothing(context: Context, exerc
     keep(context, exercise, [result(tmp_path / "f.py", "a", "failed")])
     keep(context, exercise, [result(tmp_path / "f.py", "b", "open")])
     keep(context, exercise, [result(tmp_path / "f.py", "b", "error")])
-    assert part_results(context, exercise)[0].verdict == "failed"
+    assert read_part_results(context, exercise)[0].verdict == "failed"
 
 
 def test_a_result_counts_only_with_the_file_that_earned_it(context: Context, exercise: Exercise, tmp_path: Path) -> None:
     keep(context, exercise, [result(tmp_path / "f.py", "a", "passed")])
     context.paths.yours_file("3.3", "my_bandwidth.py").write_text("another")
-    assert part_results(context, exercise)[0].verdict == "open"
+    assert read_part_results(context, exercise)[0].verdict == "open"
 
 
 def test_a_verdict_of_an_earlier_workspace_reads_without_parts(tmp_path: Path) -> None:

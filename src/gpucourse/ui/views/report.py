@@ -36,5 +36,5 @@ def report(result: ReportResult) -> View:
 
 def course_report(result: CourseReport) -> View:
     """Where the page about the whole course lies, and of how many exercises it tells."""
-    told = f"{result.told} of {format_count(result.exercises, 'exercise')}"
-    return View(title=f"{UNICODE.good} What I learned", parts=(facts([("file", str(result.file)), ("tells of", told)]),))
+    count = f"{result.exercises} of {format_count(result.course_exercises, 'exercise')}"
+    return View(title=f"{UNICODE.good} What I learned", parts=(facts([("file", str(result.file)), ("covers", count)]),))
