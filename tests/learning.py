@@ -82,6 +82,7 @@ exercises:
       - {id: flows, title: It flows, value: min(metrics.springs.litres), above: 0, unit: l, hint: Wait for rain.}
       - {id: deep, title: It is deep, value: metrics.power_w, above: 0, unit: W, evidence: gpu, hint: Dig.}
     deliverables: [{title: The log, source: logs/*.log}, {title: The measurements, source: metrics.json}]
+    no_predict: Nobody knows a river before.
   - id: "1.2"
     title: Mouth
     goal: Find where it ends.
@@ -93,6 +94,7 @@ exercises:
     parameters:
       - {name: depth, type: int, default: 100, min: 1, max: 1000, local: 10, help: how deep}
     tasks: [Walk downstream.]
+    no_predict: Nobody knows a river before.
     hints: [Look up., Look down., Listen.]
     checks:
       - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}

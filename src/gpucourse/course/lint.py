@@ -155,6 +155,8 @@ def _stale_schemas(modules: Path) -> Iterator[str]:
 
 def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
     manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
+    if exercise.predict is None and exercise.no_predict is None:
+        yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be foretold"
     if len(exercise.hints) < FEWEST_HINTS:
         yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {FEWEST_HINTS}"
     yield from (

@@ -50,6 +50,7 @@ exercises:
       - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
       - {id: flows, title: It flows, value: min(metrics.springs.litres), above: 0, unit: l, hint: Wait for rain.}
     deliverables: [{title: The log, source: logs/*.log}]
+    no_predict: Nobody knows a river before.
     yours: [{id: flow, title: Flow, file: source.py, write: Make it flow., judge: false, checks: [wet]}]
 """
 

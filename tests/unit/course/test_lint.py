@@ -258,3 +258,8 @@ def test_options_that_tell_the_right_one() -> None:
 def test_an_exercise_without_a_part_is_named(clean_course: Any) -> None:
     clean_course.change("    yours: [{id: flow, title: Flow, " + DELIVERED + "}]\n", "")
     assert lint(clean_course.load()) == ["modules/07-rivers/module.yaml: 7.1.yours: no part for the learner to write"]
+
+
+def test_an_exercise_without_a_prediction_says_why(clean_course: Any) -> None:
+    clean_course.change("    no_predict: Nobody knows a river before.\n", "")
+    assert [line for line in lint(clean_course.load()) if "7.1: needs predict, or no_predict" in line]

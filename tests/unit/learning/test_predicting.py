@@ -37,7 +37,8 @@ def learning(learning: Learning) -> Learning:
     """A learner whose exercise 1.1 asks for a prediction."""
     manifest = learning.course / f"modules/{FOLDER}/module.yaml"
     tasks = "    tasks: [Walk upstream., Note the day.]\n"
-    manifest.write_text(manifest.read_text().replace(tasks, f"    predict: {PREDICT}\n{tasks}"))
+    text = manifest.read_text().replace("    no_predict: Nobody knows a river before.\n", "", 1)
+    manifest.write_text(text.replace(tasks, f"    predict: {PREDICT}\n{tasks}"))
     learning.context = learning.open_context()
     return learning
 
