@@ -41,7 +41,7 @@ def run(
         typer.Option("--with", help="A file or folder to upload beside the script.", show_default=False),
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Under PyTorch's profiler: where the time goes. Counts for nothing.")
+        bool, typer.Option("--profile", help="Under PyTorch's profiler: where the time goes. Such a run gives no points.")
     ] = False,
     procs: Annotated[
         int | None,

@@ -44,7 +44,9 @@ def watch(
     resolve(current_exercise, run_request.settings, local=_is_simulated(session, current_exercise))
     files = act.list_watched_files(context, current_exercise)
     known = act.read_stamps(files)  # before it is said: whoever saves at once is seen
-    what = "your part, and it is judged; another, and it runs" if current_exercise.yours else "one, and it runs"
+    what = (
+        "your part to have it judged, another file to run the exercise" if current_exercise.yours else "one to run the exercise"
+    )
     session.console.note(
         f"watching {format_count(len(files), 'file')} of {current_exercise.id} in {context.paths.exercises}: save {what}. "
         "Ctrl-C ends."

@@ -201,7 +201,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
-    """A fault in code changes a text that stands once in a file of its exercise, and has a judge."""
+    """A fault in code changes a text that occurs once in a file of its exercise, and has a judge."""
     sources = catalog.sources(module, exercise)
     for fault in exercise.faults:
         shown = f"{manifest}: {exercise.id}.faults.{fault.id}"
@@ -210,7 +210,7 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
             continue
         text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
         if (count := text.count(fault.was)) != 1:
-            yield f"{shown}: the text that it changes stands {count} times in {fault.file}, and should once"
+            yield f"{shown}: the text that it changes occurs {count} times in {fault.file}, and must occur once"
         judge = f"{catalog.folder_name(module)}/{JUDGES}/fault_{fault.id.replace('-', '_')}.py"
         if not (catalog.folders.exercises / judge).is_file():
             yield f"{shown}: there is no {catalog.folders.exercises.name}/{judge}"

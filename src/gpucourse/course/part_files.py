@@ -29,7 +29,7 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     text = solution.read_text(encoding="utf-8")
     for name, (old, _) in ways.items():
         if (count := text.count(old)) != 1:
-            yield f"way {name}: the text that it changes stands {count} times in the solution, and should once"
+            yield f"way {name}: the text that it changes occurs {count} times in the solution, and must occur once"
 
 
 def read_ways(judge: Path) -> dict[str, Change]:

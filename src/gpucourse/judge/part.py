@@ -129,7 +129,7 @@ class Part:
             raise self.make_verdict(error, case) from None
 
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
-        """What the learner is told of an error that came out of the own code. Prints the traceback from there on."""
+        """What the learner is told of an error that came out of the learner's code. Prints the traceback from there on."""
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", says=_describe(error) or "not written yet")
         where = self._where(error)

@@ -218,7 +218,7 @@ def test_a_part_with_all_that_belongs_to_it_is_right(clean_course: Any) -> None:
 @pytest.mark.parametrize(
     ("ways", "solution", "said"),
     [
-        (WAYS, "wet soon up up", "way low: the text that it changes stands 2 times in the solution, and should once"),
+        (WAYS, "wet soon up up", "way low: the text that it changes occurs 2 times in the solution, and must occur once"),
         ('WAYS = {"dry": Way("it is dry", ("wet", "dry"))}', "wet", "its judge knows too few wrong ways: 1 of at least 3"),
         ("WAYS = make()", "wet", "judges/my_flood.py: has no dictionary WAYS that is written out"),
         (
