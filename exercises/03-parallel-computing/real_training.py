@@ -178,6 +178,7 @@ if rank == 0:
         "strong_speedup": rows[1]["speedup"] if size > 1 else None,
         "strong_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
         "weak_steps": rows[2]["steps"] if size > 1 else None,
+        "same_algorithms": torch.backends.cudnn.deterministic and not torch.backends.cudnn.allow_tf32,
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}

@@ -107,6 +107,7 @@ def test_a_real_set_on_disk_on_three_ranks(tmp_path: Path) -> None:
     """100 pictures of 3 classes, 20 held out; a batch of 10 becomes 9, so that three ranks share it evenly."""
     folder = mnist(tmp_path / "a real set", 100, packed=True)
     run = run_ranks("3.4", 3, tmp_path / "work", data=str(folder), images="1000", batch_size="10", width="2", epochs="3")
+    assert run.metrics["same_algorithms"], "two trainings are compared loss by loss, and cuDNN chooses anew each time"
     assert run.code == 0, run.output
     values = run.metrics
     assert (values["pictures"], values["classes"], values["trained_on"], values["held_out"]) == (str(folder), 3, 80, 20)

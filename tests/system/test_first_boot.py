@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -274,6 +275,17 @@ def test_inference_packages(boot: Boot, boot_scripts: dict[str, str], absent: tu
     assert ("could not be installed" in boot.log()) == bool(absent)
     assert not (boot.root / "var/tmp/gpucourse-wheels").exists() or absent
     assert (boot.state / "ready").exists()
+
+
+def test_what_vllm_compiles_with_is_installed_where_it_lacks(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.package_index()
+    (boot.root / "python/ensurepip.py").write_text("raise ImportError('Debian has it in a package of its own')\n")
+    script = with_stand_in_checksums(boot_scripts["inference"]).replace('sysconfig.get_path("include")', '"/nowhere"')
+    assert boot.run(script) == 0, boot.log()
+    [install] = [line.split() for line in boot.commands_run if line.startswith("apt-get") and " install " in line]
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    assert install[install.index("--no-install-recommends") + 1 :][:2] == [f"{version}-venv", f"{version}-dev"]
+    assert (boot.root / "usr/local/bin/vllm").is_symlink()
 
 
 def test_wheels_with_another_checksum_are_not_installed(boot: Boot, boot_scripts: dict[str, str]) -> None:

@@ -2,7 +2,8 @@
 # What the inference exercises need beside torch: transformers in the image's own environment, vLLM in one of its own, since it brings
 # a torch of its own. Runs inside setup.sh, which brings step, retry, root and state. A node without vLLM is ready all the same: the
 # exercises then take transformers, and say so. What is installed stands in two lists (packages/): every package by its version, and
-# one checksum over all the wheels, a line for each Python. Nothing else is fetched, and nothing is run before the checksum is right.
+# one checksum over all the wheels, a line for each Python. Beside them only packages of the system are fetched, where they lack, and
+# nothing is run before the checksum is right.
 # shellcheck disable=SC2153,SC2154
 pip_install() { # times python list
   local times=$1 python=$2 list=$3 wheels=$root/var/tmp/gpucourse-wheels version expected actual
@@ -22,10 +23,20 @@ pip_install() { # times python list
   rm -rf "$wheels"
 }
 
+toolchain() { # what a virtual environment and vLLM's Triton take, which compiles a module of C on a T4: ensurepip, gcc, Python.h
+  local version lacking=()
+  version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || return 1
+  "$PYTHON" -c 'import ensurepip' || lacking+=("python$version-venv")
+  "$PYTHON" -c 'import os, sys, sysconfig; sys.exit(not os.path.isfile(sysconfig.get_path("include") + "/Python.h"))' ||
+    lacking+=("python$version-dev")
+  command -v gcc || lacking+=(gcc)
+  ((${#lacking[@]} == 0)) || apt_install "${lacking[@]}"
+}
+
 step "inference packages"
 pip_install 5 "$PYTHON" "$root/opt/gpucourse/transformers.txt"
 step "vllm"
-if "$PYTHON" -m venv "$root/opt/vllm" && pip_install 3 "$root/opt/vllm/bin/python" "$root/opt/gpucourse/vllm.txt"; then
+if toolchain && "$PYTHON" -m venv "$root/opt/vllm" && pip_install 3 "$root/opt/vllm/bin/python" "$root/opt/gpucourse/vllm.txt"; then
   ln -sf /opt/vllm/bin/vllm "$root/usr/local/bin/vllm"
 else
   echo "note: vLLM could not be installed; the exercises take transformers instead"
