@@ -162,8 +162,11 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
 
 
 def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
-    """What every run of an exercise recorded, without logs and outputs: it tells what was predicted, and after which runs."""
-    for record in runs.readable(context.paths, exercise_id)[0]:
+    """What every run of an exercise recorded, without logs and outputs: it tells what was predicted, and after which runs.
+
+    Runs of a script of the learner's own are nobody else's business.
+    """
+    for record in (record for record in runs.readable(context.paths, exercise_id)[0] if not record.own_script):
         files = runs.files_of(context.paths, record)
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))
 
