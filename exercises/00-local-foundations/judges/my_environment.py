@@ -19,6 +19,16 @@ WAYS = {
         "missing and all wait for it. Add up what the nodes before really have",
         ("sum(processes[:node])", "node * processes[0]"),
     ),
+    "like-the-largest": Way(
+        "RANK was computed as if every node had as many processes as the largest: some ranks are missing, and all wait for "
+        "them. Add up what the nodes before really have",
+        ("sum(processes[:node])", "node * max(processes)"),
+    ),
+    "node-by-node": Way(
+        "ranks were dealt to the nodes in turns: a launcher fills node 0 first, so that ranks which follow each other share a "
+        "machine and its fast links",
+        ("before + local_rank", "local_rank * len(processes) + node"),
+    ),
     "own-node-only": Way(
         "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and all of them open the meeting point. The "
         "processes of the nodes before come first",
@@ -62,7 +72,7 @@ WAYS = {
         ('        "LOCAL_WORLD_SIZE": processes[node],\n', ""),
     ),
 }
-GROUPS = (([4, 2, 3], 23456), ([2, 2], 29500), ([1], 20001), ([1, 8, 1, 2, 5], 30000))  # processes of each node, port
+GROUPS = (([3, 4, 2], 23456), ([2, 2], 29500), ([1], 20001), ([1, 8, 1, 2, 5], 30000))  # processes of each node, port
 
 
 def judge(part: Part) -> None:
@@ -121,6 +131,8 @@ def _describe(
     ways: dict[str, dict[str, object]] = {
         "nodes-alike": {"RANK": node * processes[node] + local_rank},
         "like-node-0": {"RANK": node * processes[0] + local_rank},
+        "like-the-largest": {"RANK": node * max(processes) + local_rank},
+        "node-by-node": {"RANK": local_rank * len(processes) + node},
         "own-node-only": {"RANK": local_rank},
         "local-is-global": {"LOCAL_RANK": rank},
         "includes-own-node": {"RANK": rank + processes[node]},

@@ -15,6 +15,11 @@ WAYS = {
         "and each rank looks at the same samples for ever. That is what set_epoch is for",
         ("manual_seed(seed + epoch)", "manual_seed(seed)"),
     ),
+    "epoch-repeats": Way(
+        "epoch {epoch} has the order of epoch 0, and others have not: the shuffle does not take the whole number of the epoch "
+        "in, so the same order comes back",
+        ("manual_seed(seed + epoch)", "manual_seed(seed + epoch // 2)"),
+    ),
     "no-seed": Way(
         "another seed gives the same order: with it in the shuffle, a second training can differ from the first",
         ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
@@ -151,8 +156,11 @@ def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
     epochs = [[_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)] for epoch in EPOCHS]
     if all(share == sorted(share) for shares in epochs for share in shares):
         raise part.wrong("not-shuffled", case)
-    if any(epochs[0] == shares for shares in epochs[1:]):
+    repeated = [epoch for epoch, shares in zip(EPOCHS, epochs, strict=True) if shares == epochs[0]]
+    if len(repeated) == len(EPOCHS):
         raise part.wrong("no-epoch", case)
+    if len(repeated) > 1:
+        raise part.wrong("epoch-repeats", case, epoch=repeated[1])
     groups = [{frozenset(share) for share in shares} for shares in epochs]
     if any(groups[0] & group for group in groups[1:]):
         raise part.wrong("same-share", case, shortest=len(epochs[0][0]))

@@ -25,6 +25,14 @@ WAYS = {
         "follows from them. Make an empty cache for each request",
         ("cache: list[int] = []", 'cache: list[int] = generate.__dict__.setdefault("cache", [])'),
     ),
+    "cache-by-hand": Way(
+        "you put tokens into the cache yourself. It holds the key and value of each, which only the model can compute: give "
+        "the tokens to the model, and it adds what it keeps of them",
+        (
+            "    scores = model(prompt, cache)[-1]\n    written",
+            "    cache += prompt[:-1]\n    scores = model(prompt[-1:], cache)[-1]\n    written",
+        ),
+    ),
     "prompt-lost": Way(
         "the model was given a new token and an empty cache: it no longer knows the prompt. Pass the same cache to every call",
         ("model(written[-1:], cache)", "model(written[-1:], [])"),
@@ -76,11 +84,12 @@ class Model:
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
-        self.held = self.held_at_first = 0
+        self.held = 0
+        self.at_first: list[int] = []  # what the cache held at the first call
 
     def __call__(self, tokens: Sequence[int], cache: list[int]) -> list[list[float]]:
         """Scores for what comes after each of the tokens."""
-        self.held_at_first = self.held_at_first if self.calls else len(cache)
+        self.at_first = self.at_first if self.calls else list(cache)
         self.calls.append(list(tokens))
         rows = []
         for token in tokens:
@@ -103,6 +112,9 @@ def judge(part: Part) -> None:
         model = Model()
         given = part.call(generate, model, list(prompt), count, case=case)
         given = given.tolist() if hasattr(given, "tolist") else list(given) if isinstance(given, tuple) else given
+        computed = sum(map(len, model.calls))
+        if model.at_first == prompt[: len(model.at_first)] != [] or model.held > computed + len(model.at_first):
+            raise part.wrong("cache-by-hand", case)
         _judge_tokens(part, prompt, count, model, given, case)
         _judge_work(part, prompt, count, model, case)
     part.note(f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last one")
@@ -114,8 +126,8 @@ def _judge_tokens(part: Part, prompt: list[int], count: int, model: Model, given
         return
     if given == prompt + right:
         raise part.wrong("prompt-in-the-answer", case)
-    if model.held_at_first:
-        raise part.wrong("cache-of-the-last-request", case, held=model.held_at_first)
+    if model.at_first:
+        raise part.wrong("cache-of-the-last-request", case, held=len(model.at_first))
     text = len(prompt) + count
     if model.held > text:
         way = "last-of-prompt-twice" if [prompt[-1:]] == model.calls[1:2] and model.held == text else "everything-again"

@@ -47,6 +47,17 @@ WAYS = {
             "(sample.at_ms / 1e3, sample.power_w or 0.0) for sample in recording",
         ),
     ),
+    "power-held": Way(
+        "a moment without an answer got the power of the one before it: between two known powers it changes evenly, so join "
+        "the two by a straight line",
+        (
+            "energy = 0.0\n",
+            "energy, powers = 0.0, [sample.power_w for sample in recording]\n"
+            "    for place, power in enumerate(powers):\n        powers[place] = powers[place - 1] if power is None else "
+            "power\n    known = [(sample.at_ms / 1e3, power) for sample, power in zip(recording, powers)]\n",
+        ),
+    ),
+    "as-share": Way("your utilisation is a share: 0.5 of the time are 50 %", ("busy / watched", "busy / watched / 100")),
     "mean-of-samples": Way(
         "{key} is the plain mean of the samples: weight each with the time that it stands for",
         ("seconds = known[-1][0] - known[0][0]\n", "seconds = energy * len(known) / sum(power for _, power in known)\n"),
@@ -138,6 +149,14 @@ def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]
     return sum((later - at) * middle(low, high) for (at, low), (later, high) in itertools.pairwise(known))
 
 
+def _hold(recording: Sequence[Sample]) -> list[Sample]:
+    """Every moment without a power with that of the moment before."""
+    held: list[Sample] = []
+    for sample in recording:
+        held.append(sample._replace(power_w=held[-1].power_w) if sample.power_w is None else sample)
+    return held
+
+
 def _seconds(recording: Sequence[Sample]) -> float:
     return (recording[-1].at_ms - recording[0].at_ms) / 1e3
 
@@ -153,6 +172,7 @@ def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
             "mean-of-samples": sum(busy) / len(busy),
             "utilisation-of-the-time-after": _mean_before(after),
             "silence-as-idle": right * told / seconds,
+            "as-share": right / 100,
         }
     powers = [sample.power_w for sample in recording if sample.power_w is not None]
     per = 1.0 if key == "energy_j" else 1 / seconds
@@ -160,6 +180,7 @@ def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
         "mean-times-time" if key == "energy_j" else "mean-of-samples": sum(powers) / len(powers) * seconds * per,
         "each-until-the-next": _energy(recording, lambda low, _: low) * per,
         "each-since-the-last": _energy(recording, lambda _, high: high) * per,
+        "power-held": _figures(_hold(recording))[key],
         "no-answer-as-zero": _figures([sample._replace(power_w=sample.power_w or 0.0) for sample in recording])[key],
     }
     if key == "energy_j":

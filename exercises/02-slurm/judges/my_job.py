@@ -20,7 +20,8 @@ WAYS = {
         ("logs/%j-%N.out", "logs/job.out"),
     ),
     "no-arguments": Way(
-        "the arguments of your file do not reach first_job.py. What is typed behind the name (sbatch FILE --seconds=3) comes "
+        "the arguments of your file do not all reach first_job.py. What is typed behind the name (sbatch FILE --seconds=3) "
+        "comes "
         'in as $1, $2 and so on; "$@" hands all of them on',
         (' "$@"', ""),
     ),
@@ -42,7 +43,7 @@ def judge(part: Part) -> None:
     (call, *more) = wanted.check_calls(part, job, SCRIPT)
     if more:
         raise wanted.too_often(SCRIPT, 1 + len(more))
-    if not any(call.value(name) for name in ("--seconds", "--size")):
+    if not all(call.value(name) for name in ("--seconds", "--size")):
         raise part.wrong("no-arguments")
     if execute(part, Place(arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3)).code == 0:
         raise part.wrong("hides-failure")

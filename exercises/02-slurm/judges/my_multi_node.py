@@ -50,6 +50,11 @@ WAYS = {
         "job",
         ("exec python", 'export MASTER_ADDR="$SLURMD_NODENAME"; exec python'),
     ),
+    "fixed-port": Way(
+        "MASTER_PORT was {port} for every job. Two jobs may share a machine, and the second would find the port taken, or "
+        "meet the processes of the first: let it follow from SLURM_JOB_ID",
+        ("20000 + SLURM_JOB_ID % 10000", "29500"),
+    ),
     "hides-failure": Way(
         "the command failed on every machine in a trial, and your file ended with 0. A job ends with the code of the file's "
         "last command, so Slurm would call it COMPLETED",
@@ -64,6 +69,7 @@ def judge(part: Part) -> None:
     with blame_comments(options):
         wanted.check(part, options, machines=2, processes=2)
         wanted.check_output(part, options, wanted.TWO_JOBS, "logs/4711-node1.out")
+    ports = set()
     for number, (machines, per_node) in zip(JOBS, LAYOUTS, strict=True):
         place = Place(nodes=machines, per_node=per_node, job=number, arguments=ARGUMENTS, files=(SCRIPT,))
         case = f"{wanted.count(machines, 'machine')}, {wanted.count(per_node, 'process')} on each"
@@ -71,7 +77,9 @@ def judge(part: Part) -> None:
         calls = wanted.check_calls(part, job, SCRIPT)
         _check_srun(part, job, calls, machines, per_node, case)
         _check_ranks(part, calls, machines, per_node, case)
-        _check_meeting(part, calls, number, case)
+        ports.add(_check_meeting(part, calls, number, case))
+    if len(ports) == 1:
+        raise part.wrong("fixed-port", f"jobs {', '.join(JOBS)}", port=ports.pop())
     if any(call.value("--elements") is None for call in calls):
         raise Verdict(
             "failed", "no-arguments", f'the arguments of your file ("$@") do not reach {SCRIPT}: {" ".join(calls[0].words)}'
@@ -137,7 +145,8 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
         )
 
 
-def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> None:
+def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> str:
+    """The port at which the processes meet."""
     addresses = [call.variables.get("MASTER_ADDR", "nothing") for call in calls]
     if len(set(addresses)) > 1:
         raise part.wrong("own-address", case, given=_list(addresses))
@@ -154,6 +163,7 @@ def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> Non
             f"MASTER_PORT was {port}; wanted is one port for all, from 20000 to 29999 (job {number} here)",
             case,
         )
+    return port
 
 
 def _list(values: list[str] | list[int]) -> str:

@@ -16,9 +16,11 @@ BRINGS = {  # the place of what this rank brings among the arguments
 
 @dataclass
 class Counted:
-    """The collectives since the last `clear`: the name of each, and the bytes that this rank gave to it."""
+    """The collectives since the last `clear`: the name of each, the bytes that this rank gave to it,
+    and the types of the numbers."""
 
     calls: list[tuple[str, int]] = field(default_factory=list)
+    types: set[str] = field(default_factory=set)
 
     @property
     def bytes(self) -> int:
@@ -28,6 +30,7 @@ class Counted:
     def clear(self) -> None:
         """Count from zero."""
         self.calls.clear()
+        self.types.clear()
 
 
 def count_collectives() -> Counted:
@@ -48,6 +51,7 @@ def _watch(counted: Counted, name: str, place: int, call: Callable[..., Any]) ->
     @functools.wraps(call)
     def count_call(*given: Any, **named: Any) -> Any:
         brought = given[place] if len(given) > place else next(iter(named.values()), ())
+        counted.types.update(str(tensor.dtype) for tensor in _tensors(brought))
         counted.calls.append((name, sum(tensor.numel() * tensor.element_size() for tensor in _tensors(brought))))
         return call(*given, **named)
 

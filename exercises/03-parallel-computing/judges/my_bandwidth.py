@@ -23,6 +23,11 @@ WAYS = {
             '"broadcast": 2 * others, "all_gather": 2 * others, "reduce_scatter": 2 * others',
         ),
     ),
+    "broadcast-shared": Way(
+        "you gave broadcast the factor (n-1)/n. Before an all_gather each rank has its own part already; before a broadcast "
+        "nobody but the root has anything, so each byte crosses every link once: its factor is 1",
+        ('"broadcast": 1.0', '"broadcast": others'),
+    ),
     "ranks-upside-down": Way(
         "you multiplied by n/(n-1) in place of (n-1)/n: with more ranks each sends more, not less",
         ("(ranks - 1) / ranks", "ranks / (ranks - 1)"),
@@ -62,6 +67,7 @@ def judge(part: Part) -> None:
                 "algbw": algbw,
                 "always-two": algbw * (2 if collective == "all_reduce" else factor),
                 "all-alike": algbw * 2 * others,
+                "broadcast-shared": algbw * (others if collective == "broadcast" else factor),
                 "ranks-upside-down": algbw * _factors(1 / others)[collective],
                 "bytes-a-second": algbw * factor * 1e9,
                 "bits": 8 * algbw * factor,

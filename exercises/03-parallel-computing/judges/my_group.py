@@ -66,6 +66,27 @@ WAYS = {
         "run outside no_sync",
         ("model.no_sync() if number < len(pieces) else contextlib.nullcontext()", "model.no_sync()"),
     ),
+    "around-ddp": Way(
+        "the gradients were never sent, and no_sync was not entered: what you call is not `model` itself but the module "
+        "inside, of which DistributedDataParallel hears nothing. Call model(x)",
+        (
+            "model.no_sync() if number < len(pieces) else contextlib.nullcontext()\n"
+            "        with quiet:\n            loss = cross_entropy(model(x), y)",
+            "contextlib.nullcontext()\n        with quiet:\n            loss = cross_entropy(model.module(x), y)",
+        ),
+    ),
+    "sum-over-ranks": Way(
+        "the step is the sum over {size} ranks of what should be their mean: DistributedDataParallel divides by their number, "
+        "and an all_reduce of your own does not",
+        (
+            "model.no_sync() if number < len(pieces) else contextlib.nullcontext()\n"
+            "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n"
+            "            loss.backward()\n",
+            "model.no_sync()\n        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n"
+            "            loss.backward()\n    for parameter in model.parameters():\n"
+            "        torch.distributed.all_reduce(parameter.grad)\n",
+        ),
+    ),
     "first-sent": Way(
         "the gradients were sent, but not after the last piece: what came after it is each rank's own, and the models are "
         "different now. The one piece outside no_sync is the last",
@@ -200,6 +221,7 @@ def _steps(network: Any, pieces: list[Any], before: list[Any], size: int) -> tup
         "by-count": sum(means) / len(means),
         "by-full-group": right * sum(lengths) / (len(lengths) * lengths[0]),
         "by-ranks": right / size,
+        "sum-over-ranks": right * size,
         "last-left-out": right - means[-1] * shares[-1],
         "sum-of-samples": right * sum(lengths),
         "only-last": means[-1] * shares[-1],
@@ -220,7 +242,7 @@ def _judge_counts(part: Part, ran: list[Ran], lengths: tuple[int, ...], name: st
     if mine.steps > 1:
         raise part.wrong("several-steps", name, count=mine.steps)
     if mine.sent == 0 and any(other.step != mine.step for other in ran):
-        raise part.wrong("never-sent", name)
+        raise part.wrong("never-sent" if mine.entered else "around-ddp", name)
     if mine.sent > 1:
         way = "forward-outside" if mine.entered else "sent-each-time"
         raise part.wrong(way, name, count=mine.sent, pieces=len(lengths), entered=mine.entered)

@@ -37,6 +37,11 @@ WAYS = {
         "tensor, not the one that you made it from",
         ("(wanted / ranks).half()", "(wanted / ranks)"),
     ),
+    "bfloat16": Way(
+        "you sent torch.bfloat16: it has 2 bytes, too, and reaches further, but it keeps 8 bits of each number where float16 "
+        "keeps 11. Asked for is torch.float16",
+        ("(wanted / ranks).half()", "(wanted / ranks).bfloat16()"),
+    ),
     "no-feedback": Way(
         "over {steps} steps of the same gradient the means lost {lost:.2%} of it: what rounding took off is gone in every "
         "step. Keep it, and add it to the next gradient of the same bucket",
@@ -145,12 +150,14 @@ def _one_step(part: Part, hook: Any, counted: Any, rank: int, size: int) -> dict
         if given.shape != mean.shape:
             raise Verdict("failed", "shape", f"the bucket has shape {tuple(mean.shape)}, and the result {tuple(given.shape)}")
         result |= {f"{name} times": (given / mean).mean().item(), f"{name} off": ((given - mean).abs().max() / largest).item()}
-    return result | {"bytes": counted.bytes}
+    return result | {"bytes": counted.bytes, "bfloat16": float("torch.bfloat16" in counted.types)}
 
 
 def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> None:
     if step["bytes"] > 2 * step["count"]:
         raise part.wrong("whole", case, bytes=int(step["bytes"]), count=1001, each=step["bytes"] / step["count"])
+    if step["bfloat16"]:
+        raise part.wrong("bfloat16", case)
     if size > 1 and abs(step["usual times"] / size - 1) < 0.01:
         raise part.wrong("sum", case, ranks=size)
     if not step["usual off"] < 0.01:

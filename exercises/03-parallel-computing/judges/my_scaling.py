@@ -52,6 +52,16 @@ WAYS = {
         "{communication:.3g} and {slower:.3g} ms: which is the larger, another measurement may say otherwise",
         (" and abs(communication - slower) > noise", ""),
     ),
+    "largest-spread": Way(
+        "you named {given}, and the noise is more than the largest of the three spreads: each of the three times may be off by "
+        "its own, and they add up to {noise:.3g} ms",
+        ("noise = sum(", "noise = max("),
+    ),
+    "whole-spread": Way(
+        "you named nothing where {communication:.3g} ms of communication stand out of {noise:.3g} ms of noise: the spread of "
+        "the ideal step is that of one worker's step times the share of B that each has now, 1/{workers}",
+        ("for times in (ideal, step, silent)", "for times in (alone, step, silent)"),
+    ),
     "never-named": Way(
         "you named nothing where {communication:.3g} ms of communication and {slower:.3g} ms of slower computing differ by "
         "more than the noise of {noise:.3g} ms",
@@ -73,12 +83,14 @@ POINTS = (  # mode, workers, alone, step, silent
     ("strong", 2, (39.0, 40.0, 40.8), (30.1, 30.5, 31.0), (28.8, 29.0, 29.3)),
     ("weak", 8, (20.0, 20.4, 20.9), (41.0, 41.5, 42.0), (39.6, 40.0, 40.2)),
     ("weak", 4, (8.0, 10.0, 14.0), (9.0, 9.6, 13.5), (8.5, 9.9, 12.0)),
+    ("strong", 4, (95.0, 100.0, 105.0), (30.5, 31.0, 31.5), (25.0, 25.3, 25.5)),
+    ("weak", 3, (9.0, 10.0, 11.0), (14.0, 15.0, 16.0), (10.0, 10.8, 12.0)),
     ("strong", 3, (29.0, 30.0, 31.0), (20.0, 21.0, 22.0), (15.0, 15.8, 16.5)),
 )
 
 
 def judge(part: Part) -> None:
-    """The three figures of six points first, then what is named as the bottleneck."""
+    """The three figures of every point first, then what is named as the bottleneck."""
     take_apart = part.function("take_apart")
     answers = []
     for point in POINTS:
@@ -89,7 +101,7 @@ def judge(part: Part) -> None:
         answers.append((name, answer, point))
     for figure in ("speedup", "efficiency", "serial", "bottleneck"):
         part.compare([_case(figure, *answer) for answer in answers], tolerance=1e-6)
-    part.note(f"right for {len(POINTS)} points of curves, of which two can name no bottleneck")
+    part.note(f"right for {len(POINTS)} points of curves, of which three can name no bottleneck")
 
 
 def _case(figure: str, name: str, answer: Mapping[str, Any], point: tuple[Any, ...]) -> Case:
@@ -100,10 +112,9 @@ def _case(figure: str, name: str, answer: Mapping[str, Any], point: tuple[Any, .
     share = 1 / n if strong else 1.0
     communication, slower = step[1] - silent[1], silent[1] - share * alone[1]
     noise = share * (alone[2] - alone[0]) + (step[2] - step[0]) + (silent[2] - silent[0])
-    larger = _name(communication, slower)
-    clear = max(communication, slower) > noise and abs(communication - slower) > noise
+    larger, clear = _name(communication, slower), _name_above(communication, slower, noise) is not None
+    spreads = [times[2] - times[0] for times in (alone, step, silent)]
     of_whole = silent[1] - alone[1]
-    whole_clear = max(communication, of_whole) > noise and abs(communication - of_whole) > noise
     right = {"speedup": speedup, "efficiency": 100 * speedup / n, "serial": serial, "bottleneck": larger if clear else None}
     ways = {
         "speedup": {
@@ -115,12 +126,19 @@ def _case(figure: str, name: str, answer: Mapping[str, Any], point: tuple[Any, .
         "bottleneck": {
             "never-named": None, "noise-named": larger,
             "nearly-equal": larger if max(communication, slower) > noise else None,
+            "largest-spread": _name_above(communication, slower, max(share * spreads[0], *spreads[1:])),
+            "whole-spread": _name_above(communication, slower, sum(spreads)),
             "swapped": _name(slower, communication) if clear else None,
-            "whole-batch": _name(communication, of_whole) if whole_clear else None,
+            "whole-batch": _name_above(communication, of_whole, noise),
         },
     }  # fmt: skip
     values = {"workers": n, "communication": communication, "slower": slower, "noise": noise}
     return Case(f"{figure} of {name}", answer[figure], right[figure], ways[figure], values)
+
+
+def _name_above(communication: float, slower: float, noise: float) -> str | None:
+    clear = max(communication, slower) > noise and abs(communication - slower) > noise
+    return _name(communication, slower) if clear else None
 
 
 def _name(communication: float, slower: float) -> str:

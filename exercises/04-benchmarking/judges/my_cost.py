@@ -35,6 +35,11 @@ WAYS = {
         "you left the interruptions out: {interruptions:g} times a day {minutes:g} minutes are paid and make nothing",
         ("(24 * 3600 - lost_s)", "24 * 3600"),
     ),
+    "lost-while-busy": Way(
+        "you took the lost minutes off the time at work. An instance may be taken back while it has nothing to do: of the time "
+        "that is left after the losses, it has work for {utilisation:g} %",
+        ("(24 * 3600 - lost_s) * utilisation_percent / 100", "24 * 3600 * utilisation_percent / 100 - lost_s"),
+    ),
     "minutes-as-seconds": Way(
         "you took the minutes that an interruption costs for seconds: it hardly shows, and it is 60 times too little",
         ("minutes_lost * 60", "minutes_lost"),
@@ -90,7 +95,8 @@ def _cost(part: Part, cost: Callable[..., float], service: tuple[float, ...]) ->
         "utilisation-upside-down": right(usd, 1 / share, lost), "percent-as-share": right(usd, percent, lost),
         "always-busy": right(usd, 1, lost), "seconds-for-hours": answer * 3600, "thousand": answer / 1e3,
         "one-gpu": answer * gpus,
-        "never-interrupted": right(usd, share, 0), "minutes-as-seconds": right(usd, share, lost / 60),
+        "never-interrupted": right(usd, share, 0), "lost-while-busy": right(usd, 1, 1440 * (1 - share) + lost),
+        "minutes-as-seconds": right(usd, share, lost / 60),
         "interruptions-an-hour": right(usd, share, lost * 24) if lost * 24 != 1440 else answer,
     }  # fmt: skip
     values = {"utilisation": percent, "share": share, "times": 1 / share, "gpus": gpus, "interruptions": interruptions,
