@@ -33,7 +33,7 @@ def judge_mutation(context: Context, exercise: Exercise, question: Question) -> 
         wrong += 1
     if not wrong:
         return _make_result(question, "open", "", None)
-    return _make_result(question, "failed", f"not yet, after {wrong} attempts", 0.0)
+    return _make_result(question, "failed", f"not yet; wrong attempts so far: {wrong}", 0.0)
 
 
 def _make_result(question: Question, verdict: str, said: str, share: float | None) -> AnswerResult:
