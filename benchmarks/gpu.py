@@ -45,7 +45,7 @@ CATALOG = load(FOLDERS)
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedRun:
     """One case when it is over: the exit code (None: stopped at its limit), seconds, what it said, what it measured."""
 
     code: int | None
@@ -137,7 +137,7 @@ def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
     return replace(_on_gpu(line, exercise, ended, checks, machine, settings), note=case.note) if machine.gpu else line
 
 
-def _on_processors(case: Case, exercise: Exercise, ended: Ended, checks: Sequence[CheckResult]) -> Line:
+def _on_processors(case: Case, exercise: Exercise, ended: EndedRun, checks: Sequence[CheckResult]) -> Line:
     """The row of a case that ended well where no figure counts. A check that failed is named and is no fault: nobody knows
     what else this computer was busy with."""
     words = [check.verdict for check in checks]
@@ -148,7 +148,12 @@ def _on_processors(case: Case, exercise: Exercise, ended: Ended, checks: Sequenc
 
 
 def _on_gpu(
-    line: Line, exercise: Exercise, ended: Ended, checks: Sequence[CheckResult], machine: Machine, settings: Mapping[str, Any]
+    line: Line,
+    exercise: Exercise,
+    ended: EndedRun,
+    checks: Sequence[CheckResult],
+    machine: Machine,
+    settings: Mapping[str, Any],
 ) -> Line:
     """The same row with the figures, each beside its ceiling: wrong where a check failed or a figure is not possible."""
     values: list[Figure] = figures(exercise.id, ended.metrics, machine.sheet)
@@ -199,7 +204,7 @@ def _settings(exercise: Exercise, case: Case, machine: Machine, ranks: int) -> d
 
 def _run(
     case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int, folder: Path, limit_s: float, *, on_gpu: bool
-) -> Ended:
+) -> EndedRun:
     """The exercise in a folder of its own, as on a node: its processes one after another, until one fails."""
     _lay_out(exercise, folder)
     begun, said, code = time.monotonic(), "", None
@@ -211,7 +216,7 @@ def _run(
             break
     path = folder / case.result
     metrics = json.loads(path.read_text(encoding="utf-8")) if code == 0 and path.is_file() else {}
-    return Ended(code, time.monotonic() - begun, said, metrics)
+    return EndedRun(code, time.monotonic() - begun, said, metrics)
 
 
 def _lay_out(exercise: Exercise, folder: Path) -> None:

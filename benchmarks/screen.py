@@ -31,7 +31,7 @@ Streams = Callable[[], tuple[int, int]]
 Rank = Callable[[int, Live], None]
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """One case: lines fed, wall and CPU seconds, growth of the memory, the longest wait of a feeder."""
 
     where: str
@@ -58,7 +58,7 @@ def main() -> int:
     return 0 if held else 1
 
 
-def _measure_paced(where: str, streams: Streams) -> Measured:
+def _measure_paced(where: str, streams: Streams) -> Measurement:
     piece = LINE * (RATE // PIECES_A_SECOND)
     late: list[float] = []
 
@@ -74,7 +74,7 @@ def _measure_paced(where: str, streams: Streams) -> Measured:
     return _measure(where, streams, rank, lines, late)
 
 
-def _flat_out(where: str, text: bytes) -> Measured:
+def _flat_out(where: str, text: bytes) -> Measurement:
     count, turns = (256 << 10) // len(text), 200  # in pieces as an SSH channel gives them
     piece = text * count
     late: list[float] = []
@@ -88,7 +88,7 @@ def _flat_out(where: str, text: bytes) -> Measured:
     return _measure(where, _pipe, rank, 2 * turns * count, late)
 
 
-def _measure(where: str, streams: Streams, rank: Rank, lines: int, late: list[float]) -> Measured:
+def _measure(where: str, streams: Streams, rank: Rank, lines: int, late: list[float]) -> Measurement:
     with _reader(streams) as stream:
         out = Out(stream)
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
@@ -102,7 +102,7 @@ def _measure(where: str, streams: Streams, rank: Rank, lines: int, late: list[fl
         wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
-    return Measured(where, lines, wall, cpu, (after.ru_maxrss - before.ru_maxrss) / unit, 1000 * max(late, default=0.0))
+    return Measurement(where, lines, wall, cpu, (after.ru_maxrss - before.ru_maxrss) / unit, 1000 * max(late, default=0.0))
 
 
 @contextmanager

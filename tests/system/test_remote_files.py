@@ -38,7 +38,7 @@ def fleet(lab: SshLab) -> Iterator[Fleet]:
         yield fleet
 
 
-def ran(lab: SshLab, tmp_path: Path, script: str, *globs: str, uploads: tuple[Upload, ...] = ()) -> Run:
+def run_to_end(lab: SshLab, tmp_path: Path, script: str, *globs: str, uploads: tuple[Upload, ...] = ()) -> Run:
     run = prepare(lab, tmp_path, script, uploads=uploads).launch()
     assert [e.code for e in run.follow().node_exits] == [0], run.log()
     return run
@@ -58,7 +58,7 @@ def test_five_hundred_small_files_and_a_big_one(lab: SshLab, tmp_path: Path, fle
     big.write_bytes(chance.randbytes(1 << 20) * 200)
     middle.write_bytes(chance.randbytes(3 << 20))
     uploads += [Upload(name="big", source=big), Upload(name="middle", source=middle)]
-    run = ran(lab, tmp_path, "", uploads=tuple(uploads))
+    run = run_to_end(lab, tmp_path, "", uploads=tuple(uploads))
     work = run.folder() / "work"
     for upload in uploads:
         assert _digest(work / upload.name) == _digest(upload.source), upload.name
@@ -78,7 +78,7 @@ def test_names_modes_and_empty_files(lab: SshLab, tmp_path: Path) -> None:
         path.write_bytes(name.encode() if number else b"")
         path.chmod(0o755 if number % 2 else 0o640)
         uploads.append(Upload(name=name, source=path))
-    work = ran(lab, tmp_path, "", uploads=tuple(uploads)).folder() / "work"
+    work = run_to_end(lab, tmp_path, "", uploads=tuple(uploads)).folder() / "work"
     for number, name in enumerate(names):
         assert (work / name).read_bytes() == (name.encode() if number else b"")
         assert os.access(work / name, os.X_OK) == bool(number % 2)
@@ -173,7 +173,7 @@ def test_outputs_come_home_once(lab: SshLab, tmp_path: Path) -> None:
         "os.symlink('/etc/passwd', out + '/link'); os.symlink('/etc', 'etc'); os.mkfifo(out + '/pipe')\n"
         "open(out + '/huge', 'wb').truncate(5000)\n"
     )
-    run = ran(lab, tmp_path, script)
+    run = run_to_end(lab, tmp_path, script)
     globs = ("*.csv", "plots", "b", "etc/passwd", "../../../*", "/etc/*", "nothing-*")
     home = run.collect(*globs, max_bytes=4000)
     got = {o.path.removeprefix("outputs/node0/"): (o.bytes, o.sha256) for o in home.outputs}
@@ -244,7 +244,7 @@ if len(sys.argv) > 1: import time; time.sleep(300)
 
 @on_both
 def test_temporary_files_are_the_runs_own_and_end_with_it(lab: SshLab, tmp_path: Path) -> None:
-    run = ran(lab, tmp_path, TEMPORARY)
+    run = run_to_end(lab, tmp_path, TEMPORARY)
     place = Path(run.log().decode().strip())
     assert len(str(place)) <= 60, "sockets fit below it"
     assert place.name.startswith("gpucourse-") or place == run.folder() / "tmp"

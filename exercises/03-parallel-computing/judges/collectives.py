@@ -15,7 +15,7 @@ BRINGS = {  # the place of what this rank brings among the arguments
 
 
 @dataclass
-class Counted:
+class CollectiveCount:
     """The collectives since the last `clear`: the name of each, the bytes that this rank gave to it,
     and the types of the numbers."""
 
@@ -33,12 +33,12 @@ class Counted:
         self.types.clear()
 
 
-def count_collectives() -> Counted:
+def count_collectives() -> CollectiveCount:
     """What this process gives to collectives from now on. Call it before the learner's file is imported, which may take
     functions out of torch.distributed by name."""
     import torch.distributed as dist
 
-    counted = Counted()
+    counted = CollectiveCount()
     for name, place in BRINGS.items():
         if hasattr(dist, name):
             counting = _watch(counted, name, place, getattr(dist, name))
@@ -47,7 +47,7 @@ def count_collectives() -> Counted:
     return counted
 
 
-def _watch(counted: Counted, name: str, place: int, call: Callable[..., Any]) -> Callable[..., Any]:
+def _watch(counted: CollectiveCount, name: str, place: int, call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def count_call(*given: Any, **named: Any) -> Any:
         brought = given[place] if len(given) > place else next(iter(named.values()), ())

@@ -123,7 +123,7 @@ GROUPS = {2: (4, 4, 4, 2), 1: (3, 3, 3), 3: (5, 1), 4: (2,)}  # samples of each 
 WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-9
 
 
-class Ran(NamedTuple):
+class RankResult(NamedTuple):
     """One group on one rank: the step, and those of the right way and the wrong ones; how often gradients were sent."""
 
     step: list[float]
@@ -145,17 +145,17 @@ def judge(part: Part) -> None:
     for size, lengths in GROUPS.items():
         name = f"{size} rank{'s' * (size > 1)}, pieces of {', '.join(map(str, lengths))} samples"
         try:
-            ran = [Ran(*answer) for answer in part.on_ranks(size, body, limit_s=10.0)]
+            results = [RankResult(*answer) for answer in part.on_ranks(size, body, limit_s=10.0)]
         except Verdict as verdict:
             says = "it never ended: does one rank call the model more often than the others?"
             raise (Verdict("failed", "hang", says, name) if verdict.way == "hang" else verdict) from None
-        _judge_counts(part, ran, lengths, name)
+        _judge_counts(part, results, lengths, name)
         values = {"count": len(lengths), "first": lengths[0], "last": lengths[-1], "samples": sum(lengths), "size": size}
         part.compare(
-            [Case(f"{name}, rank {rank}", mine.step, mine.right, mine.ways, values) for rank, mine in enumerate(ran)],
+            [Case(f"{name}, rank {rank}", mine.step, mine.right, mine.ways, values) for rank, mine in enumerate(results)],
             tolerance=TOLERANCE,
         )
-        _judge_memory(part, ran[0], lengths, name)
+        _judge_memory(part, results[0], lengths, name)
     part.note(f"the step of the big batch on 1 to {max(GROUPS)} ranks, and one all-reduce a group")
 
 
@@ -234,23 +234,23 @@ def _flat(tensors: list[Any]) -> list[float]:
     return [value for tensor in tensors for value in tensor.flatten().tolist()]
 
 
-def _judge_counts(part: Part, ran: list[Ran], lengths: tuple[int, ...], name: str) -> None:
+def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...], name: str) -> None:
     """Raise what is wrong with the number of steps, and with when gradients were sent."""
-    mine = ran[0]
+    mine = results[0]
     if mine.steps == 0:
         raise part.wrong("no-step", name)
     if mine.steps > 1:
         raise part.wrong("several-steps", name, count=mine.steps)
-    if mine.sent == 0 and any(other.step != mine.step for other in ran):
+    if mine.sent == 0 and any(other.step != mine.step for other in results):
         raise part.wrong("never-sent" if mine.entered else "around-ddp", name)
     if mine.sent > 1:
         way = "forward-outside" if mine.entered else "sent-each-time"
         raise part.wrong(way, name, count=mine.sent, pieces=len(lengths), entered=mine.entered)
-    if any(other.step != mine.step for other in ran):
+    if any(other.step != mine.step for other in results):
         raise part.wrong("first-sent", name)
 
 
-def _judge_memory(part: Part, mine: Ran, lengths: tuple[int, ...], name: str) -> None:
+def _judge_memory(part: Part, mine: RankResult, lengths: tuple[int, ...], name: str) -> None:
     """`passes` has the samples of each forward pass, and 0 for each backward."""
     if max(mine.passes) > max(lengths):
         raise part.wrong("one-batch", name, largest=max(mine.passes))

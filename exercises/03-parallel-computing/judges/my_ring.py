@@ -118,7 +118,7 @@ ROUNDED = 1e-6  # relative: more than float32 takes off, and less than what a mi
 BASE = 128  # the sum, written in this base, has one digit for each rank: how often its part is in it
 
 
-class Ran(NamedTuple):
+class RankResult(NamedTuple):
     """What one rank did and holds."""
 
     values: list[float]
@@ -149,10 +149,10 @@ def judge(part: Part) -> None:
             answers = part.on_ranks(size, body, limit_s=10.0)
         except Verdict as verdict:
             raise _explain(part, verdict, size, name) from None
-        ran = [Ran(values, [Event(*event) for event in events], *rest) for values, events, *rest in answers]
-        _judge_messages(part, ran, name)
-        _judge_values(part, ran, name)
-        _judge_count(part, ran, name)
+        results = [RankResult(values, [Event(*event) for event in events], *rest) for values, events, *rest in answers]
+        _judge_messages(part, results, name)
+        _judge_values(part, results, name)
+        _judge_count(part, results, name)
     part.note(f"exact on 1 to {len(SHAPES)} ranks, also where they do not divide the elements; 2(n-1) messages a rank")
 
 
@@ -211,13 +211,13 @@ def _explain(part: Part, verdict: Verdict, size: int, name: str) -> Verdict:
     return Verdict("failed", "hang", says, name)
 
 
-def _judge_messages(part: Part, ran: list[Ran], name: str) -> None:
+def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
     """Raise what is wrong with the messages: none, too large, an order that gets stuck, tensors used too early."""
     from messages import NOT_YET, find_stuck
 
-    size, width, elements = len(ran), 8, len(ran[0].values)
+    size, width, elements = len(results), 8, len(results[0].values)
     most = 2 * (size - 1) * width * -(-elements // size)  # with every chunk padded to the longest
-    for rank, mine in enumerate(ran):
+    for rank, mine in enumerate(results):
         if size > 1 and not mine.sizes:
             raise part.wrong("no-messages", name, rank=rank, size=size)
         if sum(mine.sizes) > most and max(mine.sizes) >= width * elements:
@@ -225,10 +225,10 @@ def _judge_messages(part: Part, ran: list[Ran], name: str) -> None:
             raise part.wrong(
                 "whole-tensor", name, rank=rank, size=size, sent=sum(mine.sizes), whole=width * elements, right=right
             )
-    stuck = find_stuck([mine.events for mine in ran])
+    stuck = find_stuck([mine.events for mine in results])
     for rank, event in stuck.items():
         raise part.wrong("deadlock", name, rank=rank, peer=event.peer)
-    for rank, mine in enumerate(ran):
+    for rank, mine in enumerate(results):
         if mine.changed_early:
             raise part.wrong("changed-before-sent", name, rank=rank)
         if min(mine.values) <= NOT_YET / 2:
@@ -238,22 +238,22 @@ def _judge_messages(part: Part, ran: list[Ran], name: str) -> None:
             raise part.wrong("not-waited", name, rank=rank, count=len(mine.never_waited), kinds=kinds)
 
 
-def _judge_values(part: Part, ran: list[Ran], name: str) -> None:
+def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
     """Raise what is wrong with the sums, by whose parts are in them."""
-    size, weights = len(ran), _weights(len(ran))
+    size, weights = len(results), _weights(len(results))
     brought = [[weight * BASE**rank for weight in weights] for rank in range(size)]
     right = [sum(column) for column in zip(*brought, strict=True)]
-    if all(mine.values == right for mine in ran):
+    if all(mine.values == right for mine in results):
         return
-    if all(mine.values == brought[rank] for rank, mine in enumerate(ran)):
+    if all(mine.values == brought[rank] for rank, mine in enumerate(results)):
         raise part.wrong("not-in-place", name)
-    if all(mine.values in ([value / size for value in right], [value // size for value in right]) for mine in ran):
+    if all(mine.values in ([value / size for value in right], [value // size for value in right]) for mine in results):
         raise part.wrong("average", name)
     even = len(right) // size * size
-    if even and all(mine.values == right[:even] + brought[rank][even:] for rank, mine in enumerate(ran)):
+    if even and all(mine.values == right[:even] + brought[rank][even:] for rank, mine in enumerate(results)):
         raise part.wrong("end-forgotten", name, count=len(right) - even, elements=len(right), size=size)
-    somewhere = all(any(mine.values[place] == value for mine in ran) for place, value in enumerate(right))
-    for rank, mine in enumerate(ran):
+    somewhere = all(any(mine.values[place] == value for mine in results) for place, value in enumerate(right))
+    for rank, mine in enumerate(results):
         for element in (place for place, value in enumerate(mine.values) if value != right[place]):
             counts = _count_parts(mine.values[element], weights[element], size)
             if counts is None and abs(mine.values[element] / right[element] - 1) < ROUNDED:
@@ -281,8 +281,8 @@ def _count_parts(value: float, weight: int, size: int) -> list[int] | None:
     return None if rest or max(counts) > size * size else counts
 
 
-def _judge_count(part: Part, ran: list[Ran], name: str) -> None:
-    right = 2 * (len(ran) - 1)
-    for rank, mine in enumerate(ran):
+def _judge_count(part: Part, results: list[RankResult], name: str) -> None:
+    right = 2 * (len(results) - 1)
+    for rank, mine in enumerate(results):
         if len(mine.sizes) != right:
-            raise part.wrong("messages", name, rank=rank, count=len(mine.sizes), size=len(ran), right=right)
+            raise part.wrong("messages", name, rank=rank, count=len(mine.sizes), size=len(results), right=right)

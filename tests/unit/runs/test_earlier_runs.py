@@ -15,7 +15,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 _, COSTS = load(find_course({})).exercise("4.4")
 
 
-def ran(
+def write_run(
     paths: WorkspacePaths, number: int, *, device: str = "Tesla T4", model: str = "gpt2", state: RunState = "succeeded",
     verdict: str | None = "passed", text: str | None = None,
 ) -> str:  # fmt: skip
@@ -37,26 +37,26 @@ def names(paths: WorkspacePaths) -> list[str]:
 
 def test_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
-    ran(paths, 1)
-    newest = ran(paths, 2)
-    other_model = ran(paths, 3, model="opt-1.3b")
-    other_device = ran(paths, 4, device="NVIDIA L4")
+    write_run(paths, 1)
+    newest = write_run(paths, 2)
+    other_model = write_run(paths, 3, model="opt-1.3b")
+    other_device = write_run(paths, 4, device="NVIDIA L4")
     assert names(paths) == [other_device, other_model, newest]
 
 
 def test_what_failed_is_no_ground_to_build_on(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
-    good = ran(paths, 1, verdict="not_measured")
-    ran(paths, 2, verdict="failed")
-    ran(paths, 3, state="cancelled", verdict=None)
-    ran(paths, 4, text="{torn")
-    ran(paths, 5, text="[]")
+    good = write_run(paths, 1, verdict="not_measured")
+    write_run(paths, 2, verdict="failed")
+    write_run(paths, 3, state="cancelled", verdict=None)
+    write_run(paths, 4, text="{torn")
+    write_run(paths, 5, text="[]")
     assert names(paths) == [good]
 
 
 def test_nothing_ran_yet(tmp_path: Path) -> None:
     assert names(WorkspacePaths(tmp_path)) == []
     module, other = load(find_course({})).exercise("4.3")
-    ran(WorkspacePaths(tmp_path), 1)
+    write_run(WorkspacePaths(tmp_path), 1)
     assert earlier_runs(WorkspacePaths(tmp_path), other) == [], "only what an exercise builds on"
     assert module.id == "4"
