@@ -99,7 +99,7 @@ def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
     if tuple(words[:3]) == (sys.executable, "-m", "gpucourse"):
         return env.get("LANG") == os.environ.get("LANG") and not any(name.startswith(READ_AT_START) for name in env)
     plain = words[0] == sys.executable and len(words) > 1 and words[1].endswith(".py")
-    known = env.get("PYTHONPATH", "") in {"", str(FAKE_GPU)} and "FAKE_GPU_BYTES" not in env
+    known = env.get("PYTHONPATH", "") in {"", str(FAKE_GPU)} and not any(name.startswith("FAKE_GPU_") for name in env)
     return plain and known and ONE_THREAD.items() <= env.items()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpus import Gpu, cores_per_sm, fp32_peak_tflops, memory_gb_per_s, tensor_peak_tflops
+from gpus import Gpu, cores_per_sm, derive, fp32_peak_tflops, memory_gb_per_s, tensor_peak_tflops
 
 ASKED = (
     "name", "driver_version", "power.limit", "pcie.link.gen.max", "pcie.link.width.max", "ecc.mode.current", "mig.mode.current",
@@ -58,6 +58,8 @@ def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str,
         ("MIG", asked.get("mig.mode.current"), None, "", None),
         ("formats in hardware", " ".join(dtypes((props.major, props.minor))), sheet and _formats(sheet), "", 0.0),
     ]
+    if sheet is None and (most := derive(props, asked.get("clocks.max.sm"))):
+        listed.append(("float16 peak, derived: at most", most.tflops["float16"], None, "TFLOP/s", None))
     above = ("clock, highest", "float32 peak, derived") if sheet and sheet.clock_may_exceed else ()
     return [_row(*fields, may_exceed=fields[0] in above) for fields in listed]
 

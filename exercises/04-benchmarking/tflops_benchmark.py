@@ -22,6 +22,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a che
 import bench
 import gpus
 import matmuls
+import nvidia_smi
 import telemetry
 import torch
 from bench import say
@@ -56,12 +57,21 @@ if not on_gpu:
     say("No GPU here: a processor has no data sheet in this course, so there is no percentage. (local mode)")
 elif gpu is None:
     say(f"{torch.cuda.get_device_name(device)} is not in the table: its peak is unknown, and there is no percentage")
+derived = None
+if on_gpu and gpu is None:
+    asked = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[0]
+    derived = gpus.derive(torch.cuda.get_device_properties(device), asked.get("clocks.max.sm"))
+if derived:
+    shown = (f"{dtype} {gpus.format_flops(peak)}" for dtype, peak in derived.tflops.items() if peak)
+    say(f"derived from its processors and clock, it can do at most: {', '.join(shown)}")
 
 
 def limit(dtype: str) -> float | None:
-    """TFLOP/s that cannot be exceeded: the data sheet's peak, or for a processor more than any has."""
+    """TFLOP/s that cannot be exceeded: the data sheet's or the derived peak, or for a processor more than any has."""
     if gpu:
         return gpu.peak_tflops(dtype)
+    if derived:
+        return derived.tflops.get(dtype)
     widths = {"float32": 1.0, "float64": 0.5}
     return None if on_gpu or dtype not in widths else gpus.cpu_limit_tflops(os.cpu_count() or 1) * widths[dtype]
 
@@ -155,6 +165,7 @@ single = next((row for row in summary if row["dtype"] == "float32"), {})
 best_float32 = single.get("best_tflops")
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "peak": "data sheet, dense, at boost clock" if gpu else None,
+    "derived_peaks": derived and derived.tflops,
     "rows": rows, "aligned": [row for row in rows if row["aligned"]], "sustained": sustained,
     "summary": summary, "skipped": skipped,
     "refused": sum(row["refused"] for row in rows + sustained),

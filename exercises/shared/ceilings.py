@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import bench
 import gpus
+import nvidia_smi
 import torch
 from language_models import LanguageModel
 
@@ -25,6 +26,7 @@ class Ceilings:
         self.model = model
         self.number = 2 if device.type == "cuda" else 4  # bytes of float16, of float32
         self.gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+        self.derived = derive_peaks(device) if device.type == "cuda" and self.gpu is None else None
         self.cpu_tflops = None if device.type == "cuda" else fastest_cpu_tflops()
 
     def of(self, batch: int, prompt: int, answer: int) -> Ceiling:
@@ -32,15 +34,28 @@ class Ceilings:
         if self.cpu_tflops:
             most = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
             return Ceiling(most, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
-        if self.gpu is None:
+        if self.gpu is None and (self.derived is None or not self.derived.gb_per_s):
             return Ceiling(None, "a GPU that is not in the table: no ceiling is known")
         weights = self.model.weight_bytes(self.number)
         cache = self.model.kv_bytes(1, self.number) * mean_cached_tokens(prompt, answer)
-        memory = gpus.decode_ceiling(batch, self.gpu.gb_per_s, weights, cache)
-        compute = gpus.compute_ceiling(self.gpu.fp16, self.model.parameters)
-        if memory < compute:
-            return Ceiling(memory, f"the {self.gpu.gpu}'s {self.gpu.gb_per_s:,.0f} GB/s: each step reads all weights")
-        return Ceiling(compute, f"the {self.gpu.gpu}'s {self.gpu.fp16:,.0f} TFLOP/s in float16")
+        who, gb_per_s, tflops = self._peaks()
+        memory = gpus.decode_ceiling(batch, gb_per_s, weights, cache)
+        compute = gpus.compute_ceiling(tflops, self.model.parameters) if tflops else None
+        if compute is None or memory < compute:
+            return Ceiling(memory, f"{who} {gb_per_s:,.0f} GB/s: each step reads all weights")
+        return Ceiling(compute, f"{who} {tflops:,.0f} TFLOP/s in float16")
+
+    def _peaks(self) -> tuple[str, float, float | None]:
+        """Whose they are, GB/s, and TFLOP/s in float16."""
+        if self.gpu:
+            return f"the {self.gpu.gpu}'s", self.gpu.gb_per_s, self.gpu.fp16
+        return "this GPU's derived", self.derived.gb_per_s, self.derived.tflops["float16"]
+
+
+def derive_peaks(device: torch.device) -> gpus.DerivedPeaks | None:
+    """What a GPU that is not in the table can do at most, by its processors and the highest clock that the driver names."""
+    asked = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[device.index or 0]
+    return gpus.derive(torch.cuda.get_device_properties(device), asked.get("clocks.max.sm"))
 
 
 def mean_cached_tokens(prompt: int, answer: int) -> float:

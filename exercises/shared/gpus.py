@@ -57,6 +57,35 @@ class Gpu:
         return self.fp16 * 1e3 / self.gb_per_s
 
 
+@dataclass(frozen=True)
+class DerivedPeaks:
+    """What a GPU without a row can do at most, derived from its own numbers: TFLOP/s by torch's name of a dtype (None where its
+    generation has no such unit), and the bandwidth in GB/s (None where the driver does not say)."""
+
+    tflops: dict[str, float | None]
+    gb_per_s: float | None
+
+
+def derive(props: Any, clock_mhz: float | None) -> DerivedPeaks | None:
+    """The ceilings of a GPU that is not in the table, from torch's properties and its highest clock.
+
+    Of each unit the GPUs of one generation have more or fewer, so the most that any of the table has for a processor and a
+    clock counts: nothing real is above it. None for an unknown generation or clock.
+    """
+    own = getattr(props, "clock_rate", None)
+    ghz = clock_mhz / 1e3 if clock_mhz else own / 1e6 if own else None
+    kin = [gpu for gpu in table() if gpu.capability == f"{props.major}.{props.minor}" and gpu.boost_ghz]
+    if not kin or not ghz:
+        return None
+    tflops = {}
+    for dtype in DTYPES:
+        peaks = [(gpu.peak_tflops(dtype), gpu.sms * (gpu.boost_ghz or ghz)) for gpu in kin]
+        known = [peak / units for peak, units in peaks if peak]
+        tflops[dtype] = max(known) * props.multi_processor_count * ghz if known else None
+    khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
+    return DerivedPeaks(tflops, memory_gb_per_s(khz, bus) if khz and bus else None)
+
+
 def table() -> list[Gpu]:
     """Every GPU of gpus.json, in its order."""
     return [Gpu(**row) for row in document()["gpus"]]

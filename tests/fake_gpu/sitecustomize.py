@@ -1,7 +1,8 @@
 """A GPU for tests: torch says that there is an H100, and the processor computes what is put on it.
 
 Python imports this file at its start where this folder stands on PYTHONPATH. It shows which branch a script takes on a GPU;
-its speeds are a processor's, and its memory is the size that FAKE_GPU_BYTES says.
+its speeds are a processor's, its name is what FAKE_GPU_NAME says, and its memory has the size that FAKE_GPU_BYTES
+says.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-NAME, CAPABILITY = "NVIDIA H100 80GB HBM3", (9, 0)
+NAME, CAPABILITY = os.environ.get("FAKE_GPU_NAME", "NVIDIA H100 80GB HBM3"), (9, 0)
 TOTAL = int(os.environ.get("FAKE_GPU_BYTES", "0")) or 80 << 30
 CPU = torch.device("cpu")
 LARGE = 1 << 26  # numbers

@@ -39,3 +39,17 @@ def test_16_bits_without_a_kernel_are_refused_in_a_sentence(tmp_path: Path) -> N
     assert process.returncode == 1
     assert "no fast kernel for float16: 256 x 256 would take minutes. Take float32" in output
     assert "Traceback" not in output
+
+
+def test_a_gpu_without_a_data_sheet_has_derived_ceilings_and_no_percentage(tmp_path: Path) -> None:
+    exercise, script = lay_out("4.2", tmp_path / "work")
+    words = [sys.executable, script.name, *flags(exercise, sizes="64,128", dtypes="float32", sustained_s="0")]
+    process = start(words, script.parent, with_a_gpu(script.parent) | {"FAKE_GPU_NAME": "NVIDIA H100 of Tomorrow"})
+    output = wait(process)
+    assert process.returncode == 0, output
+    assert re.search(
+        r"derived from its processors and clock, it can do at most: float32 7\d\.\d TFLOP/s, .*float16 1,070", output
+    )
+    values = read_finished(exercise, 0, output, script.parent, 1).metrics
+    assert values["derived_peaks"]["float16"] == pytest.approx(989 * 1.98 / 1.83, rel=0.001)
+    assert (values["gpu"], {row["percent_of_peak"] for row in values["rows"]}) == (None, {None})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.unit.exercises.scripts import beside_the_script
@@ -61,6 +63,28 @@ def test_no_peak_for_what_the_hardware_cannot() -> None:
     assert EVERY["T4"].peak_tflops("tf32") is None
     assert EVERY["L4"].peak_tflops("bfloat16") == 121
     assert EVERY["T4"].peak_tflops("float64") is None, "the table has no such column"
+
+
+@pytest.mark.parametrize("name", [name for name, gpu in EVERY.items() if gpu.boost_ghz])
+def test_derived_peaks_are_never_below_a_data_sheet(name: str) -> None:
+    gpu = EVERY[name]
+    major, minor = map(int, gpu.capability.split("."))
+    props = SimpleNamespace(
+        major=major, minor=minor, multi_processor_count=gpu.sms, memory_clock_rate=1e3 * gpu.memory_mhz,
+        memory_bus_width=gpu.bus_bits,
+    )  # fmt: skip
+    derived = gpus.derive(props, 1e3 * gpu.boost_ghz)
+    for dtype in gpus.DTYPES:
+        if peak := gpu.peak_tflops(dtype):
+            assert derived.tflops[dtype] >= peak * 0.9999
+    assert derived.gb_per_s == pytest.approx(gpu.gb_per_s, rel=0.03)
+
+
+def test_nothing_is_derived_for_an_unknown_generation_or_clock() -> None:
+    props = SimpleNamespace(major=5, minor=2, multi_processor_count=16)
+    assert gpus.derive(props, 1_000) is None
+    assert gpus.derive(SimpleNamespace(major=7, minor=5, multi_processor_count=40), None) is None
+    assert gpus.derive(SimpleNamespace(major=7, minor=5, multi_processor_count=40), 1_590).tflops["bfloat16"] is None
 
 
 def test_cores_agree_with_the_generation() -> None:

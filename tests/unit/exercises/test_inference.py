@@ -77,9 +77,16 @@ def test_a_step_reads_the_cache_as_it_grows_and_not_as_it_ends(shared_files: Any
 
 
 def test_an_unknown_gpu_has_no_ceiling_and_refuses_nothing(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2").of(1, 128, 128)
+    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", capability=(99, 0)).of(1, 128, 128)
     assert unknown.tok_per_s is None
     assert shared_files.ceilings.limit_to_possible(1e9, unknown) == 1e9
+
+
+def test_an_unknown_gpu_of_a_known_generation_has_a_derived_ceiling(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2").of(1, 128, 128)
+    of_a_t4 = on(shared_files, monkeypatch, "Tesla T4", "gpt2").of(1, 128, 128)
+    assert own.tok_per_s == pytest.approx(of_a_t4.tok_per_s, rel=0.01), "the same bus and clock"
+    assert own.reason.startswith("this GPU's derived 320 GB/s")
 
 
 def test_above_the_ceiling_there_is_no_figure(shared_files: Any) -> None:
@@ -94,8 +101,13 @@ def test_a_processor_is_limited_by_its_own_fastest_product(shared_files: Any) ->
     assert "measured here" in limits.of(1, 32, 24).reason
 
 
-def on(shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str) -> Any:
+def on(shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, capability: tuple[int, int] = (7, 5)) -> Any:
+    props = SimpleNamespace(
+        major=capability[0], minor=capability[1], multi_processor_count=40, clock_rate=1_590_000, memory_clock_rate=5_001_000,
+        memory_bus_width=256,
+    )  # fmt: skip
     monkeypatch.setattr(shared_files.torch.cuda, "get_device_name", lambda _: name)
+    monkeypatch.setattr(shared_files.torch.cuda, "get_device_properties", lambda _: props)
     return shared_files.ceilings.Ceilings(shared_files.language_models.MODELS[model], shared_files.torch.device("cuda", 0))
 
 

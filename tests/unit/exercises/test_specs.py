@@ -80,7 +80,10 @@ def test_an_unknown_gpu_is_derived_and_compared_with_nothing(specs: Any) -> None
     other = SimpleNamespace(**{**vars(T4), "name": "NVIDIA Tomorrow 1000"})
     rows = by_name(specs.rows(other, ASKED, gpus.find(other.name)))
     assert rows["float32 peak, derived"]["device"] == pytest.approx(8.14, abs=0.01)
+    assert rows["float16 peak, derived: at most"]["device"] == pytest.approx(65, rel=0.01), "as many units as a T4 has"
     assert all(row["sheet"] is None and row["agrees"] is None for row in rows.values())
+    older = SimpleNamespace(**{**vars(T4), "name": "Tesla M60", "major": 5, "minor": 2})
+    assert "float16 peak, derived: at most" not in by_name(specs.rows(older, ASKED, None)), "nothing is known of its generation"
 
 
 def test_what_the_driver_does_not_tell_stays_empty(specs: Any) -> None:
