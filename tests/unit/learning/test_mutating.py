@@ -69,6 +69,9 @@ def test_an_edit_elsewhere_is_no_attempt(learning: Learning) -> None:
 
 
 def test_a_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> None:
+    mutate(learning, "wet", METRICS)
+    assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run is None
+    assert not (learning.workspace / "deliverables/1.1/metrics.json").exists()
     good = learning.record()
     mutate(learning, "wet", DRY)
     assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run == good.id
@@ -76,7 +79,7 @@ def test_a_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -
     learning.types("grade", "--bundle", str(bundle))
     graded = learning.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]
     pieces = [piece for row in graded["parts"][0]["rows"] for piece in row["pieces"] if piece["kind"] == "answers"]
-    assert [piece["got"] for piece in pieces if piece["exercise"] == "1.1"] == [1]
+    assert [piece["got"] for piece in pieces if piece["exercise"] == "1.1"] == [0.5]
 
 
 def test_the_exit_code_and_the_words(learning: Learning) -> None:
