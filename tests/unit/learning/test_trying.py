@@ -14,9 +14,13 @@ from gpucourse.errors import MissingError
 from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
 from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
+from gpucourse.learning.try_ import TriedPart
 from gpucourse.model.event import ignore_event
+from gpucourse.model.verdict import PartResult, PartVerdict
 from gpucourse.runs.finish import judge_again, seal
 from gpucourse.runs.parts import keep_started_files, prepare_judge, read_part_results
+from gpucourse.ui.tables import Paragraph
+from gpucourse.ui.views.parts import show_tried
 from gpucourse.workspace import runs
 from tests.learning import FOLDER, MANIFEST, Learning
 
@@ -253,3 +257,14 @@ def test_without_torch_a_run_is_whole_and_its_part_not_judged(writer: Learning) 
     assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
     assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
     assert states(writer)[0] == "passed", "what was handed in before stays"
+
+
+@pytest.mark.parametrize(("verdict", "words"), [("open", "type: gpucourse try 1.2"), ("passed", "decide: gpucourse run 1.2")])
+def test_a_part_with_judge_and_checks_is_tried_before_it_is_run(writer: Learning, verdict: PartVerdict, words: str) -> None:
+    _, exercise = writer.open_context().catalog.exercise("1.2")
+    part = exercise.yours[0].model_copy(update={"checks": ("wet",)})
+    result = PartResult(id=part.id, title=part.title, file=part.file, verdict=verdict)
+    tried = TriedPart(part=part, file=Path(part.file), result=result, waited_s=0.1)
+    last = show_tried(exercise, [tried]).parts[-1]
+    assert isinstance(last, Paragraph)
+    assert words in last.text

@@ -58,9 +58,10 @@ def _facts(result: PartResult, file: Path) -> Facts:
 
 def _next_step(exercise: Exercise, item: TriedPart) -> str:
     verdict, checks = item.result.verdict, item.part.checks
-    if checks and verdict in {"open", "passed"}:
-        changed = "" if verdict == "passed" else f"Write it in {item.file.name}; "
-        return f"{changed}checks of a run decide: gpucourse run {exercise.id}"
+    if verdict == "open" and not item.part.judge:
+        return f"Write it in {item.file.name}; checks of a run decide: gpucourse run {exercise.id}"
+    if checks and verdict == "passed":
+        return f"Checks of a run decide: gpucourse run {exercise.id}"
     if verdict == "passed":
         return f"Handed in. Next: gpucourse show {exercise.id}"
     if verdict == "open":
