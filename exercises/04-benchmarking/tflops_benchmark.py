@@ -106,6 +106,12 @@ def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float]
     return durations[len(durations) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
 
 
+def published_runs() -> list[dict]:
+    """What others measured in float16, of each GPU in the table: for who has none, and to compare with."""
+    return [{"gpu": f"{row.gpu}, not yours", "slowest": row.measured_fp16[0], "fastest": row.measured_fp16[1], "peak": row.fp16}
+            for row in gpus.table() if row.measured_fp16]  # fmt: skip
+
+
 def doubling_times(rows: list[dict]) -> float | None:
     """How many times as long the largest product in float32 took as the one of half its side; None where one is missing."""
     times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
@@ -175,6 +181,7 @@ metrics = {
     "best_float32_tflops": best_float32, "best_float32_size": single.get("best_size"),
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
     "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
+    "published": published_runs(),
     "simulated": None if on_gpu else "a processor in place of a GPU: the arithmetic is right, the speeds are its own",
 }  # fmt: skip
 titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",

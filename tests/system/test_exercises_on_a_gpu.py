@@ -53,3 +53,14 @@ def test_a_gpu_without_a_data_sheet_has_derived_ceilings_and_no_percentage(tmp_p
     values = read_finished(exercise, 0, output, script.parent, 1).metrics
     assert values["derived_peaks"]["float16"] == pytest.approx(989 * 1.98 / 1.83, rel=0.001)
     assert (values["gpu"], {row["percent_of_peak"] for row in values["rows"]}) == (None, {None})
+
+
+def test_without_a_gpu_published_runs_are_shown_as_somebody_else_s(tmp_path: Path) -> None:
+    exercise, script = lay_out("4.2", tmp_path / "work")
+    words = [sys.executable, script.name, *flags(exercise, sizes="64,128", dtypes="float32", sustained_s="0")]
+    process = start(words, script.parent, environment(script.parent))
+    output = wait(process)
+    assert process.returncode == 0, output
+    published = read_finished(exercise, 0, output, script.parent, 1).metrics["published"]
+    assert {"gpu": "T4, not yours", "slowest": 24, "fastest": 42.7, "peak": 65} in published
+    assert "metrics.published" in [table.rows for table in exercise.tables]
