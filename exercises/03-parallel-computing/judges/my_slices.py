@@ -35,6 +35,24 @@ WAYS = {
         "cut by columns, rank {rank} of {size} holds {given} numbers of the bias: it computes {right} outputs only",
         ("bias.chunk(size)[rank]", "bias"),
     ),
+    "bias-divided": Way(
+        "with rows you gave each rank the bias divided by the {size} ranks. Every rank holds the whole one, and row_linear "
+        "adds it once, behind the sum",
+        ("[rank], bias\n", "[rank], bias / size\n"),
+    ),
+    "in-turns": Way(
+        "you dealt the {how} to the ranks in turns, one at a time. The slices follow each other: rank 0 has the "
+        "first piece in one, so that the outputs side by side are those of the whole layer",
+        ("weight.chunk(size, dim=0)[rank]", "weight[rank::size]"),
+    ),
+    "gradient-averaged": Way(
+        "the gradient of x is the mean of the ranks' parts. All ranks look at the same x, each through its own columns, so the "
+        "parts are added: nothing is averaged here",
+        (
+            "        dist.all_reduce(gradient)\n",
+            "        dist.all_reduce(gradient)\n        gradient /= dist.get_world_size()\n",
+        ),
+    ),
     "bias-everywhere": Way(
         "the output of row_linear has the bias {size} times: every rank added it to its part, and the all_reduce added them "
         "up. Add it once, after the sum",
@@ -122,17 +140,21 @@ def _check_cut(part: Part, cut: Any, rank: int, size: int) -> None:
     whole, case = _whole(), f"rank {rank} of {size}"
     for how, name in {"columns": "up", "rows": "down"}.items():
         answer = part.call(cut, whole[name].clone(), whole[f"{name}_bias"].clone(), how, rank, size, case=case)
-        if not isinstance(answer, tuple) or len(answer) != 2:
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             part.compare([Case(f"cut by {how}, {case}", answer, "a pair of tensors, weight and bias")])
         weight, bias = _slices(rank, size)[how]
         if answer[0].shape != weight.shape:
             shapes = {"given": tuple(answer[0].shape), "right": tuple(weight.shape)}
             raise part.wrong("wrong-dimension", case, rank=rank, size=size, how=how, **shapes)
+        turns = whole[name][rank::size] if how == "columns" else whole[name][:, rank::size]
+        if size > 1 and answer[0].equal(turns):
+            raise part.wrong("in-turns", case, how=how, size=size)
         if not answer[0].equal(weight):
             raise part.wrong("same-slice", case, rank=rank, size=size, how=how)
         if how == "columns" and answer[1].shape != bias.shape:
             raise part.wrong("whole-bias", case, rank=rank, size=size, given=len(answer[1]), right=len(bias))
-        part.compare([Case(f"the bias, cut by {how}, {case}", answer[1], bias)])
+        ways = {"bias-divided": bias / size} if how == "rows" else {}
+        part.compare([Case(f"the bias, cut by {how}, {case}", answer[1], bias, ways, {"size": size})])
 
 
 def _run(part: Part, functions: dict[str, Any], counted: Any, rank: int, size: int) -> dict[str, Any]:
@@ -211,6 +233,8 @@ def _check_gradients(part: Part, rank: int, size: int, seen: dict[str, Any], rig
         part.compare([Case(f"the gradient of {name}, {case}", given[name], right["gradients"][name])], tolerance=1e-9)
     if given["x"] is not None and not _equal(given["x"], right["gradients"]["x"]) and not seen["backward"]:
         raise part.wrong("input-gradient", case, rank=rank, size=size)
+    if given["x"] is not None and size > 1 and _equal(size * given["x"], right["gradients"]["x"]):
+        raise part.wrong("gradient-averaged", case)
     part.compare([Case(f"the gradient of x, {case}", given["x"], right["gradients"]["x"])], tolerance=1e-9)
 
 
