@@ -47,6 +47,16 @@ def test_a_node_s_environment() -> None:
     assert "AWS_SECRET_ACCESS_KEY" not in node
 
 
+@pytest.mark.parametrize("real", [True, False])
+def test_which_gpus_may_be_used_is_kept_where_the_node_is_this_computer(real: bool) -> None:
+    host = {"PATH": "/usr/bin", "CUDA_VISIBLE_DEVICES": "1", "HF_HOME": "/models", "AWS_SECRET_ACCESS_KEY": "s"}
+    node = environment.of_node(
+        name="node0", uid="u", user="ann", python="/v/bin/python", home=Path("/h"), shell="/bin/sh", host=host, real=real
+    )
+    assert ({"CUDA_VISIBLE_DEVICES", "HF_HOME"} <= set(node)) == real
+    assert "AWS_SECRET_ACCESS_KEY" not in node
+
+
 def test_what_a_client_may_change() -> None:
     node = {"PATH": "/bin", "LANG": "C", "LC_ALL": "C", "GPUCOURSE_NODE": "node0", "HOME": "/h"}
     asked = {"LANG": "de", "LC_ALL": "de", "RANK": "1", "NCCL_DEBUG": "INFO", "GPUCOURSE_RUN_DIR": "/r"}
