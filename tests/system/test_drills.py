@@ -61,6 +61,7 @@ def test_a_killed_rank(lab: Learner) -> None:
 
 def test_a_port_that_somebody_holds(lab: Learner) -> None:
     record, _ = broken(lab, "3.1", "block-port", "--set", "elements=1000")
+    lab.types("check", "3.1", "--diagnosis", "kill-rank", "--rank", "7", code=2)
     assert record["rank_exits"] == []
     assert "EADDRINUSE" in (lab.run_folder() / "logs/node0-launcher.log").read_text()
     right = type_diagnosis(lab, "3.1", "block-port")
@@ -108,6 +109,5 @@ def test_what_cannot_be_broken_is_refused(lab: Learner) -> None:
     assert "a drill needs two at least" in alone.err
     lab.types("check", "3.9", "--diagnosis", "kill-rank", code=3)
     lab.types("check", "3.2", "--rank", "1", code=2)
-    lab.types("check", "3.2", "--diagnosis", "kill-rank", "--rank", "7", code=2)
     lab.types("break", "3.2", "--how", "unplug", code=2)
     assert "starts no ranks that meet" in lab.types("break", "0.1", code=2).err

@@ -23,8 +23,8 @@ class Sheet(Strict):
     answers: dict[str, Scalar | None] = Field(default_factory=dict)
 
 
-def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question]) -> Sheet:
-    """The sheet that the bytes of a file hold. `shown` is the file's name.
+def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question], former: Sequence[str] = ()) -> Sheet:
+    """The sheet that the bytes of a file hold. `shown` is the file's name, `former` what earlier versions asked.
 
     Raises ManifestError: not YAML, of another exercise, a question that the exercise does not have.
     """
@@ -37,7 +37,7 @@ def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question]) 
     from gpucourse.course.complaints import did_you_mean, format_complaints
 
     known = [question.id for question in questions]
-    strange = [name for name in sheet.answers if name not in known]
+    strange = [name for name in sheet.answers if name not in known and name not in former]
     if strange:
         complaints = [
             Complaint(
@@ -64,6 +64,10 @@ def render(exercise: str, title: str, questions: Sequence[Question], answers: Ma
     for question in questions:
         lines += ["", *_render_question(question)]
         lines += _render_answer(question.id, answers.get(question.id))
+    former = sorted(set(answers) - {question.id for question in questions})
+    lines += ["", "  # Asked by an earlier version of the course:"] if former else []
+    for name in former:
+        lines += _render_answer(name, answers[name])
     return "\n".join(lines) + "\n"
 
 

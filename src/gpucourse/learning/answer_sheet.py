@@ -36,7 +36,7 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
         raise UsageError(
             f"{path} cannot be read: {why}", hint=f"gpucourse answer {exercise.id} --template writes a sheet to fill in"
         ) from error
-    return parse(raw, str(path), exercise.id, exercise.questions)
+    return parse(raw, str(path), exercise.id, exercise.questions, exercise.former_questions)
 
 
 def write_sheet(context: Context, exercise: Exercise, answers: Mapping[str, Scalar], run: str | None) -> Path:

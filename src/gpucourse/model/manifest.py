@@ -260,6 +260,9 @@ class Exercise(Strict):
     faults: tuple[CodeFault, ...] = ()
     tasks: tuple[Text, ...] = Field(min_length=1)
     questions: tuple[Question, ...] = ()
+    former_questions: tuple[Slug, ...] = Field(
+        default=(), description="asked by earlier versions: answers to them are kept, and count for nothing"
+    )
     hints: tuple[Text, ...] = Field(min_length=1)
     tables: tuple[MetricsTable, ...] = ()
     plots: tuple[Plot, ...] = ()
