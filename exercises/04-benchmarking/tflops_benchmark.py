@@ -112,6 +112,15 @@ def published_runs() -> list[dict]:
             for row in gpus.table() if row.measured_fp16]  # fmt: skip
 
 
+def beside_published(summary: list[dict]) -> list[dict]:
+    """What was measured here beside what others published, for a picture: the fastest, and how far down the runs reach."""
+    where = "GPU" if on_gpu else "processor"
+    here = next((row for row in summary if row["dtype"] == "float16"), summary[0])
+    rows = [{"name": f"this {where}, {here['dtype']}", "tflops": here["best_tflops"]}]
+    return rows + [{"name": row["gpu"], "tflops": row["fastest"], "low": row["slowest"], "high": row["fastest"]}
+                   for row in published_runs()]  # fmt: skip
+
+
 def doubling_times(rows: list[dict]) -> float | None:
     """How many times as long the largest product in float32 took as the one of half its side; None where one is missing."""
     times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
@@ -181,7 +190,7 @@ metrics = {
     "best_float32_tflops": best_float32, "best_float32_size": single.get("best_size"),
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
     "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
-    "published": published_runs(),
+    "published": published_runs(), "beside_published": beside_published(summary),
     "simulated": None if on_gpu else "a processor in place of a GPU: the arithmetic is right, the speeds are its own",
 }  # fmt: skip
 titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",

@@ -30,6 +30,7 @@ _SAVED: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
 FEW = 8
+WORD_WIDTH = 6  # letters of a word that stand beside seven others under the x axis
 IN_A_ROW = 60  # letters of a legend that fit above the axes, beside its marks
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
@@ -123,7 +124,8 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
         marker = MARKERS[index % len(MARKERS)] if len(points) <= MANY else None
-        axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.9, label=label, zorder=3)
+        width = 1.9 if plot.connect else 0
+        axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=width, label=label, zorder=3)
         banded = [(point.x, *point.spread) for point in points if point.spread]
         if banded:
             at, low, high = zip(*banded, strict=True)
@@ -138,7 +140,9 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     else:
         axes.set_ylim(bottom=min(0.0, *data.all_y()))
     places = [point.x for points in data.series for point in points]
-    if data.words:
+    if data.words and max(map(len, data.words)) > WORD_WIDTH and len(data.words) > FEW:
+        _turn_words(axes, data.words)
+    elif data.words:
         axes.set_xticks(range(len(data.words)), data.words)
     elif plot.x.endswith("bytes"):
         size_axis(axes.xaxis, places, log=plot.log_x)
@@ -147,6 +151,13 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     else:
         number_axis(axes.xaxis, whole=data.whole_x, log=plot.log_x)
     number_axis(axes.yaxis, whole=False, log=plot.log_y)
+
+
+def _turn_words(axes: Axes, words: Sequence[str]) -> None:
+    """Many long words under the x axis: turned, smaller, with more room below."""
+    left, bottom, width, height = axes.get_position().bounds
+    axes.set_position((left, bottom + 0.15, width, height - 0.15))
+    axes.set_xticks(range(len(words)), words, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
 
 
 def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:

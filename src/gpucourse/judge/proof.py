@@ -32,9 +32,15 @@ def judge_of(file: Path) -> Path:
     return file.parent / JUDGES / f"{file.stem}.py"
 
 
-def prove(judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path) -> Iterator[Proof]:
-    """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share."""
-    ways: dict[str, Way] = load_judge(judge_of(file)).WAYS
+def prove(
+    judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, most_ways: int | None = None
+) -> Iterator[Proof]:
+    """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share.
+
+    `most_ways`: so many wrong ways at most, the first ones; all where it is not said.
+    """
+    known: dict[str, Way] = load_judge(judge_of(file)).WAYS
+    ways = dict(list(known.items())[:most_ways])
     solution = file.parent / SOLUTIONS / file.name
     texts = {"as delivered": file.read_text(encoding="utf-8"), "the solution": solution.read_text(encoding="utf-8")}
     texts["the other solution"] = (file.parent / SOLUTIONS / OTHER / file.name).read_text(encoding="utf-8")

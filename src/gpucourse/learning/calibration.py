@@ -22,6 +22,7 @@ _PLOT = Plot(
     series=(Series(key="ratio", label="first prediction"),),
     x_title="exercise",
     y_title="predicted / measured (1 = as measured)",
+    connect=False,
     log_y=True,
     ideal_key="exact",
     ideal_label="as measured",

@@ -172,6 +172,7 @@ class Plot(Strict):
     series: tuple[Series, ...] = Field(min_length=1)
     x_title: Text
     y_title: Text
+    connect: bool = Field(default=True, description="false: no line from point to point")
     log_x: bool = False
     log_y: bool = False
     ideal: bool = False

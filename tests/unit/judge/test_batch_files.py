@@ -54,7 +54,8 @@ def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:
         (
             "my_multi_node.sbatch",
             TWO.replace("-N 2", "--nodes=2 --ntasks-per-node=1 --gpus-per-task=1").replace("--gres=gpu:1", "")
-            + "MASTER_ADDR=`scontrol show hostnames $SLURM_NODELIST | sed -n 1p`\nexport MASTER_ADDR MASTER_PORT=29500\n"
+            + "MASTER_ADDR=`scontrol show hostnames $SLURM_NODELIST | sed -n 1p`\n"
+            + "export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"
             + f'{LOGGED} --nodes=$SLURM_NNODES --ntasks $SLURM_NTASKS bash -c "{RANKED.replace("$", chr(92) + "$")}; '
             + 'exec python -u work/multi_node.py $*"\n',
         ),
@@ -73,6 +74,7 @@ def test_what_is_right_in_another_way_passes(judge: Judge, tmp_path: Path, name:
     assert (verdict.word, verdict.says) == ("passed", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
