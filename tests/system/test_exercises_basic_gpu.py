@@ -130,7 +130,7 @@ def test_an_engine_answers_and_its_times_are_the_clients(basic: Learner, tmp_pat
 @pytest.mark.slow
 @needs_transformers
 def test_faults_of_the_client_are_found(tmp_path: Path) -> None:
-    more_tokens = ("first_inference.py", "    speed = tokens / e2e\n", "    speed = 1000 * tokens / e2e\n")
+    more_tokens = ("first_inference.py", "    speed = tokens / e2e\n", "    speed = 1e6 * tokens / e2e\n")
     ends_early = ("completions.py", '"max_tokens": max_tokens,', '"max_tokens": max_tokens - 1,')
     late = ("completions.py", "    ended = time.perf_counter()\n", "    first = ended = time.perf_counter()\n")
     parent = ("first_inference.py", "    memory = engine.memory_bytes()\n", "    memory = 0\n")
