@@ -85,6 +85,7 @@ _PROBES: dict[str, dict[str, Any]] = {
     "a clock of the year 30 million": {"clock": 1e15},
     "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},
     "no modules": {"modules": {}},
+    "a program that was not asked for": {"missing_programs": [ESCAPE]},
     "a version of escapes": {"python": ESCAPE},
     "true for a number": {"cores": True},
 }

@@ -299,9 +299,11 @@ def test_probe_sees_taken_ports_and_missing_modules(lab: SshLab, make: Make) -> 
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
         fleet = make("").fleet
-        findings = execute.probe(fleet, modules=("json", "no_such_module_at_all"), ports=(port, port))
+        modules, programs = ("json", "no_such_module_at_all"), ("sh", "no-such-program-at-all")
+        findings = execute.probe(fleet, modules=modules, programs=programs, ports=(port, port))
         assert findings.port is None
         assert findings.nodes["node1"].missing == ("no_such_module_at_all",)
+        assert findings.nodes["node1"].missing_programs == ("no-such-program-at-all",)
         assert findings.nodes["node0"].cores >= 1
         assert "lo" in findings.nodes["node0"].interfaces
         assert findings.nodes["node0"].python_version.startswith("3.")

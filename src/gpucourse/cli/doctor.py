@@ -84,9 +84,7 @@ def _machine(session: Session, meant: str, module: str | None, *, json: bool) ->
     from gpucourse.labs.doctor import doctor as act
     from gpucourse.ui.views.doctor import machine
 
-    if module is not None:
-        session.context.catalog.module(module)
-    findings = act(session.context, meant)
+    findings = act(session.context, meant, module)
     if json:
         session.console.document({"findings": findings})
     session.console.show(machine(findings))

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable, Iterable
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.course import check_course
 from gpucourse.labs.target import load_targets
 from gpucourse.model.cloud import Finding
+from gpucourse.model.manifest import Exercise, Module
 from gpucourse.units import format_bytes
 
 ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk ends everything
 
 
-def doctor(context: Context, meant: str) -> list[Finding]:
-    """Look at everything that the course needs on this machine, for labs on the target `meant`."""
+def doctor(context: Context, meant: str, module: str | None = None) -> list[Finding]:
+    """Look at everything that the course needs on this machine, for labs on the target `meant`; with `module` also at the
+    programs and packages that its exercises use."""
     return [
         _python(),
         _terraform(context),
@@ -25,7 +28,34 @@ def doctor(context: Context, meant: str) -> list[Finding]:
         *(finding for target in load_targets() for finding in target.find_requirements(context, meant=target.name == meant)),
         _workspace(context),
         check_course(context),
+        *(list_programs(context.catalog.module(module)) if module is not None else ()),
     ]
+
+
+def list_programs(module: Module) -> list[Finding]:
+    """The programs of a module's exercises: a lacking one that is optional leaves figures out, another stops the exercise."""
+    needed = _users(module, lambda exercise: exercise.programs)
+    optional = _users(module, lambda exercise: exercise.optional_programs)
+    findings = [_tool(name, _join(users), f"sudo apt-get install {name}") for name, users in needed.items()]
+    for name, users in optional.items():
+        if name not in needed:
+            path = shutil.which(name)
+            detail = path or f"not found: what it measures in {_join(users)} is not measured"
+            findings.append(Finding(what=name, state="ok" if path else "unknown", detail=detail))
+    return findings
+
+
+def _users(module: Module, names_of: Callable[[Exercise], Iterable[str]]) -> dict[str, list[str]]:
+    """The exercises that use each name, by the name."""
+    users: dict[str, list[str]] = {}
+    for exercise in module.exercises:
+        for name in names_of(exercise):
+            users.setdefault(name, []).append(exercise.id)
+    return users
+
+
+def _join(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _python() -> Finding:

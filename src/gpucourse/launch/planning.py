@@ -38,6 +38,7 @@ class LaunchRequest:
     exercise: Exercise
     launcher: str
     packages: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
     script: str
     parameters: dict[str, object]
     arguments: tuple[str, ...]

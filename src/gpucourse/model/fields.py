@@ -13,8 +13,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from gpucourse.outside.names import relative_name
 from gpucourse.units import parse_bytes, parse_duration
 
-NAME, SLUG, FILE_NAME, EXERCISE_ID, MODULE_ID, LETTER, NOT_EMPTY = (
+NAME, PROGRAM, SLUG, FILE_NAME, EXERCISE_ID, MODULE_ID, LETTER, NOT_EMPTY = (
     r"^[a-z][a-z0-9_]*$",
+    r"^[a-z][a-z0-9_+.-]*$",
     r"^[a-z][a-z0-9-]*$",
     r"^[a-z0-9][a-z0-9_-]*$",
     r"^(\d+|B)\.\d+$",
@@ -24,6 +25,7 @@ NAME, SLUG, FILE_NAME, EXERCISE_ID, MODULE_ID, LETTER, NOT_EMPTY = (
 )
 FORMS = {
     NAME: "a name in lower case, digits and underscores, such as batch_size",
+    PROGRAM: "a program's name, such as g++",
     SLUG: "a name in lower case, digits and dashes, such as all-ranks",
     FILE_NAME: "a file's name in lower case without an ending, such as sync-time",
     EXERCISE_ID: 'an exercise\'s number, such as "3.2"',
@@ -32,6 +34,7 @@ FORMS = {
 }
 
 Name = Annotated[str, Field(pattern=NAME, description=FORMS[NAME])]
+ProgramName = Annotated[str, Field(pattern=PROGRAM, description=FORMS[PROGRAM])]
 Slug = Annotated[str, Field(pattern=SLUG, description=FORMS[SLUG])]
 FileName = Annotated[str, Field(pattern=FILE_NAME, description=FORMS[FILE_NAME])]
 ExerciseId = Annotated[str, Field(pattern=EXERCISE_ID, description=FORMS[EXERCISE_ID])]

@@ -19,6 +19,7 @@ from gpucourse.model.fields import (
     FileName,
     ModuleId,
     Name,
+    ProgramName,
     RelativePath,
     Rows,
     Scalar,
@@ -247,6 +248,12 @@ class Exercise(Strict):
     files: tuple[RelativePath, ...] = ()
     packages: tuple[Name, ...] = Field(
         default=("torch",), description="what the script imports, looked for on the nodes before it starts"
+    )
+    programs: tuple[ProgramName, ...] = Field(
+        default=(), description="programs that the script starts, looked for on the nodes before it starts"
+    )
+    optional_programs: tuple[ProgramName, ...] = Field(
+        default=(), description="programs without which a part of it is not measured; the script looks for them itself"
     )
     builds_on: tuple[ExerciseId, ...] = Field(
         default=(), description="exercises whose newest measurements travel along, as earlier-ID-RUN.json"

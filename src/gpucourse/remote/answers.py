@@ -300,6 +300,7 @@ class Probe:
     hostname: str
     interfaces: dict[str, str]
     clock: float
+    missing_programs: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not _VERSION.fullmatch(self.python):

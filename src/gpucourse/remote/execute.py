@@ -39,11 +39,13 @@ CANCEL_GRACE_S = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFindings:
-    """What one node has. `missing`: the modules that its Python does not find; `interfaces`: name to IPv4 address;
+    """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
+    on its PATH; `interfaces`: name to IPv4 address;
     `clock_skew_s`: how far its clock is ahead of this computer's, right to half the time that the question took."""
 
     python_version: str
     missing: tuple[str, ...]
+    missing_programs: tuple[str, ...]
     cores: int
     disk_free_bytes: int
     free_ports: tuple[int, ...]
@@ -61,16 +63,23 @@ class Findings:
     nodes: dict[str, NodeFindings]
 
 
-def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] = (29500, 29599)) -> Findings:
+def probe(
+    fleet: Fleet,
+    *,
+    modules: Sequence[str] = (),
+    programs: Sequence[str] = (),
+    ports: tuple[int, int] = (29500, 29599),
+) -> Findings:
     """Look, in one round trip a node, at what a launch depends on. Raises the error of the nodes that cannot be asked."""
 
     def look(link: Link) -> NodeFindings:
         began, asked = time.monotonic(), time.time()
-        answer = jobs.probe(link, modules, ports)
+        answer = jobs.probe(link, modules, ports, programs=programs)
         answered = time.time()
         return NodeFindings(
             python_version=answer.python,
             missing=tuple(name for name, module in answer.modules.items() if not module.found),
+            missing_programs=tuple(answer.missing_programs),
             cores=answer.cores,
             disk_free_bytes=answer.disk_free_bytes,
             free_ports=tuple(answer.ports),

@@ -134,22 +134,31 @@ def doing(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]
     return {**call(link, "look", answers.Doing, run_id, timeout_s=timeout_s).ranks}
 
 
-def probe(link: Link, modules: Sequence[str], ports: tuple[int, int], *, versions: bool = False) -> answers.Probe:
-    """What the node has: Python, modules (their `versions` take longer), free ports, disk, cores, interfaces.
+def probe(
+    link: Link,
+    modules: Sequence[str],
+    ports: tuple[int, int],
+    *,
+    programs: Sequence[str] = (),
+    versions: bool = False,
+) -> answers.Probe:
+    """What the node has: Python, modules (their `versions` take longer), programs, free ports, disk, cores, interfaces.
 
-    Raises NodeUntrusted where it tells of another module or port than it was asked for.
+    Raises NodeUntrusted where it tells of another module, program or port than it was asked for.
     """
     wanted = {
         "python": link.node.python,
         "modules": list(modules),
+        "programs": list(programs),
         "versions": versions,
         "first_port": ports[0],
         "last_port": ports[1],
     }
     answer = call(link, "probe", answers.Probe, stdin=json.dumps(wanted).encode())
-    if set(answer.modules) != set(modules) or not all(ports[0] <= port <= ports[1] for port in answer.ports):
+    others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
+    if others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
         raise answers.make_untrusted_error(
-            link.node.name, "its answer to probe", "it tells of other modules or ports than were asked for"
+            link.node.name, "its answer to probe", "it tells of other modules, programs or ports than were asked for"
         )
     return answer
 

@@ -108,6 +108,7 @@ def make_launch_request(
         exercise=exercise,
         launcher=launcher,
         packages=exercise.packages if run_request.script is None else ("torch",) if needs_torch else (),
+        programs=exercise.programs if run_request.script is None else (),
         script=script,
         parameters=dict(passed),
         arguments=typed,
@@ -161,12 +162,18 @@ def plan_on(
     """
     from gpucourse.remote.execute import probe
 
-    findings = probe(fleet, modules=wanted.packages, ports=context.settings.ports)
+    findings = probe(fleet, modules=wanted.packages, programs=wanted.programs, ports=context.settings.ports)
     for node in fleet.nodes:
         if missing := findings.nodes[node.name].missing:
             raise MissingError(
                 f"{', '.join(missing)} is not installed on {node.name} (for {node.python})",
                 hint=f"{node.python} -m pip install 'gpucourse[local]'",
+            )
+        if programs := findings.nodes[node.name].missing_programs:
+            where = "on this computer" if node.is_simulated else f"on {node.name}"
+            raise MissingError(
+                f"{', '.join(programs)} is not installed on {node.name}",
+                hint=f"{where}: sudo apt-get install {' '.join(programs)}",
             )
     if skew_s is not None:
         skew_s.update({name: node_findings.clock_skew_s for name, node_findings in findings.nodes.items()})

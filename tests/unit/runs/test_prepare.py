@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
+from gpucourse.errors import MissingError
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
 from gpucourse.model.node import Inventory, Node
-from gpucourse.runs.prepare import RunRequest, make_launch_request
+from gpucourse.ports import CommandResult
+from gpucourse.runs.prepare import RunRequest, make_launch_request, plan_on
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
+from tests.unit.labs.aws import fakes
 
 NOW = "2026-01-31T14:25:01+00:00"
 LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
@@ -65,3 +69,28 @@ def test_a_script_that_is_named_like_a_flag_is_no_flag_of_python(tmp_path: Path)
     )
     assert launch_request.script == "./-x.py"
     assert "-x.py" in {upload.name for upload in launch_request.uploads}
+
+
+def test_a_program_that_a_node_lacks_is_named_before_the_start(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    lab(context, 1)
+    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1"), local=True)
+
+    def answer(_node: Node, command: str) -> CommandResult:
+        raise AssertionError(f"nothing but the look at the node was expected: {command}")
+
+    on_aws = fakes.node("node0")
+    for node, where in ((replace(on_aws, mode="local"), "on this computer"), (on_aws, "on node0")):
+        with pytest.raises(MissingError, match=r"^g\+\+ is not installed on node0$") as error:
+            plan_on(context, fakes.fleet_of(answer, node), replace(launch_request, programs=("sh", "g++")), "run")
+        assert error.value.hint == f"{where}: sudo apt-get install g++"
+
+
+def test_an_exercise_passes_its_programs_on_and_an_own_script_none(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    lab(context, 1)
+    module, exercise = context.catalog.exercise("3.1")
+    (script := tmp_path / "own.py").write_text("")
+    for request, programs in ((RunRequest(exercise="3.1"), ("g++",)), (RunRequest(exercise="3.1", script=script), ())):
+        needing = exercise.model_copy(update={"programs": ("g++",)})
+        assert make_launch_request(context, module, needing, request, local=True).programs == programs

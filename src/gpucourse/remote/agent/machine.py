@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import socket
 import subprocess
 import time
@@ -30,8 +31,8 @@ print(json.dumps(found))
 
 
 def probe(wanted: dict[str, object]) -> dict[str, object]:
-    """What a launch must know of this node: `modules` that its Python can import (and their `versions`), free `ports`, room on
-    the disk."""
+    """What a launch must know of this node: `modules` that its Python can import (and their `versions`), `programs` that are
+    not there, free `ports`, room on the disk."""
     os.makedirs(home(), 0o700, exist_ok=True)
     first, last = int(str(wanted["first_port"])), int(str(wanted["last_port"]))
     room = os.statvfs(home())
@@ -40,6 +41,7 @@ def probe(wanted: dict[str, object]) -> dict[str, object]:
         "modules": find_installed(
             str(wanted["python"]), words(wanted.get("modules", [])), versions=bool(wanted.get("versions"))
         ),
+        "missing_programs": [name for name in words(wanted.get("programs", [])) if shutil.which(name) is None],
         "ports": free_ports(first, last, _PORTS),
         "disk_free_bytes": room.f_bavail * room.f_frsize,
         "cores": os.cpu_count() or 1,

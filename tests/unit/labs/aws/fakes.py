@@ -124,11 +124,12 @@ class ScriptedLink:
 
 
 def answer_probe(wanted: bytes) -> CommandResult:
-    """What the agent on such a node has found: every module, and free ports in the middle of the range."""
+    """What the agent on such a node sees: every module, no program but sh, and free ports in the middle of the range."""
     asked = json.loads(wanted)
     answer = {
         "python": "3.12.3",
         "modules": {name: {"found": True, "version": "2"} for name in asked["modules"]},
+        "missing_programs": [name for name in asked["programs"] if name != "sh"],
         "ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
         "disk_free_bytes": 1 << 30,
         "cores": 4,

@@ -1,0 +1,36 @@
+"""`doctor --module`: the programs that a module's exercises start, and what is not measured without others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.course.locate import find_course
+from gpucourse.labs.doctor import list_programs
+from gpucourse.workspace.locate import open_workspace
+
+
+def test_programs_are_listed_with_the_exercises_that_use_them(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    module = context.catalog.module("3")
+    assert list_programs(module) == []
+    first, second, third = module.exercises[:3]
+    needing = module.model_copy(
+        update={
+            "exercises": (
+                first.model_copy(update={"programs": ("sh", "no-such-compiler")}),
+                second.model_copy(update={"programs": ("no-such-compiler",), "optional_programs": ("no-such-profiler",)}),
+                third.model_copy(update={"optional_programs": ("sh",)}),
+            )
+        }
+    )
+    there, lacking, optional = list_programs(needing)
+    assert (there.what, there.state) == ("sh", "ok")
+    assert (lacking.what, lacking.state, lacking.mend) == (
+        "no-such-compiler",
+        "warning",
+        "sudo apt-get install no-such-compiler",
+    )
+    assert lacking.detail == "not found; needed for 3.1 and 3.2"
+    assert (optional.what, optional.state) == ("no-such-profiler", "unknown")
+    assert optional.detail == "not found: what it measures in 3.2 is not measured"
