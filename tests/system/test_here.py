@@ -105,3 +105,24 @@ def test_a_node_that_died_answers_again_after_a_deploy(learner: Learner) -> None
     script = learner.workspace.parent / "mine.py"
     script.write_text("import os\nprint('mode', os.environ['GPUCOURSE_MODE'], os.environ['GPUCOURSE_BACKEND'])\n")
     assert "mode here nccl" in learner.types("run", "1.1", "--script", str(script), code=None).err
+
+
+@pytest.mark.slow  # cancel is looked at on simulated nodes, whose agent is the same
+def test_cancel_ends_the_script_and_its_children(learner: Learner) -> None:
+    give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')
+    learner.types("deploy", "1", "--target", "here")
+    script, began = learner.workspace.parent / "mine.py", learner.workspace.parent / "began"
+    script.write_text(
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(began)!r} + '.new', 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        f"os.rename({str(began)!r} + '.new', {str(began)!r})\n"
+        "time.sleep(600)\n"
+    )
+    learner.types("run", "1.1", "--script", str(script), "--detach")
+    eventually("the script runs", began.exists)
+    assert learner.documents("status")["stacks"][0]["healthy"]
+    learner.types("cancel")
+    assert learner.newest_run()["state"] == "cancelled"
+    pids = [int(word) for word in began.read_text().split()]
+    eventually("both processes are gone", lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
