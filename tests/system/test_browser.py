@@ -149,7 +149,7 @@ def test_a_picture_opened_by_itself_runs_and_fetches_nothing(address: str, tmp_p
     else:
         with (tmp_path / "err").open("w") as err:
             live = Live(Out(err), colour=False, moving=False, quiet=True)
-            view = View(title=text, parts=(facts([(text, text)]),), footer=(text,))
+            view = View(title=text, blocks=(facts([(text, text)]),), footer=(text,))
             capture(page, command=text, live=live, view=view, mode="local")
     shown = dump_dom(page, tmp_path)
     assert "<svg" in shown

@@ -134,7 +134,7 @@ def _policy(session: Session, target: HasAccount, *, json: bool) -> int:
 
     if json:
         session.console.document({"policy": document.loads(target.policy())})
-    session.console.show(View(parts=(Code(target.policy().rstrip("\n")),)))
+    session.console.show(View(blocks=(Code(target.policy().rstrip("\n")),)))
     return ExitCode.DONE
 
 

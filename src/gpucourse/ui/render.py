@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpucourse.ui.glyphs import UNICODE, Glyphs
 from gpucourse.ui.line import Line, Segment, ansi, line, plain
 from gpucourse.ui.tables import (
+    Block,
     Code,
     Column,
     Content,
@@ -17,7 +18,6 @@ from gpucourse.ui.tables import (
     Items,
     Markdown,
     Paragraph,
-    Part,
     Table,
     View,
     facts,
@@ -35,7 +35,7 @@ NARROWEST = 16  # a column that wraps gives way down to this
 
 def render(view: View, *, width: int | None = None, colour: bool = False, glyphs: Glyphs = UNICODE) -> str:
     """The view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they are."""
-    blocks = [_part(part, width, colour, glyphs) for part in view.parts]
+    blocks = [_part(part, width, colour, glyphs) for part in view.blocks]
     if view.title:
         blocks.insert(0, _write_lines([line(Segment(clean_line(view.title), "strong"))], colour))
     footer = [row for text in view.footer for row in wrap(clean(text), width)]
@@ -52,7 +52,7 @@ def fits(table: Table, width: int | None) -> bool:
     return needed + len(_gap(width)) * (len(table.columns) - 1) <= width
 
 
-def _part(part: Part, width: int | None, colour: bool, glyphs: Glyphs) -> list[str]:
+def _part(part: Block, width: int | None, colour: bool, glyphs: Glyphs) -> list[str]:
     if isinstance(part, Markdown) and width is not None:
         from gpucourse.ui.prose import draw
 
@@ -66,7 +66,7 @@ def _write_lines(lines: Sequence[Line], colour: bool) -> list[str]:
     return [ansi(content) if colour else plain(content) for content in lines]
 
 
-def _lines(part: Part, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
+def _lines(part: Block, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
     if isinstance(part, Table):
         return _table(part, width, glyphs) if fits(part, width) else _cards(part, width)
     if isinstance(part, Facts):

@@ -74,17 +74,17 @@ class Markdown(NamedTuple):
     text: str
 
 
-Part = Table | Facts | Items | Paragraph | Code | Markdown
+Block = Table | Facts | Items | Paragraph | Code | Markdown
 
 
 class View(NamedTuple):
-    """A whole screen: a heading, parts with a blank line between them, quiet lines at the end.
+    """A whole screen: a heading, blocks with a blank line between them, quiet lines at the end.
 
     `mode` is the mode of the nodes it speaks of: `local` makes the face say once that these are simulated.
     """
 
     title: str = ""
-    parts: tuple[Part, ...] = ()
+    blocks: tuple[Block, ...] = ()
     footer: tuple[str, ...] = ()
     mode: str = ""
 

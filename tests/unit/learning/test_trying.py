@@ -265,6 +265,6 @@ def test_a_part_with_judge_and_checks_is_tried_before_it_is_run(writer: Learning
     part = exercise.yours[0].model_copy(update={"checks": ("wet",)})
     result = PartResult(id=part.id, title=part.title, file=part.file, verdict=verdict)
     tried = TriedPart(part=part, file=Path(part.file), result=result, waited_s=0.1)
-    last = show_tried(exercise, [tried]).parts[-1]
+    last = show_tried(exercise, [tried]).blocks[-1]
     assert isinstance(last, Paragraph)
     assert words in last.text

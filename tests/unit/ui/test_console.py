@@ -15,7 +15,7 @@ from gpucourse.ui.console import Console
 from gpucourse.ui.tables import Cell, Paragraph, View, table
 from tests.unit.ui.emulator import terminal
 
-VIEW = View(title="A title", parts=(table(["name", "state"], [("node0", Cell("ready", "good"))]),), mode="local")
+VIEW = View(title="A title", blocks=(table(["name", "state"], [("node0", Cell("ready", "good"))]),), mode="local")
 
 
 def face(
@@ -49,7 +49,7 @@ def test_quiet_leaves_results_warnings_and_errors() -> None:
     shown.mode("local")
     shown.note("made a workspace")
     shown.warn("torch is missing")
-    shown.show(View(parts=(Paragraph("the result"),)))
+    shown.show(View(blocks=(Paragraph("the result"),)))
     assert err.getvalue() == "! torch is missing\n"
     assert out.getvalue() == "the result\n"
 
@@ -153,7 +153,7 @@ def test_a_document_in_ascii() -> None:
 def test_escapes_never_leave_by_any_door() -> None:
     evil = "\x1b]0;owned\x07\x1b[2Jname\x07\x9b1m[red]x[/red]"
     shown, out, err = face()
-    shown.show(View(title=evil, parts=(table([evil], [(evil,)]), Paragraph(evil)), footer=(evil,)))
+    shown.show(View(title=evil, blocks=(table([evil], [(evil,)]), Paragraph(evil)), footer=(evil,)))
     shown.note(evil)
     shown.warn(evil)
     shown.error(GpucourseError(evil, hint=evil, log=Path(f"/w/{evil}")))
@@ -200,7 +200,7 @@ def test_a_result_loads_neither_rich_nor_pydantic(stream: str) -> None:
         "from gpucourse.ui.console import Console\nfrom gpucourse.ui.tables import View, table\n"
         "from gpucourse.ui.views.status import status\n"
         f"face = Console(json=False, quiet=False, verbose=False, stdout={stream}(), stderr={stream}(), environ={{}})\n"
-        "face.mode('local')\nface.show(View(parts=(table(['a'], [('b',)]),)))\nface.show(status([]))\n"
+        "face.mode('local')\nface.show(View(blocks=(table(['a'], [('b',)]),)))\nface.show(status([]))\n"
         "with face.watch():\n    pass\n"
         "sys.stderr.write(','.join(sorted({'rich', 'pydantic', 'typer', 'yaml'} & set(sys.modules))))\n"
     )

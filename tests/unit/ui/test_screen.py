@@ -14,7 +14,7 @@ from gpucourse.ui.out import Out
 from gpucourse.ui.screen import capture
 from gpucourse.ui.tables import Cell, View, table
 
-VIEW = View(title="3.2  DDP training", parts=(table(["check", "verdict"], [("ranks", Cell("✓ passed", "good"))]),))
+VIEW = View(title="3.2  DDP training", blocks=(table(["check", "verdict"], [("ranks", Cell("✓ passed", "good"))]),))
 
 
 def record_screen(path: Path, lines: int = 100) -> str:

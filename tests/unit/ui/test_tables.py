@@ -19,7 +19,7 @@ NODES = table(
 )
 EVERYTHING = View(
     title="Everything",
-    parts=(
+    blocks=(
         facts([("run", "abc"), ("nothing", None), ("folder", "/a/b\n/c")]),
         NODES,
         Items(("first", Cell("second", "bad")), title="Steps", numbered=True),
@@ -67,7 +67,7 @@ def test_a_whole_view_in_a_pipe() -> None:
 
 
 def test_a_narrow_terminal_wraps_the_wrapping_column() -> None:
-    lines = render(View(parts=(NODES,)), width=40, glyphs=ASCII).splitlines()
+    lines = render(View(blocks=(NODES,)), width=40, glyphs=ASCII).splitlines()
     assert lines[:5] == [
         "Nodes",
         "node     lines   seen",
@@ -80,21 +80,21 @@ def test_a_narrow_terminal_wraps_the_wrapping_column() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 100, "日本語" * 20, "é" + "\u0301" * 80 + "x" * 40, "short " + "x" * 70 + " end"])
 def test_an_endless_word_is_broken_in_a_table(text: str) -> None:
-    page = render(View(parts=(table([Column("text", wrap=True), "n"], [(text, "1")]),)), width=31)
+    page = render(View(blocks=(table([Column("text", wrap=True), "n"], [(text, "1")]),)), width=31)
     assert max(map(cells, page.splitlines())) <= 31
     assert re.sub(r"\s", "", text) in re.sub(r"[\s1]", "", page), "all of it is there"
 
 
 def test_a_style_of_a_column_yields_to_that_of_its_cell() -> None:
     rows: list[tuple[str, str | Cell]] = [("a", "plain"), ("b", Cell("failed", "bad"))]
-    page = render(View(parts=(table(["name", Column("state", style="dim")], rows),)), width=40, colour=True)
+    page = render(View(blocks=(table(["name", Column("state", style="dim")], rows),)), width=40, colour=True)
     assert "\x1b[2mplain\x1b[0m" in page
     assert "\x1b[1;31mfailed\x1b[0m" in page
 
 
 def test_a_table_that_cannot_fit_becomes_cards() -> None:
     wide = table(["stack", "address", "state"], [("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")])
-    assert render(View(parts=(wide,)), width=36).splitlines() == [
+    assert render(View(blocks=(wide,)), width=36).splitlines() == [
         "stack    m3-local",
         "address  learner@127.0.0.1:22001",
         "state    ready",
@@ -108,13 +108,13 @@ def test_a_table_that_cannot_fit_becomes_cards() -> None:
 
 def test_one_endless_cell_does_not_push_the_others_away() -> None:
     rows = [("short", "a"), ("x" * 5000, "b")]
-    lines = render(View(parts=(table(["name", "value"], rows),))).splitlines()
+    lines = render(View(blocks=(table(["name", "value"], rows),))).splitlines()
     assert lines[1] == "short" + " " * (WIDEST_CELL - 5) + "  a"
     assert lines[2] == "x" * 5000 + "  b", "a pipe loses nothing"
 
 
 def test_long_names_stand_above_their_values_where_it_is_narrow() -> None:
-    told = View(parts=(facts([("a check with a rather long title", "a hint that has no room beside it")]),))
+    told = View(blocks=(facts([("a check with a rather long title", "a hint that has no room beside it")]),))
     assert render(told, width=40).splitlines() == [
         "a check with a rather long title",
         "  a hint that has no room beside it",
@@ -149,7 +149,7 @@ def test_without_colour_a_terminal_gets_no_escape_at_all() -> None:
 def test_what_is_to_be_copied_is_never_cut_nor_wrapped() -> None:
     command = "python " + " ".join(f"--flag-{number}=value" for number in range(40))
     path = "/home/learner/" + "deep/" * 30 + "metrics.json"
-    view = View(parts=(Code(command), facts([("folder", path)])))
+    view = View(blocks=(Code(command), facts([("folder", path)])))
     for text in (strip_colours(render(view, width=60, colour=True)), render(view), render(view, width=60)):
         assert command in text.splitlines()
         assert path in text
@@ -157,14 +157,16 @@ def test_what_is_to_be_copied_is_never_cut_nor_wrapped() -> None:
 
 def test_markup_and_escapes_are_text() -> None:
     evil = "[bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x07"
-    view = View(title=evil, parts=(table([evil], [(evil,)], title=evil), facts([(evil, evil)]), Items((evil,)), Markdown(evil)))
+    view = View(
+        title=evil, blocks=(table([evil], [(evil,)], title=evil), facts([(evil, evil)]), Items((evil,)), Markdown(evil))
+    )
     text = render(view, width=100, colour=False)
     assert text.count("[bold]x[/bold] :smile: red \\x07") >= 6
     assert text.replace("\n", "").isprintable()
 
 
 def test_ascii_draws_its_rules_in_ascii() -> None:
-    text = render(View(parts=(NODES,)), width=80, colour=False, glyphs=ASCII)
+    text = render(View(blocks=(NODES,)), width=80, colour=False, glyphs=ASCII)
     assert "-----" in text
     assert text.isascii()
 
@@ -178,6 +180,6 @@ def test_no_table_is_wider_than_the_terminal(width: int) -> None:
         Column("what is missing", wrap=True),
     ]
     row = ("Recommendations given", "1.5 of 10 (+0.5)", "logic (simulated)", "4.1, 4.2: 6 open; 4.3: 7 open; 4.4: 1 wrong")
-    page = render(View(parts=(table(columns, [row], title="Points"),)), width=width, colour=False)
+    page = render(View(blocks=(table(columns, [row], title="Points"),)), width=width, colour=False)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", page).split("\n")
     assert max(map(cells, lines)) <= width, page

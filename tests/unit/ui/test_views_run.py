@@ -112,4 +112,4 @@ def test_a_verdict_by_itself() -> None:
     good = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="passed", checks=RESULTS[:1])
     assert text(checks.verdict(good)).endswith("✓ passed: 1 passed\n")
     none = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="not_measured")
-    assert checks.verdict(none).parts == (Paragraph("This exercise has no checks."),)
+    assert checks.verdict(none).blocks == (Paragraph("This exercise has no checks."),)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Items, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Items, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.plan import parameters
 
@@ -31,51 +31,53 @@ WORDS = {
 def answers(exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "") -> View:
     """Every question of an exercise, with what its answer is worth, and the explanations."""
     columns: list[Column | str] = ["", Column("question", style="strong"), Column("answer", wrap=True), Column("", wrap=True)]
-    parts: list[Part] = [table(columns, [_row(result) for result in results])]
+    blocks: list[Block] = [table(columns, [_row(result) for result in results])]
     explained = tuple((result.id, result.explanation) for result in results if result.explanation)
     if explained:
-        parts.append(Facts(explained, title="Why"))
+        blocks.append(Facts(explained, title="Why"))
     described = tuple((result.id, result.look_for) for result in results if result.look_for)
     if described:
-        parts.append(Facts(described, title=_GOOD))
-        parts.append(Paragraph(_COMPARE, "dim"))
-    parts.append(Paragraph(summary(results)))
+        blocks.append(Facts(described, title=_GOOD))
+        blocks.append(Paragraph(_COMPARE, "dim"))
+    blocks.append(Paragraph(summary(results)))
     open_ones = [result.id for result in results if result.verdict == "open"]
     footer = (f"Still open: {', '.join(open_ones)}. Answer: gpucourse answer {exercise.id}",) if open_ones else ()
-    return View(title=f"{exercise.id}  questions{f', run {run}' if run else ''}", parts=tuple(parts), footer=footer, mode=mode)
+    return View(
+        title=f"{exercise.id}  questions{f', run {run}' if run else ''}", blocks=tuple(blocks), footer=footer, mode=mode
+    )
 
 
 def question(asked: Question, number: int, of: int, *, now: str | None = None) -> View:
     """One question, to be answered."""
-    parts: list[Part] = [Paragraph(asked.text)]
+    blocks: list[Block] = [Paragraph(asked.text)]
     if asked.choices:
-        parts.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+        blocks.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
     if now is not None:
-        parts.append(Paragraph(f"Your answer so far: {now}", "dim"))
-    return View(title=f"{number} of {of}  {asked.id}", parts=tuple(parts))
+        blocks.append(Paragraph(f"Your answer so far: {now}", "dim"))
+    return View(title=f"{number} of {of}  {asked.id}", blocks=tuple(blocks))
 
 
 def judgement(result: AnswerResult) -> View:
     """What one answer is worth, right after it was given."""
     style = STYLES.get(result.verdict, "dim")
-    parts: list[Part] = [Paragraph(f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
+    blocks: list[Block] = [Paragraph(f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
     if result.explanation:
-        parts.append(Paragraph(result.explanation))
+        blocks.append(Paragraph(result.explanation))
     if result.look_for:
-        parts.append(Facts(((result.id, result.look_for),), title=_GOOD))
-    return View(parts=tuple(parts))
+        blocks.append(Facts(((result.id, result.look_for),), title=_GOOD))
+    return View(blocks=tuple(blocks))
 
 
 def prediction(asked: Prediction, nodes: int, chosen: Mapping[str, object]) -> View:
     """What is to be predicted, and what it depends on, before the ranks start."""
     about = facts([("nodes", str(nodes)), ("parameters", parameters(chosen))])
-    parts: list[Part] = [Paragraph(asked.text, "strong"), about]
+    blocks: list[Block] = [Paragraph(asked.text, "strong"), about]
     if asked.choices:
-        parts.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
-    return View(title="Predict, then run", parts=tuple(parts), footer=("Enter runs it without a prediction.",))
+        blocks.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+    return View(title="Predict, then run", blocks=tuple(blocks), footer=("Enter runs it without a prediction.",))
 
 
-def prediction_result(result: PredictionResult) -> list[Part]:
+def prediction_result(result: PredictionResult) -> list[Block]:
     """A prediction beside what the run measured."""
     style = STYLES.get(result.verdict, "dim")
     told = facts(

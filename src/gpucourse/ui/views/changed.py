@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Facts, Items, Part, View, facts
+from gpucourse.ui.tables import Block, Cell, Facts, Items, View, facts
 from gpucourse.ui.views.money import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def change_result(done: ChangeResult) -> View:
     """Every change in a sentence, then what did not go well."""
-    parts: list[Part] = [Items(tuple(done.changed))]
+    blocks: list[Block] = [Items(tuple(done.changed))]
     if done.warnings:
-        parts.append(Items(tuple(Cell(text, "warn") for text in done.warnings), title="Mind"))
-    parts.append(_now(done))
+        blocks.append(Items(tuple(Cell(text, "warn") for text in done.warnings), title="Mind"))
+    blocks.append(_now(done))
     footer = (f"Next: {done.next}",) if done.next else ()
-    return View(title=f"{UNICODE.good} {done.title}", parts=tuple(parts), footer=footer)
+    return View(title=f"{UNICODE.good} {done.title}", blocks=tuple(blocks), footer=footer)
 
 
 def more_time(extension: Extension) -> View:
@@ -35,7 +35,7 @@ def more_time(extension: Extension) -> View:
             ("budget left", None if extension.left is None else usd(extension.left) if extension.left > 0 else "nothing"),
         ]
     )
-    return View(title="More time than the budget holds" if extension.above_budget else "More time", parts=(about,))
+    return View(title="More time than the budget holds" if extension.above_budget else "More time", blocks=(about,))
 
 
 def _now(done: ChangeResult) -> Facts:

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, View, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, table
 from gpucourse.ui.views.course import VERDICTS
 
 if TYPE_CHECKING:
     from gpucourse.learning.check import Recheck
 
 
-def checks(verdict: ExerciseVerdict) -> list[Part]:
+def checks(verdict: ExerciseVerdict) -> list[Block]:
     """The checks of a run with their marks, hints for what did not pass, and the word that sums them up."""
     if not verdict.checks:
         return []
     columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
     columns.append("evidence")
-    parts: list[Part] = [table(columns, [_check(check) for check in verdict.checks], title="Checks")]
+    blocks: list[Block] = [table(columns, [_check(check) for check in verdict.checks], title="Checks")]
     hints = tuple((check.title, check.hint) for check in verdict.checks if check.verdict in {"failed", "error"} and check.hint)
     if hints:
-        parts.append(Facts(hints, title="Where to look"))
-    parts.append(Paragraph(_summary(verdict), VERDICTS.get(verdict.verdict, "dim")))
-    return parts
+        blocks.append(Facts(hints, title="Where to look"))
+    blocks.append(Paragraph(_summary(verdict), VERDICTS.get(verdict.verdict, "dim")))
+    return blocks
 
 
-def verdict(verdict: ExerciseVerdict, yours: Sequence[Part] = ()) -> View:
+def verdict(verdict: ExerciseVerdict, yours: Sequence[Block] = ()) -> View:
     """A verdict by itself, for `check`; `yours`: what is shown of the learner's own parts."""
     title = f"{verdict.exercise}  run {verdict.run}"
-    parts = checks(verdict) or [Paragraph("This exercise has no checks.")]
-    return View(title=title, parts=(*parts, *yours), mode=verdict.mode)
+    blocks = checks(verdict) or [Paragraph("This exercise has no checks.")]
+    return View(title=title, blocks=(*blocks, *yours), mode=verdict.mode)
 
 
 def every(rechecks: Sequence[Recheck]) -> View:
@@ -41,7 +41,7 @@ def every(rechecks: Sequence[Recheck]) -> View:
     columns: list[Column | str] = [
         Column("", style="strong"), Column("exercise", wrap=True), "now", "before", Column("what is wrong", wrap=True)
     ]  # fmt: skip
-    parts: list[Part] = [table(columns, [_row(recheck) for recheck in rechecks], title="Every exercise, checked again")]
+    blocks: list[Block] = [table(columns, [_row(recheck) for recheck in rechecks], title="Every exercise, checked again")]
     hints = tuple(
         (f"{recheck.exercise} {check.id}", check.hint)
         for recheck in rechecks
@@ -50,13 +50,13 @@ def every(rechecks: Sequence[Recheck]) -> View:
         if check.verdict in {"failed", "error"} and check.hint
     )
     if hints:
-        parts.append(Facts(hints, title="Where to look"))
+        blocks.append(Facts(hints, title="Where to look"))
     passed = sum(recheck.verdict is not None and recheck.verdict.verdict == "passed" for recheck in rechecks)
     lost = [recheck.exercise for recheck in rechecks if recheck.has_regressed]
     footer = [f"{passed} of {len(rechecks)} exercises pass."]
     footer += [f"No longer passed: {', '.join(lost)}"] if lost else []
     modes = {recheck.verdict.mode for recheck in rechecks if recheck.verdict}
-    return View(parts=tuple(parts), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
+    return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
 
 
 def _row(recheck: Recheck) -> tuple[Content, ...]:

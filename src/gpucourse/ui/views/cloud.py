@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Items, Part, Table, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Items, Table, View, facts, table
 from gpucourse.ui.views.lab import lab_facts
 from gpucourse.units import format_seconds, seconds_since
 
@@ -29,10 +29,10 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
     `again`: the command that does it, where this one only shows.
     """
     quotes = proposal.quotes
-    parts: list[Part] = []
+    blocks: list[Block] = []
     for lab_quote in quotes:
-        parts += [_what(lab_quote, several=len(quotes) > 1), _lines(lab_quote)]
-    parts.append(_sums(quotes, proposal.budget))
+        blocks += [_what(lab_quote, several=len(quotes) > 1), _lines(lab_quote)]
+    blocks.append(_sums(quotes, proposal.budget))
     said = [*(note for lab_quote in quotes for note in lab_quote.notes), *proposal.notes, *_warnings(proposal.findings)]
     if proposal.later:
         later = ", ".join(choice.gpu.upper() for choice in proposal.later)
@@ -42,9 +42,9 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
             f"gpucourse destroy {quotes[0].module} --gpu {quotes[0].gpu}, then this again with --gpu {proposal.later[0].gpu}"
         )
     if said:
-        parts.append(Items(tuple(Cell(text, "warn") for text in said), title="Good to know"))
+        blocks.append(Items(tuple(Cell(text, "warn") for text in said), title="Good to know"))
     footer = (f"Nothing was built. Build it: {again}",) if again else ()
-    return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", parts=tuple(parts), footer=footer)
+    return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", blocks=tuple(blocks), footer=footer)
 
 
 def cloud_deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "") -> View:
@@ -52,13 +52,13 @@ def cloud_deploy_result(result: DeployResult, ssh_config: Path, exercise: str = 
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     about = lab_facts(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else ())
-    parts: list[Part] = [about]
+    blocks: list[Block] = [about]
     if cloud and cloud.tried:
-        parts.append(attempts(cloud.tried))
+        blocks.append(attempts(cloud.tried))
     after = f"run {exercise}" if exercise else f"show {deployment.module}"
     footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
     title = f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}"
-    return View(title=title, parts=tuple(parts), footer=footer, mode=deployment.target)
+    return View(title=title, blocks=tuple(blocks), footer=footer, mode=deployment.target)
 
 
 def attempts(tried: Sequence[PlacementAttempt]) -> Table:
@@ -72,7 +72,7 @@ def money(amount: Decimal) -> str:
     return f"${amount:,.2f}"
 
 
-def _what(quote: Quote, *, several: bool) -> Part:
+def _what(quote: Quote, *, several: bool) -> Block:
     actions = [action for action, _address in quote.changes]
     plan = ", ".join(f"{actions.count(action)} {_NEXT.get(action, action)}" for action in dict.fromkeys(actions))
     return facts(
@@ -97,7 +97,7 @@ def _lines(quote: Quote) -> Table:
     return table([Column("what costs", wrap=True), Column("$/h", align="right"), Column("price from", wrap=True)], rows)
 
 
-def _sums(quotes: Sequence[Quote], budget: Budget) -> Part:
+def _sums(quotes: Sequence[Quote], budget: Budget) -> Block:
     to_the_end = sum((quote.to_the_end for quote in quotes), Decimal(0))
     usually = sum((quote.usually for quote in quotes), Decimal(0))
     hours = {_hours(quote.hours) for quote in quotes}

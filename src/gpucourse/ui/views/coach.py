@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
-from gpucourse.ui.tables import Cell, Part, facts
+from gpucourse.ui.tables import Block, Cell, facts
 
 SHOWN = 2  # quotes
 
 
-def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Part]:
+def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
     """Each diagnosis as facts, the likeliest first."""
     return [_diagnosis(diagnosis, "Diagnosis" if number == 0 else "Besides") for number, diagnosis in enumerate(diagnosis_list)]
 
 
-def _diagnosis(diagnosis: Diagnosis, title: str) -> Part:
+def _diagnosis(diagnosis: Diagnosis, title: str) -> Block:
     return facts(
         [
             ("symptom", Cell(f"{diagnosis.title} [{diagnosis.symptom}]", "bad")),

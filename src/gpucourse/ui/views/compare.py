@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Column, Facts, Part, View, facts, table
+from gpucourse.ui.tables import Block, Column, Facts, View, facts, table
 
 if TYPE_CHECKING:
     from gpucourse.learning.compare import Comparison
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def compare(result: Comparison) -> View:
     """What is compared, its tables, and where the charts are."""
-    parts: list[Part] = [
+    blocks: list[Block] = [
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]
     for grid in result.grids:
@@ -20,6 +20,6 @@ def compare(result: Comparison) -> View:
             Column(title, align="right" if numeric else "left", wrap=not numeric)
             for title, numeric in zip(grid.columns, grid.numeric, strict=True)
         ]
-        parts.append(table(columns, list(grid.rows), title=grid.title))
-    parts.append(Facts(tuple(("file", str(path)) for path in result.files), title="Kept"))
-    return View(title=f"{result.exercise}  {result.title}, compared", parts=tuple(parts), mode=result.mode)
+        blocks.append(table(columns, list(grid.rows), title=grid.title))
+    blocks.append(Facts(tuple(("file", str(path)) for path in result.files), title="Kept"))
+    return View(title=f"{result.exercise}  {result.title}, compared", blocks=tuple(blocks), mode=result.mode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Cell, Column, Facts, Items, Paragraph, Part, Table, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Facts, Items, Paragraph, Table, View, facts, table
 from gpucourse.ui.views.money import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 def cost(known: Cost) -> View:
     """The sums, what costs now, modules and exercises, and where the prices are from."""
     if not known.usd and not known.running and not known.billed:
-        parts: list[Part] = [Paragraph("Nothing has cost anything: simulated nodes are free.")]
-        return View(parts=(*parts, *_warnings(known)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))
-    parts = [_sums(known)]
+        blocks: list[Block] = [Paragraph("Nothing has cost anything: simulated nodes are free.")]
+        return View(blocks=(*blocks, *_warnings(known)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))
+    blocks = [_sums(known)]
     if known.running:
-        parts.append(_running(known.running))
+        blocks.append(_running(known.running))
     for title, shares in (("By module", known.modules), ("By exercise", known.exercises), ("By kind", known.kinds)):
         if shares:
-            parts.append(_shares(title, shares))
+            blocks.append(_shares(title, shares))
     if known.billed:
-        parts.append(_bill(known.billed))
-    parts += _warnings(known)
+        blocks.append(_bill(known.billed))
+    blocks += _warnings(known)
     if known.sources:
-        parts.append(Items(tuple(Cell(source, "dim") for source in known.sources), title="Prices"))
+        blocks.append(Items(tuple(Cell(source, "dim") for source in known.sources), title="Prices"))
     ask = "An estimate from list prices. What AWS billed ($0.01 a request): gpucourse cost --billed"
-    return View(parts=tuple(parts), footer=() if known.billed else (ask,))
+    return View(blocks=tuple(blocks), footer=() if known.billed else (ask,))
 
 
 def _sums(known: Cost) -> Facts:
@@ -95,5 +95,5 @@ def _bill(bill: BilledCost) -> Table:
     return table([Column("service", wrap=True), Column("USD", align="right")], rows, title=title)
 
 
-def _warnings(known: Cost) -> list[Part]:
+def _warnings(known: Cost) -> list[Block]:
     return [Items(tuple(Cell(text, "warn") for text in known.warnings), title="Mind")] if known.warnings else []

@@ -13,6 +13,7 @@ from gpucourse.model.score import Grade, Signs
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import (
+    Block,
     Cell,
     Code,
     Column,
@@ -21,7 +22,6 @@ from gpucourse.ui.tables import (
     Items,
     Markdown,
     Paragraph,
-    Part,
     Style,
     Table,
     View,
@@ -47,7 +47,7 @@ def catalog(
 ) -> View:
     """The syllabus: every exercise with its time and how far the learner is, every module with its points."""
     points = {part.module: f", {part.earned:g} of {part.points:g} points" for part in grade.parts} if grade else {}
-    parts: list[Part] = [
+    blocks: list[Block] = [
         _exercises(
             entry,
             progress,
@@ -58,13 +58,13 @@ def catalog(
     ]
     complaints = tuple(Cell(text, "bad") for error in broken for text in error.complaints)
     if complaints:
-        parts.append(Items(complaints, title="Modules that cannot be read"))
+        blocks.append(Items(complaints, title="Modules that cannot be read"))
     ids = [exercise.id for module in modules for exercise in module.exercises]
     passed = sum(name in progress and progress[name].verdict == "passed" for name in ids)
     done = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
     total = f" {grade.earned:g} of {grade.points:g} points: gpucourse grade." if grade and grade.points else ""
     footer = (f"{passed} of {len(ids)} exercises passed{done}.{total} Continue with: gpucourse next",) if ids else ()
-    return View(title="The course", parts=tuple(parts), footer=footer)
+    return View(title="The course", blocks=tuple(blocks), footer=footer)
 
 
 def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
@@ -79,7 +79,7 @@ def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
     first = module.exercises[0].id
     return View(
         title=f"Module {module.id}: {module.title}",
-        parts=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lessons[0])),
+        blocks=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lessons[0])),
         footer=(
             *_next_part(module, 1, len(lessons)),
             f"Deploy the lab: gpucourse deploy {module.id}",
@@ -92,7 +92,7 @@ def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
     """A later part of a module's lesson; `number` counts from 1."""
     return View(
         title=f"Module {module.id}: {module.title}, part {number} of {len(lessons)}",
-        parts=(Markdown(lessons[number - 1]),),
+        blocks=(Markdown(lessons[number - 1]),),
         footer=_next_part(module, number, len(lessons)),
     )
 
@@ -111,14 +111,14 @@ def exercise(
     *,
     answers: Sequence[AnswerResult] = (),
     open_parts: Sequence[str] = (),
-    yours: Sequence[Part] = (),
+    yours: Sequence[Block] = (),
     signs: Signs | None = None,
 ) -> View:
     """An exercise: the goal, what to do, what can be changed, what is asked and checked, how to start it, what is open.
 
     `answers` are the learner's, one for each question; `yours` is what is shown of the parts to write.
     """
-    parts: list[Part] = [
+    blocks: list[Block] = [
         Paragraph(exercise.goal),
         facts(
             [
@@ -134,18 +134,18 @@ def exercise(
         *yours,
     ]
     if exercise.parameters:
-        parts.append(_parameters(exercise.parameters))
+        blocks.append(_parameters(exercise.parameters))
     if exercise.questions:
-        parts.append(_questions(exercise.questions, {answer.id: answer for answer in answers}))
+        blocks.append(_questions(exercise.questions, {answer.id: answer for answer in answers}))
     if exercise.checks:
-        parts.append(_checks(exercise.checks))
+        blocks.append(_checks(exercise.checks))
     if exercise.deliverables:
         handed_in = tuple((deliverable.title, deliverable.source) for deliverable in exercise.deliverables)
-        parts.append(Facts(handed_in, title="What to hand in"))
+        blocks.append(Facts(handed_in, title="What to hand in"))
     if open_parts:
-        parts.append(Items(tuple(open_parts), title="Still open"))
-    parts.append(Code(_commands(module, exercise), title="How to run it"))
-    return View(title=f"{exercise.id}  {exercise.title}", parts=tuple(parts), footer=(_hints(exercise),))
+        blocks.append(Items(tuple(open_parts), title="Still open"))
+    blocks.append(Code(_commands(module, exercise), title="How to run it"))
+    return View(title=f"{exercise.id}  {exercise.title}", blocks=tuple(blocks), footer=(_hints(exercise),))
 
 
 def hint(exercise: Exercise, number: int) -> View:
@@ -153,16 +153,16 @@ def hint(exercise: Exercise, number: int) -> View:
     last = number >= len(exercise.hints)
     more = "That was the last one." if last else f"The next one: gpucourse hint {exercise.id}"
     title = f"{exercise.id}  hint {number} of {len(exercise.hints)}"
-    return View(title=title, parts=(Paragraph(exercise.hints[number - 1]),), footer=(more,))
+    return View(title=title, blocks=(Paragraph(exercise.hints[number - 1]),), footer=(more,))
 
 
 def next_step(step: NextStep) -> View:
     """Where the learner is, and the one thing to do."""
     if step.exercise is None or step.signs is None:
-        return View(title="The course is done", parts=(Paragraph(step.what), Code(step.command)))
+        return View(title="The course is done", blocks=(Paragraph(step.what), Code(step.command)))
     where = Paragraph(_sign_line(step.signs), "dim")
     what = Paragraph(f"{step.what[:1].upper()}{step.what[1:]}")
-    return View(title=f"{step.exercise.id}  {step.exercise.title}", parts=(where, what, Code(step.command)))
+    return View(title=f"{step.exercise.id}  {step.exercise.title}", blocks=(where, what, Code(step.command)))
 
 
 def _sign(value: bool | None) -> Cell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Column, Items, Part, View, table
+from gpucourse.ui.tables import Block, Column, Items, View, table
 from gpucourse.ui.text import age, format_count
 from gpucourse.ui.views.money import hourly, usd
 from gpucourse.units import seconds_since
@@ -38,14 +38,14 @@ def destroy_preview(
         )
         for lab in labs
     ]
-    parts: list[Part] = [table(columns, rows)] if rows else []
+    blocks: list[Block] = [table(columns, rows)] if rows else []
     if untracked:
         things = [
             (resource.kind, resource.id if resource.seen else resource.note, resource.region, resource.state)
             for resource in untracked
         ]
         title = "Made by this workspace, but not on its records"
-        parts.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
+        blocks.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
     fate = "is ended" if discard else "will be stopped, and its outputs collected"
     notes = [f"run {run} on {lab.deployment.stack}, which nobody saw end, {fate}" for lab in labs for run in lab.runs]
     if discard:
@@ -55,5 +55,5 @@ def destroy_preview(
             f"and {format_count(others, 'lab')} that costs nothing" if others == 1 else f"and {others} labs that cost nothing"
         )
     if notes:
-        parts.append(Items(tuple(notes)))
-    return View(title="This will be taken down for good", parts=tuple(parts))
+        blocks.append(Items(tuple(notes)))
+    return View(title="This will be taken down for good", blocks=tuple(blocks))

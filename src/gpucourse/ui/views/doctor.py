@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.cloud import Finding, QuotaRequest
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Paragraph, Part, Style, View, table
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Facts, Paragraph, Style, View, table
 
 if TYPE_CHECKING:
     from gpucourse.labs.results import PreflightReport, ShortQuota
@@ -22,26 +22,26 @@ _STATES: dict[str, tuple[str, Style]] = {
 
 def machine(findings: Sequence[Finding]) -> View:
     """Everything that was looked at on this machine, and the command that mends what is not well."""
-    parts = _findings(findings)
+    blocks = _findings(findings)
     footer = (_verdict(findings, "Ready. Start: gpucourse deploy 3"),)
-    return View(title="What the course needs on this machine", parts=tuple(parts), footer=footer)
+    return View(title="What the course needs on this machine", blocks=tuple(blocks), footer=footer)
 
 
 def account(examined: PreflightReport) -> View:
     """Everything that was looked at in the account, what the course costs there, and what mends what is not well."""
-    parts = _findings(examined.findings)
-    parts.append(_prices(examined))
-    parts.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
+    blocks = _findings(examined.findings)
+    blocks.append(_prices(examined))
+    blocks.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
     first = examined.prices[0].module
     footer = (_verdict(examined.findings, f"Ready. Start: gpucourse deploy {first} --target aws"),)
     title = f"What the course needs of AWS in {examined.region} ({examined.market})"
-    return View(title=title, parts=tuple(parts), footer=footer)
+    return View(title=title, blocks=tuple(blocks), footer=footer)
 
 
 def quotas(short: Sequence[ShortQuota], region: str) -> View:
     """The quotas that do not hold what the course needs, and what can be done about each."""
     if not short:
-        return View(parts=(Paragraph(f"Every quota in {region} is large enough for the course: nothing to request."),))
+        return View(blocks=(Paragraph(f"Every quota in {region} is large enough for the course: nothing to request."),))
     rows = [
         (
             shortage.quota.code,
@@ -61,7 +61,7 @@ def quotas(short: Sequence[ShortQuota], region: str) -> View:
         Column("in use", align="right"),
         Column("next", wrap=True),
     ]
-    return View(title=f"Quotas that are too small in {region}, in vCPU", parts=(table(columns, rows),))
+    return View(title=f"Quotas that are too small in {region}, in vCPU", blocks=(table(columns, rows),))
 
 
 def quota_requests(requests: Sequence[QuotaRequest]) -> View:
@@ -71,24 +71,24 @@ def quota_requests(requests: Sequence[QuotaRequest]) -> View:
         "People at AWS decide, within hours to days, and may grant less.",
         "Their answer: gpucourse doctor --target aws, or https://console.aws.amazon.com/servicequotas/home/requests",
     )
-    return View(title="Requested from AWS", parts=(table(["quota", "asked for", "state", "request"], rows),), footer=footer)
+    return View(title="Requested from AWS", blocks=(table(["quota", "asked for", "state", "request"], rows),), footer=footer)
 
 
-def _findings(findings: Sequence[Finding]) -> list[Part]:
+def _findings(findings: Sequence[Finding]) -> list[Block]:
     rows = [(Cell(*_STATES[finding.state]), finding.what, finding.detail) for finding in findings]
-    parts: list[Part] = [table(["", Column("part", style="strong"), Column("found", wrap=True)], rows)]
+    blocks: list[Block] = [table(["", Column("part", style="strong"), Column("found", wrap=True)], rows)]
     mends: dict[str, list[str]] = {}
     for finding in findings:
         if finding.state != "ok" and finding.mend:
             mends.setdefault(finding.mend, []).append(finding.what)
     told = tuple((", ".join(whats), mend) for mend, whats in mends.items() if " && " not in mend)
     if told:
-        parts.append(Facts(told, title="How to fix it"))
-    parts += [_commands(", ".join(whats), mend) for mend, whats in mends.items() if " && " in mend]
-    return parts
+        blocks.append(Facts(told, title="How to fix it"))
+    blocks += [_commands(", ".join(whats), mend) for mend, whats in mends.items() if " && " in mend]
+    return blocks
 
 
-def _commands(what: str, mend: str) -> Part:
+def _commands(what: str, mend: str) -> Block:
     """Several commands, to copy: one a line, below who should type them."""
     who, _, commands = mend.rpartition(": aws ")
     lines = f"aws {commands}".split(" && ") if who else mend.split(" && ")
@@ -104,7 +104,7 @@ def _verdict(findings: Sequence[Finding], well: str) -> str:
     return f"Nothing that could be checked is missing. {unseen}" if unknown else well
 
 
-def _prices(examined: PreflightReport) -> Part:
+def _prices(examined: PreflightReport) -> Block:
     rows: list[tuple[Content, ...]] = [
         (
             price.module,

@@ -10,7 +10,7 @@ from gpucourse.model.drill import HOWS, MEANING
 from gpucourse.model.manifest import CodeFault, Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.ui.tables import Facts, Paragraph, Part, View, facts
+from gpucourse.ui.tables import Block, Facts, Paragraph, View, facts
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.run import measured_table
@@ -25,7 +25,7 @@ def drill(record: RunRecord) -> View:
     words = [(how, MEANING[how]) for how in HOWS]
     return View(
         title=f"{record.exercise}  break drill",
-        parts=(
+        blocks=(
             facts([("run", record.id), ("ranks", str(record.world_size)), ("ended", "\n".join(ends))]),
             Facts(tuple(words), title="One of these faults was injected. Which one, and in which rank?"),
         ),
@@ -39,8 +39,8 @@ def drill(record: RunRecord) -> View:
 
 def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
     """What became of a diagnosis; a right one comes with the coach's own words."""
-    parts = [*checks(verdict), *diagnoses(record.diagnoses)]
-    return View(title=f"{record.exercise}  drill {record.id}", parts=tuple(parts), mode=record.mode)
+    blocks = [*checks(verdict), *diagnoses(record.diagnoses)]
+    return View(title=f"{record.exercise}  drill {record.id}", blocks=tuple(blocks), mode=record.mode)
 
 
 def code_drill(
@@ -48,14 +48,14 @@ def code_drill(
 ) -> View:
     """A copy with a fault in its code has run: what it measured, the faults to choose from, and how to say which it is."""
     codes = {node_exit.code for node_exit in record.node_exits}
-    parts: list[Part] = [facts([("run", record.id), ("the copy", str(copy)), ("ended", f"code {max(codes, default=0)}")])]
+    blocks: list[Block] = [facts([("run", record.id), ("the copy", str(copy)), ("ended", f"code {max(codes, default=0)}")])]
     if metrics is not None:
-        parts.extend(part for item in exercise.tables for part in measured_table(item, metrics))
+        blocks.extend(part for item in exercise.tables for part in measured_table(item, metrics))
     words = tuple((word, fault.title) for word, fault in faults.items())
-    parts.append(Facts(words, title="One of these faults is in the code. Which one?"))
+    blocks.append(Facts(words, title="One of these faults is in the code. Which one?"))
     return View(
         title=f"{record.exercise}  a fault in the code",
-        parts=tuple(parts),
+        blocks=tuple(blocks),
         footer=(
             f"Read the figures, then the code in {copy}",
             f"Then submit: gpucourse check {record.exercise} --diagnosis WORD",
@@ -70,17 +70,17 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
         raise AssertionError(exercise)
     return View(
         title=f"{exercise}  {diagnosis.fault.title}",
-        parts=(Paragraph(f"Right. {diagnosis.fault.explanation}"),),
+        blocks=(Paragraph(f"Right. {diagnosis.fault.explanation}"),),
         footer=(f"Now repair it in {diagnosis.copy}, then: gpucourse break {exercise} --repaired",),
     )
 
 
 def repair(result: Repair) -> View:
     """What became of a repaired copy: the checks of its run, and what the judge of the fault says."""
-    parts: list[Part] = list(checks(result.verdict)) if result.verdict else []
+    blocks: list[Block] = list(checks(result.verdict)) if result.verdict else []
     if result.judged is not None:
         words = {"passed": "The fault is gone.", "open": "The fault is still there."}.get(
             result.judged.word, result.judged.says
         )
-        parts.append(Paragraph(" ".join([words, *result.judged.notes]), "good" if result.is_right else "bad"))
-    return View(title=f"{result.record.exercise}  the repaired copy", parts=tuple(parts), mode=result.record.mode)
+        blocks.append(Paragraph(" ".join([words, *result.judged.notes]), "good" if result.is_right else "bad"))
+    return View(title=f"{result.record.exercise}  the repaired copy", blocks=tuple(blocks), mode=result.record.mode)

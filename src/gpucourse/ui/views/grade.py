@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.score import Grade, PartScore, RowScore, Signs
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Items, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Items, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import clean_line, format_count
 
 if TYPE_CHECKING:
@@ -24,25 +24,25 @@ FIELDS = ("who", "made", "module", "row", "title", "counts", "points", "earned",
 def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
     """Every row of the rubric with its points, what they stand on and what is missing. `bundle`: the file that holds the
     work, where a reviewer sees it."""
-    parts: list[Part] = [_part(part) for part in result.parts]
+    blocks: list[Block] = [_part(part) for part in result.parts]
     if result.quiz is not None:
         quiz = result.quiz
-        parts.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
+        blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
     total = f"{_points(result.earned)} of {_points(result.points)} points"
     bonus = f", and {_points(result.bonus)} of {_points(result.bonus_points)} as a bonus" if result.bonus_points else ""
-    parts.append(Paragraph(total + bonus, "strong"))
+    blocks.append(Paragraph(total + bonus, "strong"))
     if result.signs:
-        parts.append(Paragraph(_signs(list(result.signs.values()))))
+        blocks.append(Paragraph(_signs(list(result.signs.values()))))
     if result.changed:
         lines = tuple(Cell(f"{name}: {', '.join(files[:6])}", "bad") for name, files in result.changed.items())
-        parts.append(Items(lines, title="Changed after the run, so it counts for nothing"))
+        blocks.append(Items(lines, title="Changed after the run, so it counts for nothing"))
     footer = []
     if result.waiting:
         judge = f"by you: gpucourse grade --open {bundle} --review"
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
         footer.append(f"{_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
     footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
-    return View(title=f"Points{f' of {who}' if who else ''}", parts=tuple(parts), footer=tuple(footer))
+    return View(title=f"Points{f' of {who}' if who else ''}", blocks=tuple(blocks), footer=tuple(footer))
 
 
 def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
@@ -59,10 +59,10 @@ def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
             ("points", then),
         ]
     )
-    seal: Part = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
+    seal: Block = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
     if bundle.changed:
         seal = Items(tuple(Cell(name, "bad") for name in bundle.changed[:12]), title="Not as it was when the bundle was made")
-    return shown._replace(parts=(about, seal, *shown.parts))
+    return shown._replace(blocks=(about, seal, *shown.blocks))
 
 
 def new_bundle(card: Card, path: str) -> View:
@@ -76,15 +76,15 @@ def new_bundle(card: Card, path: str) -> View:
             ("points", f"{_points(card.grade.earned)} of {_points(card.grade.points)}, {_points(card.grade.bonus)} bonus"),
         ]
     )
-    return View(parts=(told,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
+    return View(blocks=(told,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
 
 
 def to_judge(waiting: Pending, number: int, of: int) -> View:
     """One free text, for the person who judges it."""
-    parts: list[Part] = [Paragraph(waiting.question.text, "strong"), Paragraph(waiting.answer)]
+    blocks: list[Block] = [Paragraph(waiting.question.text, "strong"), Paragraph(waiting.answer)]
     if waiting.question.look_for:
-        parts.append(facts([("look for", waiting.question.look_for)]))
-    return View(title=f"{number} of {of}  {waiting.exercise.id} {waiting.question.id}", parts=tuple(parts))
+        blocks.append(facts([("look for", waiting.question.look_for)]))
+    return View(title=f"{number} of {of}  {waiting.exercise.id} {waiting.question.id}", blocks=tuple(blocks))
 
 
 def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
@@ -122,7 +122,7 @@ def _signs(signs: Sequence[Signs]) -> str:
     return f"{sum(item.is_done for item in signs)} of {format_count(len(signs), 'exercise')} done: {', '.join(words)}"
 
 
-def _part(part: PartScore) -> Part:
+def _part(part: PartScore) -> Block:
     title = f"{part.module}  {part.title}: {_points(part.earned)} of {_points(part.points)}{COUNTS[part.counts]}"
     if not part.here:
         return Paragraph(f"{title} (not in this course)", "dim")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.deployment import Deployment, Receipt
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Facts, Items, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import format_count
 from gpucourse.units import format_seconds
 
@@ -25,7 +25,7 @@ def deploy_plan(result: DeployResult) -> View:
     """What a deploy would do (`--dry-run`): every resource, and the count of each action."""
     deployment = result.deployment
     rows = [(Cell(_SIGNS.get(action, action), _action_style(action)), action, address) for action, address in result.changes]
-    parts: list[Part] = [
+    blocks: list[Block] = [
         facts(
             [
                 ("stack", deployment.stack),
@@ -36,15 +36,15 @@ def deploy_plan(result: DeployResult) -> View:
         )
     ]
     if rows:
-        parts.append(table(["", "action", Column("resource", wrap=True)], rows))
+        blocks.append(table(["", "action", Column("resource", wrap=True)], rows))
     if result.healed:
-        parts.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
-    parts.append(Paragraph(_count_actions([action for action, _ in result.changes])))
+        blocks.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
+    blocks.append(Paragraph(_count_actions([action for action, _ in result.changes])))
     again = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
     again += f" --link {deployment.link}" if deployment.link else ""
     again = "the same without --dry-run" if deployment.uses_existing_machines else again
     footer = (f"Nothing was changed. Do it: {again}",)
-    return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.mode)
+    return View(title=f"Plan for module {deployment.module}", blocks=tuple(blocks), footer=footer, mode=deployment.mode)
 
 
 def deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "") -> View:
@@ -54,7 +54,7 @@ def deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "") ->
     after = f"run {exercise}" if exercise else f"show {deployment.module}"
     footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
     title = f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}"
-    return View(title=title, parts=(about,), footer=footer, mode=deployment.mode)
+    return View(title=title, blocks=(about,), footer=footer, mode=deployment.mode)
 
 
 def lab_facts(result: DeployResult, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = ()) -> Facts:
@@ -88,28 +88,28 @@ def destroy_result(
     """
     if not receipts and others:
         there = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in others)
-        return View(parts=(Paragraph(f"{asked}; deployed: {there}."),), footer=("More about them: gpucourse status",))
+        return View(blocks=(Paragraph(f"{asked}; deployed: {there}."),), footer=("More about them: gpucourse status",))
     if not receipts:
         nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
-        return View(parts=(nothing,), footer=("What a lost workspace may have left on AWS: gpucourse leaks",))
-    parts: list[Part] = [part for receipt in receipts for part in _receipt(receipt)]
+        return View(blocks=(nothing,), footer=("What a lost workspace may have left on AWS: gpucourse leaks",))
+    blocks: list[Block] = [part for receipt in receipts for part in _receipt(receipt)]
     footer = (f"Receipts are in {folder}",) if folder is not None else ()
     modes = {receipt.mode for receipt in receipts}
-    return View(parts=tuple(parts), footer=footer, mode=SIMULATED if SIMULATED in modes else "")
+    return View(blocks=tuple(blocks), footer=footer, mode=SIMULATED if SIMULATED in modes else "")
 
 
 def _missing(deployment: Deployment) -> tuple[str, Content]:
     return "missing", Cell(deployment.lacks, "warn") if deployment.lacks else ""
 
 
-def _receipt(receipt: Receipt) -> list[Part]:
+def _receipt(receipt: Receipt) -> list[Block]:
     left = receipt.leftovers
     seen = (
         Cell(f"{UNICODE.bad} {format_count(len(left), 'thing')} left", "bad")
         if left
         else Cell(f"{UNICODE.good} nothing is left", "good")
     )
-    parts: list[Part] = [
+    blocks: list[Block] = [
         facts(
             [
                 ("stack", f"{receipt.stack} (module {receipt.module})"),
@@ -126,9 +126,9 @@ def _receipt(receipt: Receipt) -> list[Part]:
     ]
     if left:
         rows = [(leftover.kind, leftover.id) for leftover in left]
-        parts.append(table(["kind", Column("id", wrap=True)], rows, title="Still there"))
-        parts.append(Code("\n".join(leftover.remove for leftover in left), title="Remove it by hand"))
-    return parts
+        blocks.append(table(["kind", Column("id", wrap=True)], rows, title="Still there"))
+        blocks.append(Code("\n".join(leftover.remove for leftover in left), title="Remove it by hand"))
+    return blocks
 
 
 def _outputs(receipt: Receipt) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Items, Paragraph, Part, Table, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Code, Column, Items, Paragraph, Table, View, facts, table
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.money import hourly
 from gpucourse.ui.views.outlook import clock
@@ -23,39 +23,39 @@ def holdings(held: LeakScan, *, clean: bool = False) -> View:
         if held.unasked
         else [("elsewhere", "nothing in the account's other regions")]
     )
-    parts: list[Part] = [facts([("account", held.account), ("looked in", ", ".join(held.regions)), *unasked])]
+    blocks: list[Block] = [facts([("account", held.account), ("looked in", ", ".join(held.regions)), *unasked])]
     for state, title in (("standing", "Labs on record"), ("another's", "Labs of others that have not expired: left alone")):
         lines = _labs([thing for thing in held.things if thing.state == state])
         if lines:
-            parts.append(Items(lines, title=title))
+            blocks.append(Items(lines, title=title))
     leaks = [thing for thing in held.things if thing.state == "leak"]
     blind = [thing.resource for thing in held.things if thing.state == "unknown"]
     if leaks:
         rate = held.usd_per_hour
         price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
         title = f"{format_count(len(leaks), 'thing')} that no record explains; {price}"
-        parts.append(_table(leaks, held.course, title))
+        blocks.append(_table(leaks, held.course, title))
         if not clean:
-            parts.append(Code("\n".join(thing.resource.remove for thing in leaks), title="Remove them by hand"))
+            blocks.append(Code("\n".join(thing.resource.remove for thing in leaks), title="Remove them by hand"))
     elif not blind:
-        parts.append(Paragraph(f"{UNICODE.good} Nothing else there carries the course's tag: no leaks.", "good"))
+        blocks.append(Paragraph(f"{UNICODE.good} Nothing else there carries the course's tag: no leaks.", "good"))
     if blind:
         rows = [(thing.kind, thing.region, Cell(thing.note, "warn")) for thing in blind]
-        parts.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be checked"))
-        parts.append(Code("\n".join(thing.remove for thing in blind), title="Check by hand"))
+        blocks.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be checked"))
+        blocks.append(Code("\n".join(thing.remove for thing in blind), title="Check by hand"))
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
     if any(thing.state == "another's" for thing in held.things):
         footer.append("If those labs of others are your own: gpucourse leaks --clean --everyone")
-    return View(parts=tuple(parts), footer=tuple(footer))
+    return View(blocks=tuple(blocks), footer=tuple(footer))
 
 
 def clean_result(count: int, left: Sequence[CloudResource]) -> View:
     """What went, and what is still there."""
     if not left:
-        return View(parts=(Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good"),))
+        return View(blocks=(Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good"),))
     rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in left]
     return View(
-        parts=(
+        blocks=(
             table(["kind", "id", "region", Column("why", wrap=True)], rows, title="Still there"),
             Code("\n".join(thing.remove for thing in left), title="Remove it by hand"),
         )

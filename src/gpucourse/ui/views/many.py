@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Part, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, View, facts, table
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.units import format_seconds
 
@@ -31,17 +31,17 @@ def sweep(done: SweepResult) -> View:
         (str(point.value), point.state, _word(point.verdict), _took(point.seconds), point.run or point.error)
         for point in record.points
     ]
-    parts: list[Part] = [table(columns, rows)]
+    blocks: list[Block] = [table(columns, rows)]
     if record.title != "Every value":
         titles: list[Column | str] = [
             Column(title, align="right" if numeric or number == 0 else "left", wrap=not numeric)
             for number, (title, numeric) in enumerate(zip(record.columns, record.numeric, strict=True))
         ]
-        parts.append(table(titles, record.rows, title=record.title))
+        blocks.append(table(titles, record.rows, title=record.title))
     files = (("file" if done.own_script else "handed in", str(path)) for path in done.files)
-    parts.append(facts([("folder", str(done.folder)), *files], title="Kept"))
+    blocks.append(facts([("folder", str(done.folder)), *files], title="Kept"))
     return View(
-        title=f"{done.own_script or record.exercise}  by {record.parameter}", parts=tuple(parts), mode=record.mode or ""
+        title=f"{done.own_script or record.exercise}  by {record.parameter}", blocks=tuple(blocks), mode=record.mode or ""
     )
 
 
@@ -53,10 +53,10 @@ def everything(steps: Sequence[ExerciseRun]) -> View:
         (step.exercise, step.title, step.lab, step.state, _word(step.verdict), _took(step.seconds), step.run or UNICODE.absent)
         for step in steps
     ]
-    parts: list[Part] = [table(columns, rows)]
+    blocks: list[Block] = [table(columns, rows)]
     errors = tuple((f"{step.exercise} on {step.lab}", Cell(step.error, "bad")) for step in steps if step.error)
     if errors:
-        parts.append(Facts(errors, title="What went wrong"))
+        blocks.append(Facts(errors, title="What went wrong"))
     by_exercise: dict[str, list[str]] = {}
     for step in steps:
         if step.run:
@@ -65,7 +65,7 @@ def everything(steps: Sequence[ExerciseRun]) -> View:
     footer = [f"Side by side: gpucourse compare {' '.join(pair)}"] if pair else []
     footer.append("Points: gpucourse grade. The report: gpucourse report")
     modes = {step.mode for step in steps}
-    return View(parts=tuple(parts), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
+    return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
 
 
 def rehearsals(done: Sequence[Rehearsal]) -> View:
@@ -80,7 +80,7 @@ def rehearsals(done: Sequence[Rehearsal]) -> View:
         )
         for rehearsal in done
     ]
-    return View(parts=(table(columns, rows, title="Every exercise on simulated nodes"),), mode=SIMULATED)
+    return View(blocks=(table(columns, rows, title="Every exercise on simulated nodes"),), mode=SIMULATED)
 
 
 def _word(verdict: str | None) -> Cell:

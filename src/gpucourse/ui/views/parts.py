@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.verdict import PartResult
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Content, Facts, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Code, Content, Facts, Paragraph, Style, View, facts, table
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ SLOW_S = 3.0
 
 def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart]) -> View:
     """What `try` found: of each part its verdict, the reason, where, what it printed, and what to do next."""
-    parts = [part for item in tried_parts for part in _try_part(exercise, item)]
+    blocks = [block for item in tried_parts for block in _try_part(exercise, item)]
     slow = max((item.waited_s for item in tried_parts), default=0.0)
     footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
-    return View(title=f"{exercise.id}  {exercise.title}", parts=tuple(parts), footer=(footer,) if slow > SLOW_S else ())
+    return View(title=f"{exercise.id}  {exercise.title}", blocks=tuple(blocks), footer=(footer,) if slow > SLOW_S else ())
 
 
-def _try_part(exercise: Exercise, item: TriedPart) -> list[Part]:
+def _try_part(exercise: Exercise, item: TriedPart) -> list[Block]:
     result = item.result
-    parts: list[Part] = [Paragraph(_headline(result), WORDS[result.verdict][1])]
+    parts: list[Block] = [Paragraph(_headline(result), WORDS[result.verdict][1])]
     if result.says and result.verdict != "passed":
         parts.append(Paragraph(result.says))
     parts.append(_facts(result, item.file))
@@ -77,7 +77,7 @@ def _shorten(output: str) -> str:
     return "\n".join([*shown, *more])
 
 
-def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Part]:
+def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
     """The parts under a run's result; the last line says what to do where one is not right yet. `files`: the learner's, by the
     part's id."""
     if not results:
@@ -88,7 +88,7 @@ def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[
         rows.append((result.title, Cell(f"{word}{f': {result.says}' if result.verdict in {'failed', 'error'} else ''}", style)))
         rows += [("case", result.case)] if result.case else []
         rows += [("file", str(files[result.id]))] if result.id in files else []
-    parts: list[Part] = [Facts(tuple(rows), title="Your part")]
+    parts: list[Block] = [Facts(tuple(rows), title="Your part")]
     waiting = next((result for result in results if result.verdict in {"open", "failed"}), None)
     if waiting is not None:
         parts.append(Paragraph(_order(exercise, waiting), "accent"))
@@ -104,9 +104,9 @@ def _order(exercise: Exercise, result: PartResult) -> str:
     return f"Your part, in {part.file}: {part.write} Then type: {command}"
 
 
-def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Part]:
+def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
     """The parts in the description of an exercise: title, state, file, what to write."""
-    parts: list[Part] = []
+    parts: list[Block] = []
     for part, result in zip(exercise.yours, results, strict=True):
         word, style = WORDS[result.verdict]
         rows: list[tuple[str, Content]] = [("write", part.write), ("file", str(files[part.id])), ("so far", Cell(word, style))]
@@ -118,10 +118,10 @@ def reset(done: Reset) -> View:
     """Every file that was put back, and where the learner's own lies now."""
     number = done.exercise.id
     if not done.files:
-        return View(title=f"{number}  reset", parts=(Paragraph("Every file is as the course has it; nothing was changed."),))
+        return View(title=f"{number}  reset", blocks=(Paragraph("Every file is as the course has it; nothing was changed."),))
     rows = [(name, str(place) if place else "there was none") for name, place in done.files.items()]
     return View(
         title=f"{number}  reset",
-        parts=(table(["put back", "yours is kept as"], rows),),
+        blocks=(table(["put back", "yours is kept as"], rows),),
         footer=("Runs, answers and points stay.", f"Run it: gpucourse run {number}"),
     )

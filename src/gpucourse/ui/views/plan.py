@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gpucourse.launch.torchrun import by_hand
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Code, Part, View, facts
+from gpucourse.ui.tables import Block, Code, View, facts
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views import slurm
 from gpucourse.units import format_seconds
@@ -24,7 +24,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 def launch(plan: LaunchPlan) -> View:
     """The whole plan: who meets where, what travels, the command of every node with its environment."""
-    parts: list[Part] = [
+    blocks: list[Block] = [
         facts(
             [
                 ("run", plan.run_id),
@@ -39,9 +39,9 @@ def launch(plan: LaunchPlan) -> View:
             ]
         )
     ]
-    parts.extend(slurm.plan(plan) or (Code(command_line(command), title=_whose(command)) for command in plan.commands))
+    blocks.extend(slurm.plan(plan) or (Code(command_line(command), title=_whose(command)) for command in plan.commands))
     footer = (f"Nothing was started. {_by_hand(plan)}",)
-    return View(title=f"Plan for {plan.own_script or plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
+    return View(title=f"Plan for {plan.own_script or plan.exercise}", blocks=tuple(blocks), footer=footer, mode=plan.mode)
 
 
 def _by_hand(plan: LaunchPlan) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.answer import AnswerResult
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Column, Facts, Items, Paragraph, Part, View, table
+from gpucourse.ui.tables import Block, Column, Facts, Items, Paragraph, View, table
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.answers import STYLES
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 def question(quiz: Quiz, asked: QuizQuestion, number: int) -> View:
     """One question, to be answered."""
     lesson = quiz.lesson(asked.lesson)
-    parts: list[Part] = [Paragraph(asked.text)]
+    blocks: list[Block] = [Paragraph(asked.text)]
     if asked.choices:
-        parts.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
-    return View(title=f"{number} of {len(quiz.questions)}  {lesson.title}", parts=tuple(parts))
+        blocks.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+    return View(title=f"{number} of {len(quiz.questions)}  {lesson.title}", blocks=tuple(blocks))
 
 
 def questions(quiz: Quiz) -> View:
     """Every question with its name, for who answers without being asked."""
-    parts: list[Part] = []
+    blocks: list[Block] = []
     for lesson in quiz.lessons:
         asked = [question for question in quiz.questions if question.lesson == lesson.id]
         told = tuple(
             (question.id, "\n".join([question.text, *(f"{a}. {text}" for a, text in question.choices.items())]))
             for question in asked
         )
-        parts.append(Facts(told, title=lesson.title))
-    return View(title=quiz.title, parts=tuple(parts), footer=("Answer: gpucourse quiz --set NAME=ANSWER",))
+        blocks.append(Facts(told, title=lesson.title))
+    return View(title=quiz.title, blocks=tuple(blocks), footer=("Answer: gpucourse quiz --set NAME=ANSWER",))
 
 
 def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
@@ -45,16 +45,16 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
     for lesson in quiz.lessons:
         asked = [item.id for item in quiz.questions if item.lesson == lesson.id]
         rows.append((lesson.title, str(len(right & set(asked))), str(len(asked))))
-    parts: list[Part] = [table(columns, rows)]
+    blocks: list[Block] = [table(columns, rows)]
     explained = {item.id: item.explanation for item in quiz.questions}
     wrong = tuple((item.id, explained[item.id]) for item in results if item.id not in right)
     if wrong:
-        parts.append(Facts(wrong, title="Wrong answers, and why"))
-    parts.append(Paragraph(f"{len(right)} of {len(results)} right", "good" if len(right) == len(results) else "strong"))
+        blocks.append(Facts(wrong, title="Wrong answers, and why"))
+    blocks.append(Paragraph(f"{len(right)} of {len(results)} right", "good" if len(right) == len(results) else "strong"))
     done = sum(attempt.ended is not None for attempt in tries.tries)
     return View(
         title=quiz.title,
-        parts=tuple(parts),
+        blocks=tuple(blocks),
         footer=(f"{format_count(done, 'attempt')} so far. Another: gpucourse quiz --again",),
     )
 
@@ -62,11 +62,11 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
 def open_attempt(quiz: Quiz, answered: int, right: int) -> View:
     """An attempt that is still open."""
     told = f"{answered} of {len(quiz.questions)} answered, {right} right so far"
-    return View(title=quiz.title, parts=(Paragraph(told),), footer=("Continue: gpucourse quiz",))
+    return View(title=quiz.title, blocks=(Paragraph(told),), footer=("Continue: gpucourse quiz",))
 
 
 def judgement(result: AnswerResult) -> View:
     """What one answer is worth, with the explanation."""
     style = STYLES.get(result.verdict, "dim")
-    parts: list[Part] = [Paragraph(f"{UNICODE.mark(result.verdict)} {result.said}", style), Paragraph(result.explanation)]
-    return View(parts=tuple(parts))
+    blocks: list[Block] = [Paragraph(f"{UNICODE.mark(result.verdict)} {result.said}", style), Paragraph(result.explanation)]
+    return View(blocks=tuple(blocks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Items, Part, View, facts
+from gpucourse.ui.tables import Block, Items, View, facts
 from gpucourse.ui.text import format_count
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def report(result: ReportResult) -> View:
     """What was written, and what would make it whole."""
     content = result.report
     sources = [source for chapter in content.chapters for source in chapter.sources]
-    parts: list[Part] = [
+    blocks: list[Block] = [
         facts(
             [
                 *(("file", str(path)) for path in result.files),
@@ -28,13 +28,13 @@ def report(result: ReportResult) -> View:
     ]
     missing = content.everything_missing
     if missing:
-        parts.append(Items(tuple(sentence.replace("`", "") for sentence in missing), title="Not in it yet"))
+        blocks.append(Items(tuple(sentence.replace("`", "") for sentence in missing), title="Not in it yet"))
     mark = UNICODE.error if missing else UNICODE.good
     footer = ("Type the command again when that is done: the report is written again.",) if missing else ()
-    return View(title=f"{mark} {content.title}", parts=tuple(parts), footer=footer, mode=content.mode)
+    return View(title=f"{mark} {content.title}", blocks=tuple(blocks), footer=footer, mode=content.mode)
 
 
 def course_report(result: CourseReport) -> View:
     """Where the page about the whole course lies, and of how many exercises it tells."""
     count = f"{result.exercises} of {format_count(result.course_exercises, 'exercise')}"
-    return View(title=f"{UNICODE.good} What I learned", parts=(facts([("file", str(result.file)), ("covers", count)]),))
+    return View(title=f"{UNICODE.good} What I learned", blocks=(facts([("file", str(result.file)), ("covers", count)]),))

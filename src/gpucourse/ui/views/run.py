@@ -12,7 +12,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.names import printable
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import age, format_count
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.answers import prediction_result
@@ -46,7 +46,7 @@ _STATES: dict[str, Style] = {
 def runs(listed: Sequence[ListedRun]) -> View:
     """Every run, the newest last."""
     if not listed:
-        return View(parts=(Paragraph("There are no runs yet."),), footer=("Start one: gpucourse run 3.2",))
+        return View(blocks=(Paragraph("There are no runs yet."),), footer=("Start one: gpucourse run 3.2",))
     columns: list[Column | str] = [
         "run",
         "ran",
@@ -59,7 +59,7 @@ def runs(listed: Sequence[ListedRun]) -> View:
     newest = listed[-1].record.id
     modes = {run.record.mode for run in listed}
     return View(
-        parts=(table(columns, [_run_row(run) for run in listed]),),
+        blocks=(table(columns, [_run_row(run) for run in listed]),),
         footer=(f"Its logs: gpucourse logs {newest}",),
         mode=SIMULATED if SIMULATED in modes else "",
     )
@@ -84,29 +84,29 @@ def result(
     if record.own_script:
         exercise = metrics = verdict = deliverables = None
     title = f"{record.subject}{f'  {exercise.title}' if exercise else ''}"
-    parts: list[Part] = [_summary(record)]
+    blocks: list[Block] = [_summary(record)]
     if record.state != "succeeded":
-        parts.extend(_failure(record))
-        parts.extend(slurm.jobs(record, exercise, measured=metrics is not None))
-        parts.extend(diagnoses(record.diagnoses))
-    parts.extend(slurm.queue(record, files))
+        blocks.extend(_failure(record))
+        blocks.extend(slurm.jobs(record, exercise, measured=metrics is not None))
+        blocks.extend(diagnoses(record.diagnoses))
+    blocks.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:
-        parts.extend(part for item in exercise.tables for part in measured_table(item, metrics))
+        blocks.extend(part for item in exercise.tables for part in measured_table(item, metrics))
     if prediction is not None:
-        parts.extend(prediction_result(prediction))
+        blocks.extend(prediction_result(prediction))
     if verdict is not None:
-        parts.extend(checks(verdict))
+        blocks.extend(checks(verdict))
     if record.profiled:
-        parts.append(
+        blocks.append(
             Paragraph("It ran under the profiler, which slows it: it counts for nothing. Open a trace in ui.perfetto.dev.")
         )
-    parts.append(_home(record, files, exercise, deliverables))
+    blocks.append(_home(record, files, exercise, deliverables))
     if record.refused:
         rows = [(item.node, item.name, item.reason) for item in record.refused]
-        parts.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
+        blocks.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
     if verdict is not None and exercise is not None:
-        parts.extend(after_run(exercise, verdict.parts, part_files or {}))
-    return View(title=title, parts=tuple(parts), footer=_next(record, exercise), mode=record.mode)
+        blocks.extend(after_run(exercise, verdict.parts, part_files or {}))
+    return View(title=title, blocks=tuple(blocks), footer=_next(record, exercise), mode=record.mode)
 
 
 def _run_row(listed: ListedRun) -> tuple[Content, ...]:
@@ -149,7 +149,7 @@ def _full_logs(record: RunRecord) -> Cell | None:
     return Cell(f"only the beginning of {record.full_logs[0]}{more} was kept (log_limit in gpucourse.yaml)", "warn")
 
 
-def _failure(record: RunRecord) -> list[Part]:
+def _failure(record: RunRecord) -> list[Block]:
     first = record.first_failure
     bad = [
         node_exit for node_exit in record.node_exits if (node_exit.code or node_exit.reason != "exited") and not record.slurm
@@ -175,7 +175,7 @@ def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
     return f"{node}: {words.get(reason, reason)}{ended}"
 
 
-def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Part]:
+def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
     """One table of a manifest, filled from the metrics of a run."""
     from gpucourse.grading.values import Unreadable, read
 
@@ -187,12 +187,12 @@ def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Par
         return [Paragraph(f"{wanted.title}: not measured", "dim")]
     mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MOST_ROWS]]
     columns = [Column(column.title, align=_align(column.key, mappings)) for column in wanted.columns]
-    parts: list[Part] = [
+    blocks: list[Block] = [
         table(columns, [[_value(row, column) for column in wanted.columns] for row in mappings], title=wanted.title)
     ]
     if len(rows) > MOST_ROWS:
-        parts.append(Paragraph(f"and {len(rows) - MOST_ROWS:,} more rows, which metrics.json has", "dim"))
-    return parts
+        blocks.append(Paragraph(f"and {len(rows) - MOST_ROWS:,} more rows, which metrics.json has", "dim"))
+    return blocks
 
 
 def _align(key: str, rows: Sequence[Mapping[str, Any]]) -> Any:

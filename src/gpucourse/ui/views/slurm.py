@@ -9,7 +9,7 @@ from gpucourse.model.plan import Batch, BatchFile, LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import JobRow
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Content, Part, Style, table
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Style, table
 from gpucourse.ui.text import clean, format_count
 from gpucourse.workspace.paths import RunPaths
 
@@ -26,7 +26,7 @@ def describe_batch(batch: Batch) -> str:
     return f"{format_count(batch.nodes, 'node')}{where}, {format_count(batch.tasks, 'process', 'processes')} each{gpus}"
 
 
-def plan(plan: LaunchPlan) -> list[Part]:
+def plan(plan: LaunchPlan) -> list[Block]:
     """The commands that a person would type on the node that takes jobs, and the files that they submit."""
     batch = plan.batch
     if batch is None:
@@ -36,8 +36,8 @@ def plan(plan: LaunchPlan) -> list[Part]:
         shown = shlex.join(plan.commands[0].argv)
         return [Code(shown, title=f"in your own terminal, on {head.name} ({head.user}@{head.address}:{head.port})")]
     lines = [line for file in batch.files for line in _commands(file)]
-    parts: list[Part] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
-    return [*parts, *(Code(file.text.rstrip("\n"), title=f"{file.name}.sbatch") for file in batch.files)]
+    blocks: list[Block] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
+    return [*blocks, *(Code(file.text.rstrip("\n"), title=f"{file.name}.sbatch") for file in batch.files)]
 
 
 def summary(record: RunRecord) -> str:
@@ -51,7 +51,7 @@ def summary(record: RunRecord) -> str:
     )
 
 
-def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Part]:
+def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Block]:
     """The jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
     if record.slurm is None or not record.slurm.jobs:
         return []
@@ -65,7 +65,7 @@ def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> lis
     return [table([*columns, Column("restarts", align="right")], [_row(row) for row in record.slurm.jobs], title="The jobs")]
 
 
-def queue(record: RunRecord, files: RunPaths) -> list[Part]:
+def queue(record: RunRecord, files: RunPaths) -> list[Block]:
     """The queue as squeue showed it while jobs waited."""
     if record.slurm is None:
         return []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Facts, Paragraph, Part, Style, Table, View, table
+from gpucourse.ui.tables import Block, Cell, Column, Facts, Paragraph, Style, Table, View, table
 from gpucourse.ui.text import age
 from gpucourse.units import seconds_since
 
@@ -21,9 +21,9 @@ _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn
 def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     """Every stack, and every node of it as it is right now. `unreadable`: how many records of stacks are damaged."""
     if not stacks and unreadable:
-        return View(parts=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
+        return View(blocks=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
     if not stacks:
-        return View(parts=(Paragraph("Nothing is deployed."),), footer=("Deploy a lab: gpucourse deploy 3",))
+        return View(blocks=(Paragraph("Nothing is deployed."),), footer=("Deploy a lab: gpucourse deploy 3",))
     columns: list[Column | str] = [
         "stack",
         Column("module", wrap=True),
@@ -32,25 +32,25 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
         Column("age", align="right"),
         "runs",
     ]
-    parts: list[Part] = [table(columns, [_stack(stack) for stack in stacks])]
+    blocks: list[Block] = [table(columns, [_stack(stack) for stack in stacks])]
     if lacking := [
         (stack.deployment.stack, Cell(stack.deployment.lacks, "warn")) for stack in stacks if stack.deployment.lacks
     ]:
-        parts.append(Facts(tuple(lacking), title="What is missing"))
+        blocks.append(Facts(tuple(lacking), title="What is missing"))
     if slowed := [(stack.deployment.stack, stack.deployment.link) for stack in stacks if stack.deployment.link]:
-        parts.append(Facts(tuple(slowed), title="Networks with limited speed"))
+        blocks.append(Facts(tuple(slowed), title="Networks with limited speed"))
     troubles = [(stack.deployment.stack, Cell(stack.deployment.error, "bad")) for stack in stacks if stack.deployment.error]
     if troubles:
-        parts.append(Facts(tuple(troubles), title="What went wrong"))
-    parts.append(_nodes(stacks))
+        blocks.append(Facts(tuple(troubles), title="What went wrong"))
+    blocks.append(_nodes(stacks))
     for stack in stacks:
         if stack.cloud:
             from gpucourse.ui.views.outlook import outlook  # what only the cloud needs
 
-            parts.append(outlook(stack.deployment, stack.cloud))
+            blocks.append(outlook(stack.deployment, stack.cloud))
     footer = tuple(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
     return View(
-        parts=tuple(parts), footer=footer, mode=SIMULATED if any(stack.deployment.is_simulated for stack in stacks) else ""
+        blocks=tuple(blocks), footer=footer, mode=SIMULATED if any(stack.deployment.is_simulated for stack in stacks) else ""
     )
 
 
