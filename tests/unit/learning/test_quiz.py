@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -29,10 +30,10 @@ def quiz(learning: Learning) -> Learning:
     return learning
 
 
-def test_this_course_asks_25_questions_over_eight_lessons() -> None:
+def test_this_course_asks_35_questions_over_eight_lessons() -> None:
     quiz = read_quiz(find_course({}).modules)
     assert quiz is not None
-    assert (len(quiz.questions), len(quiz.lessons)) == (25, 8)
+    assert (len(quiz.questions), len(quiz.lessons)) == (35, 8)
     counts = [sum(question.lesson == lesson.id for question in quiz.questions) for lesson in quiz.lessons]
     assert min(counts) >= 3
     keys = [question.key for question in quiz.questions if question.key]
@@ -61,6 +62,10 @@ def test_what_the_numbers_of_this_quiz_are_made_of() -> None:
     assert by_name["efficiency"] == 100 * (120 / 40) / 4
     assert by_name["bubble"] == 100 * (4 - 1) / (12 + 4 - 1)
     assert by_name["adam-bytes"] == 2 + 2 + 4 + 4 + 4
+    assert by_name["strided-load"] == len({4 * 8 * lane // 32 for lane in range(32)})
+    assert by_name["column-of-a-tile"] == max(Counter(32 * row % 32 for row in range(32)).values())
+    assert by_name["attention-scores"] == 8 * 16 * 4096**2 * 2 / 2**30
+    assert by_name["three-kernels"] == 3 * (1 + 1) / (1 + 1)
     assert by_name["roofline"] == pytest.approx(10 * 320 / 1000)
 
 
