@@ -3,7 +3,8 @@
 Without `--slow` every test runs that is not marked `slow`, with it every test that is: both together are all tests, and
 none runs twice. Groups run beside each other, each as a pytest of its own: tests that keep the processors busy, a worker for
 each of two; tests that mostly wait, more at a time; and, with `--slow`, random input for FUZZ_SECONDS. Nothing is retried. The
-first group is shown as it goes, the others when they have ended. The last line is the summary of everything.
+first group is shown as it goes, the others when they have ended. Where a pytest breaks off, another runs what it left. What
+failed is named again at the end, and the last line is the summary of everything.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tests import once
 from tests.system.cli import SHARED
 
 ROOT = Path(__file__).parent.parent
@@ -47,6 +49,10 @@ WAITING = (
 
 FUZZ = "tests/fuzz"
 NOTHING_COLLECTED = 5
+ENDED_WELL = {0, 1, NOTHING_COLLECTED}
+FAILED = re.compile(r"(FAILED|ERROR) \S|replacing crashed worker|INTERNALERROR> \w")
+SHOWN = 60
+"""So many lines name what failed in a group."""
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)\b")
 
 
@@ -61,12 +67,14 @@ class Group:
     counts: Counter[str] = field(default_factory=Counter)
     code: int = 0
     seconds: float = 0.0
+    failed: list[str] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
+    stopped: bool = False
 
     def command(self, *more: str) -> list[str]:
         """What starts it. A file stays in one worker, since its tests may share a lab."""
         workers = ("-n", str(self.workers), "--dist", "loadfile", "--no-loadscope-reorder") if self.workers > 1 else ()
-        apart = ["-o", f"cache_dir=.pytest_cache/{self.name}"]
+        apart = ["-p", "tests.once", "-o", f"cache_dir=.pytest_cache/{self.name}"]
         if (
             SHARED in ENVIRONMENT
         ):  # pytest tidies up among the folders of earlier runs, and trips over another that does the same
@@ -74,12 +82,23 @@ class Group:
         return [sys.executable, "-m", "pytest", *self.chosen, *workers, *apart, *more]
 
     def run(self, arguments: Sequence[str], output: IO[str]) -> None:
-        """Run it to its end; pytest's output goes to `output`, how it ended into this object."""
-        began, last = time.monotonic(), ""
+        """Run it to its end; pytest's output goes to `output`, how it ended into this object. Where pytest breaks off, for an
+        error of its own or a signal, another one runs the rest."""
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as notes:
+            begun, before = once.prepare(Path(notes)), -1
+            while self.run_pytest(arguments, output, notes) not in ENDED_WELL and not self.stopped and begun > before:
+                begun, before = once.prepare(Path(notes)), begun
+                output.write("\npytest broke off: another one runs what it left\n")
+        self.seconds = time.monotonic() - began
+
+    def run_pytest(self, arguments: Sequence[str], output: IO[str], notes: str) -> int:
+        """Run one pytest; its exit code."""
+        last = ""
         self.process = subprocess.Popen(
             self.command(*arguments),
             cwd=ROOT,
-            env=ENVIRONMENT,
+            env=ENVIRONMENT | {once.NOTES: notes},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -91,18 +110,21 @@ class Group:
                 output.write(line)
                 output.flush()
                 last = line if line.strip() else last
-        self.seconds = time.monotonic() - began
+                if FAILED.match(line):
+                    self.failed.append(line)
         self.end(process.returncode, last)
+        return process.returncode
 
     def stop(self) -> None:
         """End it where it still runs: pytest ends its workers, and they what they started."""
+        self.stopped = True
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
 
     def end(self, code: int, summary: str) -> None:
-        """Keep pytest's exit code and the numbers in the last line that it wrote."""
-        self.code = code
-        self.counts = Counter({word.rstrip("s") if word != "passed" else word: int(n) for n, word in COUNTED.findall(summary)})
+        """Keep pytest's exit code, unless an earlier one was worse, and add the numbers in the last line that it wrote."""
+        self.code = max(self.code, abs(code))  # negative: a signal ended it
+        self.counts += Counter({word.rstrip("s") if word != "passed" else word: int(n) for n, word in COUNTED.findall(summary)})
 
 
 def groups(*, slow: bool) -> list[Group]:
@@ -155,10 +177,14 @@ def _end(groups: Sequence[Group], threads: Sequence[threading.Thread]) -> None:
 
 def _summarize(groups: Sequence[Group], seconds: float) -> int:
     for group in groups:
+        if group.failed:
+            _write(f"what failed among {group.title}")
+            sys.stdout.writelines(group.failed[-SHOWN:])
+    for group in groups:
         _write(f"{group.title}: {_count(group.counts)} in {group.seconds:.0f}s")
     together = sum((group.counts for group in groups), Counter[str]())
     _write(f"{_count(together)} in {seconds:.2f}s", frame="=====", gap="")
-    codes = {abs(group.code) for group in groups}  # negative: a signal ended it
+    codes = {group.code for group in groups}
     if codes == {NOTHING_COLLECTED}:
         return NOTHING_COLLECTED
     return max(codes - {NOTHING_COLLECTED})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,7 @@ def test_of_make_slow_too(): pass
 """
 
 
-def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL) -> tuple[int, str]:
+def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL, workers: int = 1) -> tuple[int, str]:
     """Run two small suites as groups; the exit code and what was printed."""
     for name, text in (("test_busy.py", busy), ("test_waiting.py", waiting)):
         (folder / name).write_text(text)
@@ -55,24 +56,53 @@ def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL) -> tup
     program = (
         "import sys; from pathlib import Path; from tests import whole\n"
         f"whole.ROOT = Path({str(folder)!r})\n"
-        "whole.groups = lambda slow: [whole.Group(name, name, 1, [f'test_{name}.py']) for name in ('busy', 'waiting')]\n"
+        f"group = lambda name: whole.Group(name, name, {workers}, ['test_' + name + '.py'])\n"
+        "whole.groups = lambda slow: [group('busy'), group('waiting')]\n"
         f"sys.exit(whole.main({list(words)!r}))"
     )
     root = Path(whole.__file__).parent.parent
-    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    environment = os.environ | {"PYTHONPATH": str(root)}  # pytest runs in the folder, with a plugin of the tests
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     return done.returncode, done.stdout
 
 
 @pytest.mark.parametrize("group", ["busy", "waiting"])
 def test_what_fails_once_has_failed_in_any_group(group: str, tmp_path: Path) -> None:
-    code, out = run(tmp_path, **{group: ONCE.format(file=str(tmp_path / "was here"))})
+    once = ONCE.format(file=str(tmp_path / "was here"))
+    code, out = run(tmp_path, busy=once if group == "busy" else WELL, waiting=once if group == "waiting" else WELL)
     assert code == 1, out
     assert out.splitlines()[-1].startswith("===== 1 failed, 1 passed in ")
 
 
-def test_a_group_that_a_signal_ended_has_failed(tmp_path: Path) -> None:
-    code, out = run(tmp_path, waiting="import os\ndef test_ends(): os.kill(os.getpid(), 9)\n")
-    assert code == 9, out
+ENDS = "import os\ndef test_is_well(): pass\ndef test_ends(): os.kill(os.getpid(), 9)\ndef test_is_well_too(): pass\n"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_that_ends_in_a_test_leaves_the_rest(workers: int, tmp_path: Path) -> None:
+    """A pytest without workers ends itself; with workers, one of them. The test has failed, once, and the others are run."""
+    code, out = run(tmp_path, waiting=ENDS, workers=workers)
+    assert code == (9 if workers == 1 else 1), out
+    assert out.count("ERROR at setup of test_ends") == 1, out
+    assert "ERROR test_waiting.py::test_ends - " in out[out.index("what failed among waiting") :]
+    left = 1 if workers == 1 else 2  # a pytest that a signal ended had no time to count
+    assert f" {1 + left} passed in " in out.splitlines()[-1]
+
+
+BREAKS_OFF = """
+def pytest_runtest_logreport(report):
+    if report.nodeid.endswith("test_is_well") and report.when == "teardown":
+        raise RuntimeError("the disk is full")
+"""
+
+
+def test_what_an_error_of_pytest_itself_left_is_run(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(BREAKS_OFF)
+    code, out = run(tmp_path, busy=WELL + "def test_comes_next(): pass\n", waiting="def test_other(): pass\n")
+    assert code == 3, out
+    assert "test_comes_next" not in out[out.index("pytest broke off") :]
+    assert "INTERNALERROR> RuntimeError: the disk is full" in out[out.index("what failed among busy") :]
 
 
 @pytest.mark.parametrize(("words", "counted"), [((), "2 passed, 4 deselected"), (("--slow",), "4 passed, 2 deselected")])

@@ -1,0 +1,54 @@
+"""A plugin of pytest for tests/whole.py: every test begins once, also where a process ends in the middle of one.
+
+pytest-xdist runs a test that ended its process in the next process again, and gives up where two of them end. With this plugin
+each test leaves a file in the folder NOTES when it begins and another when it has ended. A test that began before has failed,
+and a pytest that goes on where another stopped leaves out what has ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+NOTES = "GPUCOURSE_TESTS_NOTES"
+"""Names the folder."""
+BEGAN, ENDED, LEFT_OUT = "began", "ended", "left-out"
+
+
+def prepare(folder: Path) -> int:
+    """Make the folder ready for the next pytest; how many tests have begun so far."""
+    for name in (BEGAN, ENDED, LEFT_OUT):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for note in (folder / ENDED).iterdir():
+        note.rename(folder / LEFT_OUT / note.name)
+    return len(list((folder / BEGAN).iterdir()))
+
+
+def _find_note(kind: str, item: pytest.Item) -> Path:
+    return Path(os.environ[NOTES]) / kind / hashlib.sha256(item.nodeid.encode(errors="replace")).hexdigest()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what an earlier pytest brought to its end."""
+    items[:] = [item for item in items if not _find_note(LEFT_OUT, item).exists()]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Note that the test has ended."""
+    result = yield
+    _find_note(ENDED, item).touch()
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note that the test begins."""
+    try:
+        _find_note(BEGAN, item).touch(exist_ok=False)
+    except FileExistsError:
+        pytest.fail("its process ended before it did; not begun again", pytrace=False)
