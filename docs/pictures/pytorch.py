@@ -1,0 +1,128 @@
+"""The pictures of module 5's lesson on PyTorch: a queue that runs dry, formats of numbers and what they can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from docs.pictures.canvas import Canvas
+
+LAUNCH, KERNEL, READ = 1.0, 1.6, 0.8  # what a call takes on the processor, a kernel on the GPU, a value on its way back
+STEPS, KERNELS = 3, 4
+
+
+@dataclass(frozen=True)
+class Span:
+    """What one side does from `begin` to `end`, in the step of that number (from 0)."""
+
+    step: int
+    begin: float
+    end: float
+
+
+def queue_steps(*, reads: bool) -> tuple[list[Span], list[Span], list[Span]]:
+    """Launches of the processor, kernels of the GPU, and the processor's waits, for some steps.
+
+    A kernel begins when it has been launched and the one before it is done. With `reads` the processor waits, at the end of
+    each step, for all kernels and for one value of their result.
+    """
+    launches, kernels, waits = [], [], []
+    processor = gpu = 0.0
+    for step in range(STEPS):
+        for _ in range(KERNELS):
+            launches.append(Span(step, processor, processor + LAUNCH))
+            processor += LAUNCH
+            begin = max(processor, gpu)
+            gpu = begin + KERNEL
+            kernels.append(Span(step, begin, gpu))
+        if reads:
+            waits.append(Span(step, processor, gpu + READ))
+            processor = gpu + READ
+    return launches, kernels, waits
+
+
+def draw_dry_queue() -> Canvas:
+    """Three steps with a look at the loss in each, and without."""
+    ends = [max(span.end for span in queue_steps(reads=reads)[1]) for reads in (True, False)]
+    idle = [100 * (1 - STEPS * KERNELS * KERNEL / (end - LAUNCH)) for end in ends]
+    picture = Canvas(
+        "What a look at the loss costs",
+        "Two timelines of three steps with four kernels each. Above, the processor reads the loss at the end of each step: it "
+        "waits until the last kernel is done, and the GPU then has nothing to do until the next step's first launch arrives: "
+        f"{idle[0]:.0f}% of the time. Below, nothing is read: the processor runs ahead, and the GPU computes without a gap.",
+        264,
+    )
+    scale = 612 / max(ends)
+    for row, reads in enumerate((True, False)):
+        top = 34 + row * 116
+        launches, kernels, waits = queue_steps(reads=reads)
+        words = "loss.item() in each step" if reads else "loss.detach() kept, read after the end"
+        picture.text(8, top - 12, words, kind="ink bold")
+        picture.text(8, top + 20, "processor", kind="ink small")
+        picture.text(8, top + 58, "GPU", kind="ink small")
+        for span in launches:
+            picture.box(90 + span.begin * scale, top + 4, (span.end - span.begin) * scale - 2, 24, "ae"[span.step % 2])
+        for span in waits:
+            picture.box(90 + span.begin * scale, top + 4, (span.end - span.begin) * scale - 2, 24, "empty", "waits")
+        for span in kernels:
+            picture.box(90 + span.begin * scale, top + 42, (span.end - span.begin) * scale - 2, 24, "ae"[span.step % 2])
+        end = 90 + ends[row] * scale
+        picture.line(end, top, end, top + 74, "curve sd")
+        picture.text(end - 6, top + 84, f"done; the GPU idled {idle[row]:.0f}%", anchor="end", kind="dim small")
+    picture.text(
+        8, 254, "Each box is a launch or a kernel, each colour a step. Replayed by rule: no measurement.", kind="dim small"
+    )
+    return picture
+
+
+FORMATS = (  # name, bits of the exponent, bits of the fraction
+    ("float32", 8, 23, "a"),
+    ("bfloat16", 8, 7, "c"),
+    ("float16", 5, 10, "b"),
+)
+
+
+def find_limits(exponent: int, fraction: int) -> tuple[int, int]:
+    """Powers of two of the smallest number above 0, and of the largest, that a format can hold (IEEE 754)."""
+    bias = 2 ** (exponent - 1) - 1
+    return 1 - bias - fraction, bias
+
+
+def draw_formats() -> Canvas:
+    """The range of three formats on one axis, and what scaling does to small gradients."""
+    picture = Canvas(
+        "What three formats can hold",
+        "Three bars on an axis of powers of two. float32 and bfloat16 reach from below 2 to the power of -126 up to 2 to the "
+        "power of 127; float16 from 2 to the power of -24 to 2 to the power of 15. Gradients about 2 to the power of -30 "
+        "become 0 in float16. Times 65,536, which is 2 to the power of 16, they lie inside.",
+        238,
+    )
+    left, right, low, high = 92, 740, -150, 128
+
+    def place(power: float) -> float:
+        return left + (power - low) / (high - low) * (right - left)
+
+    for power in (-149, -100, -50, 0, 50, 100, 127):
+        picture.line(place(power), 20, place(power), 142, "grid")
+        picture.text(place(power), 158, f"2^{power}", anchor="middle", kind="dim small")
+    for row, (name, exponent, fraction, kind) in enumerate(FORMATS):
+        smallest, largest = find_limits(exponent, fraction)
+        y = 24 + row * 40
+        words = f"1 + {exponent} + {fraction} bits"
+        picture.text(8, y + 19, name, kind="ink small")
+        picture.box(place(smallest), y, place(largest) - place(smallest), 28, kind, words if exponent == 8 else "")
+        if exponent != 8:
+            picture.text(place(largest) + 8, y + 19, words, kind="ink small")
+    smallest = find_limits(5, 10)[0]
+    picture.box(place(-34), 176, place(-27) - place(-34), 20, "d")
+    picture.text(place(-34) - 6, 190, "small gradients: 0 in float16", anchor="end", kind="ink small")
+    picture.line(place(-27), 186, place(-18) - 4, 186, arrow=True)
+    picture.box(place(-18), 176, place(-11) - place(-18), 20, "c")
+    picture.text(place(-11) + 6, 190, "the same, with the loss times 2^16", kind="ink small")
+    picture.line(place(smallest), 104, place(smallest), 204, "curve sd")
+    words = f"Bits of sign, exponent and fraction. The red line is 2^{smallest}, the smallest number above 0 in float16."
+    picture.text(8, 226, words, kind="dim small")
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"dry-queue": draw_dry_queue, "formats": draw_formats}

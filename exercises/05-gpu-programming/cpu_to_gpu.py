@@ -1,0 +1,212 @@
+"""From CPU to GPU: a training loop is moved, stops waiting, and trains in 16 bits; and a profile says where its time goes.
+
+You will learn    what moves and when, what makes the processor wait, mixed precision and loss scaling, how to read a profile
+You will produce  samples a second of the loop as it comes, of yours in float32 and in 16 bits; a profile and a trace of yours
+Run it            python cpu_to_gpu.py --steps 30 --batch-size 64 --hidden 128      (a CPU)
+                  python cpu_to_gpu.py                                              (a GPU)
+Your part         predict what training takes in memory; then rewrite train in my_loop.py
+Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "From CPU to GPU"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+import traceback
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler says nothing about its own start and end
+
+import bench
+import loops
+import my_loop
+import torch
+from bench import say
+from torch import nn
+from torch.profiler import ProfilerActivity, profile, supported_activities
+
+SEED, WARMUP, COMPARED, PROFILED, WATCHED = 0, 5, 10, 10, 10  # steps, but for the seed
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="a training loop moves from the CPU to the GPU")
+parser.add_argument("--steps", type=int, default=200, help="timed steps of each way")
+parser.add_argument("--batch-size", type=int, default=1024, help="samples a step")
+parser.add_argument("--hidden", type=int, default=2048, help="width of the two hidden layers")
+parser.add_argument(
+    "--precision", choices=["auto", *DTYPES], default="auto", help="of mixed precision; auto: what the device has"
+)
+parser.add_argument("--top", type=int, default=8, help="operations of the profile that are shown")
+args = parser.parse_args()
+if args.steps < 5 or args.batch_size < 1 or args.hidden < 1 or args.top < 3:
+    parser.error("--steps of 5 at least, --batch-size and --hidden of 1 at least and --top of 3 at least are needed")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = bench.here()
+on_gpu = device.type == "cuda"
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
+inputs, labels = loops.make_data(args.batch_size)
+
+
+def choose_dtype() -> torch.dtype:
+    """bfloat16 where the device computes with it; a GPU before Ampere has float16 only."""
+    if args.precision != "auto":
+        return DTYPES[args.precision]
+    return torch.float16 if on_gpu and not torch.cuda.is_bf16_supported(including_emulation=False) else torch.bfloat16
+
+
+def train_yours(steps: int, dtype: torch.dtype) -> torch.Tensor:
+    return my_loop.train(loops.make_model(args.hidden), inputs, labels, args.batch_size, device, steps, dtype)
+
+
+def train_as_delivered(steps: int, _dtype: torch.dtype) -> torch.Tensor:
+    return loops.train_on_cpu(loops.make_model(args.hidden), inputs, labels, args.batch_size, steps=steps)
+
+
+def time_training(train, steps: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
+    """Seconds of so many steps with all that belongs to them, and their losses.
+
+    The first steps of a format pay for kernels that are chosen and compiled: they run before the clock.
+    """
+    train(WARMUP, dtype)
+    if on_gpu:
+        torch.cuda.synchronize()
+    begun = time.perf_counter()
+    given = train(steps, dtype)
+    if on_gpu:
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun, loops.as_losses(given)
+
+
+def run_way(way: str, train, dtype: torch.dtype, where: torch.device) -> dict:
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+    seconds, losses = time_training(train, args.steps, dtype)
+    row = {
+        "way": way, "device": where.type, "dtype": str(dtype).removeprefix("torch."),
+        "loss_first": losses[0].item(), "loss_last": losses[-1].item(), "losses": losses[:COMPARED].tolist(),
+        "step_ms": 1e3 * seconds / args.steps, "samples_per_s": args.batch_size * args.steps / seconds,
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated() if where.type == "cuda" else None,
+    }  # fmt: skip
+    say(f"{way:<18} {row['samples_per_s']:>12,.0f} samples/s   loss {row['loss_first']:.4f} -> {row['loss_last']:.4f}")
+    return row
+
+
+def count_zero_gradients(scale: float) -> float:
+    """Percent of the gradients of a small loss that are 0 in float16, with the loss times `scale` before backward."""
+    torch.manual_seed(SEED)
+    model = nn.Sequential(*[layer for _ in range(6) for layer in (nn.Linear(64, 64), nn.Tanh())], nn.Linear(64, 4)).to(device)
+    source = torch.Generator().manual_seed(SEED)
+    x = torch.randn(64, 64, generator=source)
+    y = (x @ torch.randn(64, 4, generator=source)).argmax(dim=1)
+    with torch.autocast(device.type, torch.float16):
+        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device)) * 1e-3  # one small term of a loss, say
+    (loss * scale).backward()
+    zeros = sum(int((weight.grad == 0).sum()) for weight in model.parameters())
+    return 100 * zeros / sum(weight.numel() for weight in model.parameters())
+
+
+def take_profile(train, dtype: torch.dtype) -> tuple[list[dict], float | None]:
+    """The operations of some steps by their own time, and how busy the GPU was, in percent. Writes profile and trace."""
+    activities = supported_activities() & ({ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if on_gpu else set()))
+    train(WARMUP, dtype)
+    begun = time.perf_counter()
+    with profile(activities=activities) as seen:
+        train(PROFILED, dtype)
+        if on_gpu:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - begun
+    events = seen.key_averages()
+    on_device = any(event.self_device_time_total for event in events)  # nothing where the driver lets nobody count
+    key = "self_device_time_total" if on_device else "self_cpu_time_total"
+    total = sum(getattr(event, key) for event in events)
+    ordered = sorted(events, key=lambda event: getattr(event, key), reverse=True)[: args.top]
+    rows = [
+        {
+            "operation": event.key[:60], "calls": event.count, "self_ms": getattr(event, key) / 1e3,
+            "self_percent": 100 * getattr(event, key) / total,
+        }
+        for event in ordered
+    ]  # fmt: skip
+    (out / "profile.txt").write_text(events.table(sort_by=key, row_limit=50) + "\n", encoding="utf-8")
+    seen.export_chrome_trace(str(out / "trace.json.gz"))
+    return rows, 100 * total / 1e6 / seconds if on_device else None
+
+
+# --- the experiment ----------------------------------------------------------------------------------------------------
+mixed = choose_dtype()
+where = torch.cuda.get_device_name(device) if on_gpu else "the CPU"
+say(f"training on {where}: {args.steps} steps of {args.batch_size} samples, hidden layers of {args.hidden}")
+state_bytes = loops.measure_training_bytes(args.hidden)
+say(f"parameters, gradients and AdamW's state: {state_bytes / 1e6:,.2f} MB")
+
+meta = loops.run_on_meta(my_loop.train)
+say(f"three steps of your loop without data (meta device): {'fine' if meta.kind == 'fine' else meta.says}")
+if meta.line:
+    say(f"  at my_loop.py, line {meta.line}")
+
+say("")
+runs, broken, watched, plain = (
+    [run_way("as delivered", train_as_delivered, torch.float32, torch.device("cpu"))],
+    None,
+    None,
+    None,
+)
+try:
+    placed = device if meta.kind == "fine" else torch.device("cpu")
+    runs.append(run_way("yours, float32", train_yours, torch.float32, placed))
+    if mixed != torch.float32:
+        runs.append(run_way(f"yours, {str(mixed).removeprefix('torch.')}", train_yours, mixed, placed))
+    sizes = {"hidden": args.hidden, "batch_size": args.batch_size, "steps": WATCHED}
+    plain = loops.watch(my_loop.train, device, torch.float32, **sizes)
+    watched = loops.watch(my_loop.train, device, mixed, **sizes)
+except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    traceback.print_exc(file=sys.stdout)
+
+zeros, zeros_scaled = count_zero_gradients(1.0), count_zero_gradients(65536.0)
+say(f"\ngradients of a small loss that are 0 in float16: {zeros:.1f} %, with the loss scaled by 65,536: {zeros_scaled:.1f} %")
+profile_rows, busy = take_profile(train_as_delivered if broken else train_yours, mixed)
+side = "processor" if busy is None else "GPU"
+say(f"\nwhere the time of {PROFILED} steps went, on the {side} (trace.json.gz: https://ui.perfetto.dev)")
+titles = {"operation": "operation", "calls": "calls", "self_ms": "own ms", "self_percent": "%"}
+say(bench.table([row | {"operation": row["operation"][:44]} for row in profile_rows], titles))
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+reference, yours, half = [*runs, None, None][:3]
+losses_off = None
+if yours and len(yours["losses"]) == len(reference["losses"]):
+    losses_off = max(abs(a - b) for a, b in zip(yours["losses"], reference["losses"], strict=True))
+metrics = {
+    **vars(args), "parameters": sum(weight.numel() for weight in loops.make_model(args.hidden).parameters()),
+    "training_state_mb": state_bytes / 1e6, "mixed_dtype": str(mixed).removeprefix("torch."),
+    "runs": [{key: value for key, value in row.items() if key != "losses"} for row in runs],
+    "loop_broken": broken or "no", "meta_kind": meta.kind, "meta_error": meta.says, "meta_line": meta.line,
+    "host_syncs_per_step": watched.operations.values_read / WATCHED if watched else None,
+    "moves": len(meta.moves) if meta.kind == "fine" else None,
+    "moves_blocking": sum(not move.non_blocking for move in meta.moves) if meta.kind == "fine" else None,
+    "moves_pageable": sum(not move.pinned for move in watched.moves) if watched and on_gpu else None,
+    "low_precision_matmul_percent": watched.half_percent if watched else None,
+    "float32_parameters": watched.parameters_float32 if watched else None,
+    "autocast_in_backward": watched.autocast_in_backward if watched else None,
+    "gradient_at_step_times": watched.gradient_at_step / plain.gradient if watched and plain else None,
+    "losses_off": losses_off,
+    "loss_gap_percent": 100 * abs(half["loss_last"] / yours["loss_last"] - 1) if yours and half else None,
+    "mixed_speedup": half["samples_per_s"] / yours["samples_per_s"] if yours and half else None,
+    "speedup": max(row["samples_per_s"] for row in runs[1:]) / reference["samples_per_s"] if yours and on_gpu else None,
+    "unscaled_zero_gradient_percent": zeros, "scaled_zero_gradient_percent": zeros_scaled,
+    "profile": profile_rows, "top_operation_percent": profile_rows[0]["self_percent"], "gpu_busy_percent": busy,
+}  # fmt: skip
+if (own := Path(my_loop.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / "my_loop.py")  # what was judged, beside the verdict
+if not on_gpu:
+    say("\nSpeeds are those of this processor. What moves, waits and is cast is the same on a GPU. (device: cpu)")
+path = bench.write_metrics("cpu_to_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

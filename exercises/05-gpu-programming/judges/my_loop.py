@@ -1,0 +1,174 @@
+"""Judges my_loop.py of 5.2: on the meta device, which has no data, and on the CPU in three formats of numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpucourse.judge import Part, Verdict, Way
+
+HIDDEN, BATCH, STEPS = 64, 32, 10
+TOLERANCE, MOST_GAP, HALF, SCALED = 1e-4, 0.02, 90.0, 8.0
+CPU = torch.device("cpu")
+WAYS = {
+    "nothing-moved": Way(
+        "it was told to train on {device}, and the model computed on the CPU: move the model before the loop, and the data too",
+        ("    model.to(device)\n", '    device = torch.device("cpu")\n    model.to(device)\n'),
+    ),
+    "left-behind": Way(
+        "line {line}: two tensors meet on different devices ({error}). Model, inputs and labels all have to be on the device",
+        ("y = all_y[rows].to(device, non_blocking=True)", "y = all_y[rows]"),
+    ),
+    "looks-at-values": Way(
+        "line {line} reads a value of a tensor in the loop. On a GPU the processor waits there until everything that is queued "
+        "is done, and the GPU has nothing to do until the next step is queued. Keep loss.detach(), and give back the tensor",
+        ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
+    ),
+    "branches-on-a-value": Way(
+        "line {line} decides by a value of a tensor, and reads it for that: if and while wait for the GPU as item() does. "
+        "torch.minimum and torch.where decide on the device",
+        ("losses.append(loss.detach())", "losses.append(loss.detach() if not losses or loss < losses[-1] else losses[-1])"),
+    ),
+    "lists-in-loop": Way(
+        "tensors are built from Python lists in each step ({count:.0f} of them), number by number, while the GPU waits. Build "
+        "them once before the loop, and take slices",
+        ("x = all_x[rows].to(", "x = torch.tensor(inputs[rows]).to("),
+    ),
+    "blocking-copies": Way(
+        "{count} of {all} copies to the device in the loop block: the processor waits for each. With pinned memory and "
+        "non_blocking=True it goes on, and the GPU keeps the order",
+        ("x = all_x[rows].to(device, non_blocking=True)", "x = all_x[rows].to(device)"),
+    ),
+    "keeps-graph": Way(
+        "the losses that it gives back still belong to a graph, and hold something of every step: use loss.detach()",
+        ("losses.append(loss.detach())", "losses.append(loss)"),
+    ),
+    "gradients-kept": Way(
+        "the gradients of earlier steps are added up: its losses are those of a loop without zero_grad",
+        ("        optimizer.zero_grad()\n", ""),
+    ),
+    "float32-only": Way(
+        "with dtype {dtype}, {percent:.0f}% of the work of matrix products is in 16 bits: put forward and loss under autocast",
+        ("enabled=dtype != torch.float32)", "enabled=False)"),
+    ),
+    "half-model": Way(
+        "the parameters themselves are in 16 bits after training: small updates round to nothing. autocast casts copies for "
+        "each product, the parameters stay in float32",
+        ("    model.to(device)\n", "    model.to(device, dtype)\n"),
+    ),
+    "backward-in-autocast": Way(
+        "backward runs under autocast: it uses the formats of forward by itself. End the with before backward",
+        (
+            "        optimizer.zero_grad()\n        scaler.scale(loss).backward()\n",
+            "            optimizer.zero_grad()\n            scaler.scale(loss).backward()\n",
+        ),
+    ),
+    "no-scaler": Way(
+        "float16 without a scaler: the gradients of backward are as small as in float32, and below 6e-8 float16 has only 0. "
+        "Scale the loss before backward",
+        ("enabled=dtype == torch.float16)", "enabled=False)"),
+    ),
+    "not-unscaled": Way(
+        "the optimizer took gradients that are {times:,.0f} times too large: they were scaled and never divided again. "
+        "scaler.step(optimizer) divides, and leaves the step out where one is infinite",
+        ("        scaler.step(optimizer)\n        scaler.update()\n", "        optimizer.step()\n"),
+    ),
+    "no-update": Way(
+        "line {line}: scaler.step was called twice without scaler.update() between. update chooses the scale of the next step",
+        ("        scaler.update()\n", ""),
+    ),
+}
+
+
+def judge(part: Part) -> None:
+    """Where it computes and what it looks at, then the numbers, then the formats."""
+    import loops
+
+    torch.set_num_threads(1)
+    if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
+        raise Verdict("open", says="as delivered: it trains on the CPU, whatever device says")
+    train = part.function("train")
+    _judge_on_meta(part, loops, train)
+    right = loops.train_on_cpu(loops.make_model(HIDDEN), *loops.make_data(BATCH), BATCH, steps=STEPS)
+    plain = _watch(part, loops, train, torch.float32)
+    _judge_losses(part, loops, plain, right)
+    for dtype in (torch.bfloat16, torch.float16):
+        _judge_mixed(part, _watch(part, loops, train, dtype), plain, dtype)
+    part.note(f"on the meta device without a look at a value; losses of {STEPS} steps in float32 equal to the CPU loop's")
+    part.note(
+        "in bfloat16 and float16 the products are in 16 bits, the parameters in 32, the gradients scaled and divided again"
+    )
+
+
+def _judge_on_meta(part: Part, loops: Any, train: Any) -> None:
+    run = loops.run_on_meta(train)
+    ways = {"stayed": "nothing-moved", "left": "left-behind", "looked": "looks-at-values", "branched": "branches-on-a-value"}
+    if run.kind in ways:
+        case = f"{loops.META_STEPS} steps on the meta device"
+        raise part.wrong(ways[run.kind], case, line=run.line, error=run.says.partition(": ")[2], device="meta")
+    if run.error is not None:
+        raise _explain(part, run.error, "on the meta device")
+    if run.built_from_python >= 1:
+        raise part.wrong("lists-in-loop", count=run.built_from_python)
+    if blocking := [move for move in run.moves if not move.non_blocking]:
+        raise part.wrong("blocking-copies", count=len(blocking), all=len(run.moves))
+
+
+def _watch(part: Part, loops: Any, train: Any, dtype: torch.dtype) -> Any:
+    try:
+        return loops.watch(train, CPU, dtype, hidden=HIDDEN, batch_size=BATCH, steps=STEPS)
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way
+        raise _explain(part, error, f"on the CPU, dtype {_name(dtype)}") from None
+
+
+def _explain(part: Part, error: Exception, case: str) -> Verdict:
+    if "since the last update()" in str(error):
+        line = part.make_verdict(error).says.split(":")[1]
+        return part.wrong("no-update", case, line=line)
+    return part.make_verdict(error, case)
+
+
+def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> None:
+    if plain.losses.shape != right.shape:
+        raise Verdict("failed", "other", f"it gave {len(plain.losses)} losses for {len(right)} steps", "on the CPU")
+    if not torch.allclose(plain.losses, right, rtol=0, atol=TOLERANCE):
+        if torch.allclose(plain.losses, _train_without_zeroing(loops), rtol=0, atol=TOLERANCE):
+            raise part.wrong("gradients-kept", "on the CPU in float32")
+        place = int((plain.losses - right).abs().gt(TOLERANCE).nonzero()[0])
+        says = f"the loss of step {place} is {plain.losses[place]:.6f}, and the CPU loop's {right[place]:.6f}"
+        raise Verdict("failed", "other-losses", f"{says}: the same batches, the same optimizer?", "float32")
+    if plain.keeps_graph:
+        raise part.wrong("keeps-graph")
+
+
+def _train_without_zeroing(loops: Any) -> torch.Tensor:
+    plain = torch.optim.AdamW.zero_grad
+    torch.optim.AdamW.zero_grad = lambda *_, **__: None
+    try:
+        return loops.train_on_cpu(loops.make_model(HIDDEN), *loops.make_data(BATCH), BATCH, steps=STEPS)
+    finally:
+        torch.optim.AdamW.zero_grad = plain
+
+
+def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None:
+    case = f"dtype {_name(dtype)}"
+    if not mixed.parameters_float32:
+        raise part.wrong("half-model", case)
+    if mixed.half_percent < HALF:
+        raise part.wrong("float32-only", case, dtype=_name(dtype), percent=mixed.half_percent)
+    if mixed.autocast_in_backward:
+        raise part.wrong("backward-in-autocast", case)
+    if dtype == torch.float16 and mixed.gradient < SCALED * plain.gradient:
+        raise part.wrong("no-scaler", case)
+    if mixed.gradient_at_step > SCALED * plain.gradient:
+        raise part.wrong("not-unscaled", case, times=mixed.gradient_at_step / plain.gradient)
+    gap = abs(mixed.losses[-1] - plain.losses[-1]) / plain.losses[-1]
+    if not gap <= MOST_GAP:
+        says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, and in float32 {plain.losses[-1]:.4f}"
+        raise Verdict("failed", "mixed-learns-less", f"{says}: mixed precision should cost hardly anything", case)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,225 @@
+"""What 5.2 tries a training loop with: data, a model, the loop as it is delivered, and two ways to look into a loop.
+
+`run_on_meta` lets a loop run on torch's meta device, which has shapes and no data: what was not moved, and whoever looks at a
+value, stops there with the line. `watch` runs a loop for real and notes what it does with gradients and formats.
+"""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from dispatch import Move, Operations
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode
+
+SEED, FEATURES, CLASSES, BATCHES, RATE = 0, 64, 10, 8, 1e-3
+META_STEPS = 3
+OTHER_DEVICE = ("not on the expected device", "on the same device", "Expected all tensors")
+NO_DATA = ("meta tensor", "meta device", "Meta tensors", "torch.nonzero()", "Tensor.__format__")
+BRANCHES = ("__bool__", "__contains__")
+Train = Callable[..., Any]
+
+
+def make_data(batch_size: int, batches: int = BATCHES) -> tuple[list[list[float]], list[int]]:
+    """Rows of numbers and their classes, as lists of Python: a teacher of random weights says which class is right."""
+    source = torch.Generator().manual_seed(SEED)
+    inputs = torch.randn(batches * batch_size, FEATURES, generator=source)
+    labels = (inputs @ torch.randn(FEATURES, CLASSES, generator=source)).argmax(dim=1)
+    return inputs.tolist(), labels.tolist()
+
+
+def make_model(hidden: int) -> nn.Module:
+    """Three linear layers, on the CPU, the same at every call."""
+    torch.manual_seed(SEED)
+    return nn.Sequential(
+        nn.Linear(FEATURES, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, CLASSES)
+    )
+
+
+def train_on_cpu(
+    model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
+) -> torch.Tensor:
+    """The loop as it is delivered: right on a CPU, and the measure for every other."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
+    losses = []
+    for step in range(steps):
+        first = step * batch_size % len(inputs)
+        x, y = torch.tensor(inputs[first : first + batch_size]), torch.tensor(labels[first : first + batch_size])
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+
+
+def measure_training_bytes(hidden: int) -> int:
+    """Bytes of parameters, gradients and the optimizer's state after one step of AdamW."""
+    model = make_model(hidden)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
+    model(torch.ones(1, FEATURES)).sum().backward()
+    optimizer.step()
+    tensors = [tensor for weight in model.parameters() for tensor in (weight, weight.grad)]
+    tensors += [value for state in optimizer.state.values() for value in state.values()]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def as_losses(given: Any) -> torch.Tensor:
+    """What a loop gave back as one tensor of float32 on the CPU. Raises TypeError or ValueError where it is none."""
+    if isinstance(given, (list, tuple)) and given and all(isinstance(item, torch.Tensor) for item in given):
+        given = torch.stack(list(given))
+    if not isinstance(given, torch.Tensor):
+        raise TypeError(f"it gave back {type(given).__name__}, and not the losses as a tensor")
+    if given.dim() != 1:
+        raise ValueError(f"it gave back a tensor of shape {tuple(given.shape)}, and not one loss a step")
+    return given.detach().float().cpu()
+
+
+# --- on the meta device ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class MetaRun:
+    """How a loop got along without data. `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked, branched
+    or broken. The counts are those of one step, once the first is over.
+    """
+
+    kind: str = "fine"
+    says: str = "none"
+    line: int | None = None
+    moves: list[Move] = field(default_factory=list)
+    built_from_python: float = 0.0
+    error: Exception | None = None
+
+
+class _LastCall(TorchFunctionMode):
+    """The name of the last call of Python that reached torch."""
+
+    name = ""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.name = getattr(function, "__name__", "")
+        return function(*args, **(kwargs or {}))
+
+
+@contextmanager
+def _autocast_without_a_device() -> Iterator[None]:
+    """torch.autocast does not know the meta device, where there is nothing to cast: it gets the CPU's rules there."""
+    plain = torch.autocast.__init__
+
+    def begin(self: Any, device_type: str, *args: Any, **named: Any) -> None:
+        plain(self, "cpu" if device_type == "meta" else device_type, *args, **named)
+
+    torch.autocast.__init__ = begin
+    try:
+        yield
+    finally:
+        torch.autocast.__init__ = plain
+
+
+def run_on_meta(train: Train) -> MetaRun:
+    """Three steps of `train` on the meta device. Whatever it raises is in the result."""
+    batch_size, model, device = 4, make_model(16), torch.device("meta")
+    inputs, labels = make_data(batch_size, batches=2)
+    operations, last, starts = Operations(), _LastCall(), []
+    where: set[str] = set()
+
+    def note_step(*_: object) -> None:
+        starts.append((len(operations.moves), operations.from_python))
+
+    model.register_forward_pre_hook(lambda _, given: where.update(tensor.device.type for tensor in given))
+    hook = register_optimizer_step_pre_hook(note_step)
+    try:
+        with _autocast_without_a_device(), last, operations:
+            given = train(model, inputs, labels, batch_size, device, META_STEPS, torch.float32)
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way
+        return _explain(error, train, last.name)
+    finally:
+        hook.remove()
+    if where != {"meta"} or (isinstance(given, torch.Tensor) and given.device.type != "meta"):
+        kinds = ", ".join(sorted(where)) or "no device"
+        return MetaRun("stayed", f"nothing was moved: device is meta, and the model computed on {kinds}")
+    steady = max(1, len(starts) - 1)
+    first, built = starts[0] if starts else (0, 0)
+    return MetaRun(moves=operations.moves[first:], built_from_python=(operations.from_python - built) / steady)
+
+
+def _explain(error: Exception, train: Train, last_call: str) -> MetaRun:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.lineno for frame in frames if frame.filename == train.__code__.co_filename]
+    text = (str(error).splitlines() or [""])[0][:200]
+    if any(words in text for words in OTHER_DEVICE):
+        kind = "left"
+    elif any(words in text for words in NO_DATA):
+        kind = "branched" if last_call in BRANCHES else "looked"
+    else:
+        kind = "broken"
+    return MetaRun(kind, f"{type(error).__name__}: {text}", own[-1] if own else None, error=error)
+
+
+# --- on a device with data -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Observation:
+    """What a loop did while it trained.
+
+    `gradient` and `gradient_at_step`: the norm of the first layer's gradient in the first step, when backward had computed it,
+    and when the optimizer took it.
+    """
+
+    losses: torch.Tensor
+    operations: Operations
+    moves: list[Move]  # after the first step
+    half_percent: float
+    parameters_float32: bool
+    autocast_in_backward: bool
+    gradient: float
+    gradient_at_step: float
+    keeps_graph: bool
+
+
+def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int, batch_size: int, steps: int) -> Observation:
+    """Run `train` for a few steps and note what it does. Raises what it raises, and what `as_losses` does."""
+    model, data = make_model(hidden), make_data(batch_size)
+    weight = next(model.parameters())
+    norms: dict[str, torch.Tensor] = {}
+    in_backward: list[bool] = []
+    moves_before: list[int] = []
+
+    def note_gradient(gradient: torch.Tensor) -> None:
+        in_backward.append(torch.is_autocast_enabled(device.type))
+        norms.setdefault("backward", gradient.detach().float().norm())
+
+    def note_step(optimizer: Any, *_: object) -> None:
+        moves_before.append(len(operations.moves))
+        current = next(model.parameters()).grad
+        if current is not None and "step" not in norms:
+            scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer divides by itself
+            norms["step"] = current.detach().float().norm() / (1.0 if scale is None else scale)
+
+    weight.register_hook(note_gradient)
+    hook, operations = register_optimizer_step_pre_hook(note_step), Operations()
+    try:
+        with operations:
+            given = train(model, *data, batch_size, device, steps, dtype)
+    finally:
+        hook.remove()
+    return Observation(
+        losses=as_losses(given),
+        operations=operations,
+        moves=operations.moves[moves_before[0] if moves_before else 0 :],
+        half_percent=100 * operations.half_flop / operations.flop if operations.flop else 0.0,
+        parameters_float32=all(item.dtype is torch.float32 for item in model.parameters()),
+        autocast_in_backward=any(in_backward),
+        gradient=float(norms.get("backward", math.nan)),
+        gradient_at_step=float(norms.get("step", math.nan)),
+        keeps_graph=isinstance(given, torch.Tensor) and given.requires_grad,
+    )
