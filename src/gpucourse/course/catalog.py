@@ -124,10 +124,24 @@ class Catalog:
         return self.folders.exercises / self.folder_name(module) / "judges" / f"{name}.py"
 
     def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
-        """The files of an exercise, script first: the name each has on the node, and where it lies in `exercises/`."""
+        """The files of an exercise, script first: the name each has on the node, and where it lies in `exercises/`. A folder
+        stands for all files in it."""
         folder = self.folder_name(module)
         places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
-        return {file: place for file, place in places.items() if place is not None}
+        return {
+            name: f"{place}{name.removeprefix(file)}"
+            for file, place in places.items()
+            if place is not None
+            for name in self._list_files(file, place)
+        }
+
+    def _list_files(self, file: str, place: str) -> list[str]:
+        """The names of the files that an entry of a manifest stands for: itself, or what is in that folder."""
+        path = self.folders.exercises / place
+        if not path.is_dir():
+            return [file]
+        inside = (item.relative_to(path) for item in sorted(path.rglob("*")) if item.is_file() and item.suffix != ".pyc")
+        return [f"{file}/{item.as_posix()}" for item in inside]
 
     def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
         """Where the files that the learner writes for an exercise lie in `exercises/`, by the part's id."""

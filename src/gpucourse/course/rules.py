@@ -105,9 +105,9 @@ def _one_to_64(value: object) -> bool:
 
 
 def place_of(exercises: Path, folder: str, file: str) -> str | None:
-    """Where a file that travels lies, relative to `exercises`: beside the scripts, or among the shared ones."""
+    """Where a file or folder that travels lies, relative to `exercises`: beside the scripts, or among the shared ones."""
     places = (f"{folder}/{file}", f"{SHARED}/{file}")
-    return next((place for place in places if (exercises / place).is_file()), None)
+    return next((place for place in places if (exercises / place).exists()), None)
 
 
 def _twice(items: object, key: str, here: tuple[str | int, ...]) -> Iterator[Complaint]:

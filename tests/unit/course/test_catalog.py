@@ -72,6 +72,19 @@ def test_a_file_beside_the_script_goes_before_a_shared_one(course: Any) -> None:
     assert catalog.sources(*catalog.exercise("7.1"))["helper.py"] == "07-rivers/helper.py"
 
 
+def test_a_folder_among_the_files_stands_for_all_that_is_in_it(course: Any) -> None:
+    course.put("exercises/shared/device/__init__.py", "")
+    course.put("exercises/shared/device/parts/device.hpp", "")
+    course.put("exercises/shared/device/__pycache__/device.cpython-311.pyc", "")
+    course.change("files: [helper.py]", "files: [device]")
+    catalog = course.load()
+    assert catalog.sources(*catalog.exercise("7.1")) == {
+        "source.py": "07-rivers/source.py",
+        "device/__init__.py": "shared/device/__init__.py",
+        "device/parts/device.hpp": "shared/device/parts/device.hpp",
+    }
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
