@@ -1,0 +1,97 @@
+// CUDA's runtime for kernels that run on a CPU. A kernel's file includes this name; with nvcc it is NVIDIA's.
+//
+// What includes it is compiled with -fsanitize=thread: the compiler then calls a hook at each access that is not to a local
+// variable (hooks.hpp has them). Functions marked EMULATOR_UNSEEN get no hook. Built-in variables are `extern const`, which gets none.
+#pragma once
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+#define __align__(bytes) alignas(bytes)
+#define EMULATOR_UNSEEN __attribute__((no_sanitize("thread"), noinline))
+
+#include "vector_types.h"
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr dim3(uint3 size) : x(size.x), y(size.y), z(size.z) {}
+};
+#ifndef EMULATOR_ITSELF
+extern const uint3 threadIdx, blockIdx, blockDim, gridDim;  // of a type without a constructor, else reads get a hook
+extern "C" char emulator_dynamic_memory[];
+constexpr int warpSize = 32;
+#endif
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchOutOfResources = 701,
+  cudaErrorMisalignedAddress = 716,
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault,
+};
+
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+cudaError_t cudaDeviceSynchronize();
+const char* cudaGetErrorString(cudaError_t error);
+const char* cudaGetErrorName(cudaError_t error);
+cudaError_t cudaFree(void* pointer);
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemset(void* to, int value, size_t bytes);
+
+namespace emulator {
+cudaError_t allocate(void** pointer, size_t bytes);
+void run(const char* name, dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void*), void* arguments);
+
+// A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
+template <class F>
+struct Launch {
+  const char* name;
+  F call_kernel;
+  dim3 grid, block;
+  size_t shared_bytes;
+
+  template <class... A>
+  void operator()(A&&... arguments) const {
+    auto call = [&]() __attribute__((no_sanitize("thread"))) { call_kernel(arguments...); };
+    using Call = decltype(call);
+    auto body = [](void* what) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(what))(); };
+    run(name, grid, block, shared_bytes, body, &call);
+  }
+};
+
+template <class F>
+Launch<F> launch(const char* name, F call_kernel, dim3 grid, dim3 block, size_t shared_bytes = 0, void* = nullptr) {
+  return {name, call_kernel, grid, block, shared_bytes};
+}
+}  // namespace emulator
+
+template <class T>
+cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+  return emulator::allocate(reinterpret_cast<void**>(pointer), bytes);
+}
+
+#include "device_functions.h"

@@ -1,0 +1,126 @@
+"""A .cu file for g++: launches and dynamic shared memory are rewritten, every line keeps its number."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+LARGEST = 1 << 20  # bytes of one file
+OPENS, CLOSES = "([{", ")]}"
+_NOT_CODE = re.compile(
+    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
+    re.DOTALL,
+)
+_DYNAMIC = re.compile(
+    r"\b(?:extern\s+__shared__|__shared__\s+extern)\s+((?:__align__|alignas)\s*\([^)]*\)\s*)?([\w:<>\s]+?)\s+(\w+)\s*\[\s*\]\s*;"
+)
+_VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b([^;(){}=\[]*)(?=[;={\[])")
+_CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+
+
+class SourceError(Exception):
+    """A file that cannot be rewritten: `line` (from 1) and `message`."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(line, message)
+        self.line, self.message = line, message
+
+
+def read_source(path: Path) -> str:
+    """The text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError where it is no text."""
+    data = path.read_bytes()
+    if len(data) > LARGEST:
+        raise SourceError(1, f"the file has {len(data) >> 20} MB, and may have {LARGEST >> 20}")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise SourceError(line, "this is not text in UTF-8: save the file again as UTF-8") from None
+    if "\0" in text:
+        raise SourceError(text[: text.index("\0")].count("\n") + 1, "this is not text: save the file again as UTF-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def blank_out(text: str, *, keep_strings: bool = False) -> str:
+    """The text with comments (and strings) as spaces, each at its place."""
+
+    def blank(match: re.Match[str]) -> str:
+        if keep_strings and match[0][0] != "/":
+            return match[0]
+        return re.sub(r"[^\n]", " ", match[0])
+
+    return _NOT_CODE.sub(blank, text)
+
+
+def list_includes(text: str) -> list[str]:
+    """The files that a text includes by `#include "..."`."""
+    return _INCLUDE.findall(blank_out(text, keep_strings=True))
+
+
+def rewrite(text: str) -> str:
+    """The text as g++ can compile it with the emulator's headers. Raises SourceError for what the emulator does not have."""
+    code = blank_out(text)
+    for match in _VARIABLE.finditer(code):
+        if not re.search(r"\boperator\b|\bstruct\b|\bclass\b|<", match[2]):
+            line = code[: match.start()].count("\n") + 1
+            raise SourceError(line, f"the emulator has no {match[1]} variables: give the kernel a pointer to memory instead")
+    edits = [*_find_launches(text, code), *_find_dynamic(code)]
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _find_dynamic(code: str) -> list[tuple[int, int, str]]:
+    """`extern __shared__ T name[];` becomes another name of the emulator's memory."""
+    edits = []
+    for match in _DYNAMIC.finditer(code):
+        new = f"{match[2]} (&{match[3]})[] = reinterpret_cast<{match[2]} (&)[]>(emulator_dynamic_memory);"
+        edits.append((*match.span(), new + "\n" * match[0].count("\n")))
+    return edits
+
+
+def _find_launches(text: str, code: str) -> list[tuple[int, int, str]]:
+    """`kernel<T><<<grid, block>>>` becomes `emulator::launch("kernel<T>", a call of it, grid, block)`; its arguments follow."""
+    edits = []
+    place = code.find("<<<")
+    while place >= 0:
+        callee = _find_callee(code, place)
+        end = _find_end(code, place + 3)
+        if callee is not None and end is not None:
+            kernel, how = text[callee:place], text[place + 3 : end]
+            name = re.sub(r"\s+", " ", code[callee:place]).strip().replace('"', "")
+            call = f"[&](auto... given) EMULATOR_UNSEEN {{ {kernel.rstrip()}(given...); }}"
+            gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
+            edits.append((callee, end + 3, f'emulator::launch("{name}", {call}{gap}, {how})'))
+        place = code.find("<<<", place + 3)
+    return edits
+
+
+def _find_callee(code: str, end: int) -> int | None:
+    """Where the name of the kernel that is launched at `end` begins; None where there is no name."""
+    place = len(code[:end].rstrip())
+    if code[:place].endswith(">"):
+        depth = 0
+        while place > 0:
+            place -= 1
+            depth += {">": 1, ")": 1, "<": -1, "(": -1}.get(code[place], 0)
+            if depth == 0 or code[place] in ";{}":
+                break
+        if depth:
+            return None
+    match = _CALLEE.search(code[:place])
+    return match.start() if match else None
+
+
+def _find_end(code: str, place: int) -> int | None:
+    """Where the `>>>` of a launch is, outside of all brackets; None where there is none."""
+    depth = 0
+    while place < len(code):
+        if depth == 0 and code.startswith(">>>", place) and code[place + 3 : place + 4] != ">":
+            return place
+        depth += (code[place] in OPENS) - (code[place] in CLOSES)
+        if depth < 0 or (code[place] == ";" and depth == 0):
+            return None
+        place += 1
+    return None

@@ -1,0 +1,107 @@
+// Every access of a kernel comes here, from the hooks that -fsanitize=thread puts before it. libtsan is not linked.
+#pragma once
+#include "memory.hpp"
+#include "races.hpp"
+#include "requests.hpp"
+#include "threads.hpp"
+
+extern "C" char __executable_start[], __data_start[], _end[];
+
+// `extern __shared__ T name[]` is rewritten to another name of this one. What is behind the launch's bytes is out of bounds.
+extern "C" {
+char emulator_dynamic_memory[(48 << 10) + 1024] __attribute__((aligned(256)));
+}
+
+namespace emulator {
+// __shared__ variables are statics of the program.
+inline Shadow shared_shadow;
+
+inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Place place) {
+  if (kind == ATOMIC) return;
+  if (!now.bytes_only) return requests.add(caller, shared, kind == WRITE, size, place);
+  Counts& counts = Requests::choose_counts(shared, kind == WRITE);
+  counts.bytes += size;
+}
+
+inline void touch_shared(Place place, unsigned size, Kind kind, void* caller) {
+  const Place dynamic = Place(emulator_dynamic_memory);
+  if (place - dynamic < sizeof emulator_dynamic_memory && place + size > dynamic + now.dynamic_bytes)
+    note(now.report->out_of_bounds, "shared", here(caller, kind), {}, (long long)(place - dynamic), size, (long long)now.dynamic_bytes);
+  const Place begin = Place(__data_start);
+  check_races(shared_shadow, place - begin, size, Place(_end) - begin, kind, caller, "shared");
+  count_access(caller, true, kind, size, place);
+}
+
+inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
+  Allocation* owner = arena.find(place);
+  if (!owner) {
+    note(now.report->illegal_address, "far", here(caller, kind), {}, 0, size);
+    abandon_kernel(cudaErrorIllegalAddress);
+  }
+  count_access(caller, false, kind, size, place);
+  const long long offset = (long long)(place - owner->begin);
+  if (owner->freed) {
+    note(now.report->used_after_free, "global", here(caller, kind), {}, offset, size, (long long)owner->bytes);
+  } else if (offset < 0 || size_t(offset) + size > owner->bytes) {
+    note(now.report->out_of_bounds, "global", here(caller, kind), {}, offset, size, (long long)owner->bytes);
+  } else {
+    check_races(owner->shadow, size_t(offset), size, owner->bytes, kind, caller, "global");
+  }
+}
+
+// An address that is neither the kernel's nor the device's. Constants of the program may be read.
+inline void touch_elsewhere(Place place, unsigned size, Kind kind, void* caller) {
+  const bool constant = place >= Place(__executable_start) && place < Place(__data_start);
+  if (constant && kind == READ) return;
+  note(now.report->illegal_address, place < 4096 ? "null" : "host", here(caller, kind), {}, 0, size);
+  abandon_kernel(cudaErrorIllegalAddress);
+}
+
+inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
+  const Place place = Place(pointer);
+  if (!now.inside || threads.holds_stack(place)) return;
+  if (place & (size - 1)) {
+    note(now.report->illegal_address, "misaligned", here(caller, kind), {}, 0, size);
+    abandon_kernel(cudaErrorMisalignedAddress);
+  }
+  if (arena.holds(place))
+    touch_global(place, size, kind, caller);
+  else if (place - Place(__data_start) < Place(_end) - Place(__data_start))
+    touch_shared(place, size, kind, caller);
+  else
+    touch_elsewhere(place, size, kind, caller);
+  if (!now.bytes_only && --threads.current().turn == 0) threads.give_turn();
+}
+
+// An access whose alignment the compiler does not know, or of a whole object: a GPU moves it word by word.
+inline void touch_words(void* pointer, size_t bytes, Kind kind, void* caller) {
+  const size_t word = (Place(pointer) | bytes) % 4 == 0 ? 4 : 1;
+  for (size_t done = 0; done < bytes; done += word) touch(static_cast<char*>(pointer) + done, unsigned(word), kind, caller);
+}
+
+void check_atomic(void* place, unsigned bytes, void* caller) {
+  if (!now.inside) return;
+  note_atomic();
+  touch(place, bytes, ATOMIC, caller);
+}
+}  // namespace emulator
+
+extern "C" {
+#define EMULATOR_HOOKS(N)                                                                                                        \
+  void __tsan_read##N(void* p) { emulator::touch(p, N, emulator::READ, __builtin_return_address(0)); }                           \
+  void __tsan_write##N(void* p) { emulator::touch(p, N, emulator::WRITE, __builtin_return_address(0)); }                         \
+  void __tsan_unaligned_read##N(void* p) { emulator::touch_words(p, N, emulator::READ, __builtin_return_address(0)); }                 \
+  void __tsan_unaligned_write##N(void* p) { emulator::touch_words(p, N, emulator::WRITE, __builtin_return_address(0)); }
+EMULATOR_HOOKS(1)
+EMULATOR_HOOKS(2)
+EMULATOR_HOOKS(4)
+EMULATOR_HOOKS(8)
+EMULATOR_HOOKS(16)
+void __tsan_read_range(void* p, long n) { emulator::touch_words(p, size_t(n), emulator::READ, __builtin_return_address(0)); }
+void __tsan_write_range(void* p, long n) { emulator::touch_words(p, size_t(n), emulator::WRITE, __builtin_return_address(0)); }
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+}

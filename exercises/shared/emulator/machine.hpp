@@ -1,0 +1,84 @@
+// What the parts of the emulator share: the launch, block and thread that run now, and what is reported of a kernel.
+#pragma once
+#define EMULATOR_ITSELF
+#include "cuda_runtime.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+// The kernel's built-in variables. The kernel sees them as constants, and they change with each thread that runs.
+extern uint3 thread_index asm("threadIdx"), block_index asm("blockIdx");
+extern dim3 block_size asm("blockDim"), grid_size asm("gridDim");
+
+namespace emulator {
+using Place = uintptr_t;
+enum Kind : unsigned { READ, WRITE, ATOMIC };
+constexpr unsigned WARP = 32, MOST_THREADS = 1024;
+constexpr size_t SHARED_LIMIT = 48 << 10;
+
+struct Counts {
+  uint64_t requests = 0, sectors = 0, sectors_ideal = 0, bytes = 0, lanes = 0, bank_conflicts = 0;
+};
+
+// A thread at an access or a barrier: what a fault names.
+struct Spot {
+  uint3 thread, block;
+  void* caller;
+  Kind kind;
+};
+
+// How often a fault happened, and the first time: who, with whom, and in words of the reader what else (see kernels.py).
+struct Fault {
+  uint64_t count = 0;
+  Spot first{}, other{};
+  long long detail[4] = {};
+  const char* what = "";
+};
+
+struct Report {
+  uint64_t launches = 0, threads = 0;
+  Counts global_load, global_store, shared_load, shared_store;
+  Fault races, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, too_many_threads;
+};
+
+struct Launching {
+  bool inside = false;   // a thread of a kernel runs
+  bool aborted = false;  // as on a GPU, an illegal address ends the kernel
+  Report* report = nullptr;
+  const char* name = "";
+  unsigned threads = 0;       // of a block
+  size_t dynamic_bytes = 0;   // of shared memory
+  unsigned current = 0;       // thread of the block that runs
+  unsigned epoch = 0;         // goes up at each barrier of each block, and never down
+  unsigned block_began = 0, launch_began = 0;  // epochs
+  unsigned warp_epoch[MOST_THREADS / WARP] = {};
+  bool bytes_only = false;
+};
+
+extern Launching now;
+extern std::map<std::string, Report> reports;
+extern cudaError_t last_error;
+
+// On a GPU such an error stays: nothing more runs.
+inline bool is_lasting(cudaError_t error) { return error == cudaErrorIllegalAddress || error == cudaErrorMisalignedAddress; }
+
+inline uint3 place_in_block(unsigned thread) {
+  return {thread % block_size.x, thread / block_size.x % block_size.y, thread / (block_size.x * block_size.y)};
+}
+inline Spot here(void* caller, Kind kind) { return {thread_index, block_index, caller, kind}; }
+
+// Note a fault. The first one is kept whole.
+inline void note(Fault& fault, const char* what, const Spot& first, const Spot& other = {}, long long a = 0, long long b = 0,
+                 long long c = 0, long long d = 0) {
+  if (fault.count++) return;
+  fault.first = first;
+  fault.other = other;
+  fault.what = what;
+  const long long detail[4] = {a, b, c, d};
+  memcpy(fault.detail, detail, sizeof detail);
+}
+
+uint3 block_of_epoch(unsigned epoch);
+[[noreturn]] void abandon_kernel(cudaError_t error);
+}  // namespace emulator

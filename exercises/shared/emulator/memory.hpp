@@ -1,0 +1,78 @@
+// Device memory: every allocation has a zone before and behind it, so that what misses it is seen and does no harm.
+#pragma once
+#include "machine.hpp"
+#include "races.hpp"
+
+#include <sys/mman.h>
+
+namespace emulator {
+constexpr size_t PAGE = 64 << 10, MOST_LIVE_BYTES = size_t(2) << 30;
+
+struct Allocation {
+  Place begin;
+  size_t bytes;
+  bool freed;
+  Shadow shadow;
+};
+
+// One range of addresses, reserved at the start. Addresses are given once, so that one that was freed stays known.
+struct Arena {
+  Place begin = 0;
+  size_t bytes = 0, next = 0, live = 0;
+  std::vector<Allocation> allocations;
+  std::vector<unsigned> owner;  // of each page: number of its allocation + 1
+
+  Arena() {
+    for (bytes = size_t(64) << 30; bytes >= size_t(1) << 30; bytes /= 4) {
+      void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (place != MAP_FAILED) {
+        begin = (Place(place) + PAGE - 1) / PAGE * PAGE;
+        bytes -= PAGE;
+        return;
+      }
+    }
+    bytes = 0;
+  }
+
+  bool holds(Place place) const { return place - begin < bytes; }
+
+  // The allocation that an address belongs to, by itself or by its zones; null where there is none.
+  Allocation* find(Place place) {
+    const size_t page = (place - begin) / PAGE;
+    return holds(place) && page < owner.size() && owner[page] ? &allocations[owner[page] - 1] : nullptr;
+  }
+
+  // Whether these bytes are one live allocation's.
+  bool owns(Place place, size_t size) {
+    const Allocation* owner_of = find(place);
+    return owner_of && !owner_of->freed && place >= owner_of->begin && place + size <= owner_of->begin + owner_of->bytes;
+  }
+
+  // New memory, filled with ones: read as a float, it is not a number. Null where there is no more.
+  void* allocate(size_t size) {
+    const size_t whole = (size + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
+    if (live + whole > MOST_LIVE_BYTES || next + whole > bytes) return nullptr;
+    char* zone = reinterpret_cast<char*>(begin + next);
+    if (mprotect(zone, whole, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    memset(zone, 0xff, whole);
+    allocations.push_back({begin + next + PAGE, size, false, {}});
+    next += whole;
+    owner.resize(next / PAGE, unsigned(allocations.size()));
+    live += whole;
+    return zone + PAGE;
+  }
+
+  bool release(Place place) {
+    Allocation* owner_of = find(place);
+    if (!owner_of || owner_of->begin != place || owner_of->freed) return false;
+    const size_t whole = (owner_of->bytes + PAGE - 1) / PAGE * PAGE;
+    madvise(reinterpret_cast<void*>(place), whole, MADV_DONTNEED);
+    live -= whole + 2 * PAGE;
+    owner_of->freed = true;
+    owner_of->shadow.drop();
+    return true;
+  }
+};
+
+extern Arena arena;
+}  // namespace emulator

@@ -1,0 +1,118 @@
+// The functions of CUDA's runtime and of device code that are not templates.
+#pragma once
+#include "hooks.hpp"
+#include "launching.hpp"
+
+namespace emulator {
+cudaError_t keep(cudaError_t error) { return error == cudaSuccess || is_lasting(last_error) ? last_error : last_error = error; }
+
+cudaError_t allocate(void** pointer, size_t bytes) {
+  *pointer = bytes ? arena.allocate(bytes) : nullptr;
+  return *pointer || !bytes ? cudaSuccess : last_error = cudaErrorMemoryAllocation;
+}
+
+int lane() { return int(now.current % WARP); }
+void count_bytes_only(bool on) { now.bytes_only = on; }
+
+uint64_t take_from_lane(unsigned mask, uint64_t own, int from_lane, void* caller) {
+  Fiber& fiber = threads.current();
+  fiber.value = own, fiber.from = from_lane;
+  threads.wait(AT_WARP, SHUFFLE, mask, caller);
+  return fiber.value;
+}
+
+unsigned collect_votes(unsigned mask, bool own, void* caller) {
+  Fiber& fiber = threads.current();
+  fiber.value = own;
+  threads.wait(AT_WARP, VOTE, mask, caller);
+  return unsigned(fiber.value);
+}
+
+void* const* gather_addresses(void* own, void* caller) {
+  threads.current().value = Place(own);
+  threads.wait(AT_WARP, ADDRESSES, ~0u, caller);
+  return threads.addresses + now.current / WARP * WARP;
+}
+
+void leave_tile(void* caller) { threads.wait(AT_WARP, QUIET, ~0u, caller); }
+
+int wait_for_block(bool own, void* caller) {
+  threads.current().value = own;
+  threads.wait(AT_BLOCK, SYNC, ~0u, caller);
+  return threads.block_count;
+}
+}  // namespace emulator
+
+#define CALLER __builtin_return_address(0)
+void __syncthreads() { emulator::wait_for_block(false, CALLER); }
+int __syncthreads_count(int predicate) { return emulator::wait_for_block(predicate, CALLER); }
+int __syncthreads_and(int predicate) { return emulator::wait_for_block(!predicate, CALLER) == 0; }
+int __syncthreads_or(int predicate) { return emulator::wait_for_block(predicate, CALLER) != 0; }
+void __syncwarp(unsigned mask) { emulator::threads.wait(emulator::AT_WARP, emulator::SYNC, mask, CALLER); }
+unsigned __ballot_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, predicate, CALLER); }
+int __any_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, predicate, CALLER) != 0; }
+int __all_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, !predicate, CALLER) == 0; }
+unsigned __activemask() { return emulator::threads.live_mask(emulator::now.current / emulator::WARP); }
+void __threadfence() { emulator::publishing.did_fence = true; }
+void __threadfence_block() {}
+#undef CALLER
+
+cudaError_t cudaPeekAtLastError() { return emulator::last_error; }
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = emulator::last_error;
+  if (!emulator::is_lasting(error)) emulator::last_error = cudaSuccess;
+  return error;
+}
+cudaError_t cudaDeviceSynchronize() { return emulator::is_lasting(emulator::last_error) ? emulator::last_error : cudaSuccess; }
+
+cudaError_t cudaFree(void* pointer) {
+  if (!pointer || emulator::arena.release(emulator::Place(pointer))) return cudaSuccess;
+  return emulator::keep(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  using emulator::arena;
+  using emulator::Place;
+  if (emulator::is_lasting(emulator::last_error)) return emulator::last_error;
+  const bool to_device = arena.holds(Place(to)), from_device = arena.holds(Place(from));
+  const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (kind != cudaMemcpyDefault && (to_device != wants_to || from_device != wants_from))
+    return emulator::keep(cudaErrorInvalidValue);
+  if ((to_device && !arena.owns(Place(to), bytes)) || (from_device && !arena.owns(Place(from), bytes)))
+    return emulator::keep(cudaErrorInvalidValue);
+  memmove(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  if (emulator::is_lasting(emulator::last_error)) return emulator::last_error;
+  if (!emulator::arena.owns(emulator::Place(to), bytes)) return emulator::keep(cudaErrorInvalidValue);
+  memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+namespace emulator {
+struct ErrorWords {
+  cudaError_t error;
+  const char *name, *words;
+};
+constexpr ErrorWords ERRORS[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
+};
+const ErrorWords& describe(cudaError_t error) {
+  for (const ErrorWords& known : ERRORS)
+    if (known.error == error) return known;
+  static const ErrorWords unknown{error, "unrecognized error code", "unrecognized error code"};
+  return unknown;
+}
+}  // namespace emulator
+const char* cudaGetErrorString(cudaError_t error) { return emulator::describe(error).words; }
+const char* cudaGetErrorName(cudaError_t error) { return emulator::describe(error).name; }

@@ -1,0 +1,38 @@
+"""Kernels built once for all tests of a module, and the names of the emulator's Python side."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts import need
+
+SHARED = Path(__file__).parents[3] / "exercises" / "shared"
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[Any]:
+    """The package that exercises import; skips where there is no g++."""
+    need("g++")
+    sys.path.insert(0, str(SHARED))
+    yield importlib.import_module("emulator")
+    sys.path.remove(str(SHARED))
+
+
+@pytest.fixture(scope="session")
+def build(emulator: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """Builds a text as `kernels.cu`; the emulator's own object is built once for all tests."""
+    cache = tmp_path_factory.mktemp("cache")
+
+    def build_text(text: str, name: str = "kernels.cu", **more: Any) -> Any:
+        folder = tmp_path_factory.mktemp("build")
+        source = folder / name
+        source.write_text(text, encoding="utf-8")
+        return emulator.build([source], folder=folder, cache=more.pop("cache", cache), **more)
+
+    return build_text

@@ -1,0 +1,141 @@
+"""What a warp's accesses cost: sectors, lanes, bytes and bank conflicts, against figures that follow from the addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+SOURCE = r"""
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <mma.h>
+using namespace nvcuda;
+struct Particle { float x, y, z, mass; };
+template <int S> __global__ void stride(const float* x, float* y) { int i = threadIdx.x; y[i * S] = x[i * S]; }
+__global__ void offset(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }
+__global__ void four(const float4* x, float4* y) { y[threadIdx.x] = x[threadIdx.x]; }
+__global__ void structures(const Particle* p, float* y) { y[threadIdx.x] = p[threadIdx.x].mass; }
+__global__ void halves(const half* x, half* y) { y[threadIdx.x] = x[threadIdx.x]; }
+__global__ void same(const float* x, float* y) { y[threadIdx.x] = x[0]; }
+__global__ void odd(const float* x, float* y) { if (threadIdx.x % 2) y[threadIdx.x] = x[threadIdx.x]; }
+template <int W> __global__ void transpose(const float* x, float* y) {
+  __shared__ float t[32][W];
+  t[threadIdx.y][threadIdx.x] = x[threadIdx.y * 32 + threadIdx.x];
+  __syncthreads();
+  y[threadIdx.y * 32 + threadIdx.x] = t[threadIdx.x][threadIdx.y];
+}
+__global__ void wide(float* y) {
+  __shared__ float4 t[32];
+  t[threadIdx.x] = make_float4(1, 2, 3, 4);
+  __syncthreads();
+  y[threadIdx.x] = t[threadIdx.x].x;
+}
+__global__ void scaled(const float4* x, float4* y) {
+  float4 v = x[threadIdx.x];
+  v.x *= 2; v.w += 1;
+  y[threadIdx.x] = v;
+}
+__global__ void growing(float* y) {
+  for (int d = 1; d <= 32; d *= 2) { if (threadIdx.x < d) y[threadIdx.x] = d; __syncthreads(); }
+}
+__global__ void tile(const half* x, float* y) {
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> b;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;
+  wmma::fill_fragment(c, 0.5f);
+  wmma::load_matrix_sync(a, x, 16);
+  wmma::load_matrix_sync(b, x, 16);
+  wmma::mma_sync(c, a, b, c);
+  wmma::store_matrix_sync(y, c, 16, wmma::mem_row_major);
+}
+int main() {
+  float *x, *y, r[256];
+  half* h;
+  cudaMalloc(&x, 8192); cudaMalloc(&y, 8192); cudaMalloc(&h, 512);
+  half values[256];
+  for (int i = 0; i < 256; ++i) values[i] = __float2half(i % 7 - 3);
+  cudaMemcpy(h, values, 512, cudaMemcpyHostToDevice);
+  stride<1><<<1, 32>>>(x, y); stride<2><<<1, 32>>>(x, y); stride<32><<<1, 32>>>(x, y);
+  offset<<<1, 32>>>(x, y);
+  four<<<1, 32>>>((float4*)x, (float4*)y);
+  structures<<<1, 32>>>((Particle*)x, y);
+  halves<<<1, 32>>>(h, (half*)y);
+  same<<<1, 32>>>(x, y);
+  odd<<<1, 64>>>(x, y);
+  transpose<32><<<1, dim3(32, 32)>>>(x, y); transpose<33><<<1, dim3(32, 32)>>>(x, y);
+  wide<<<1, 32>>>(y);
+  scaled<<<1, 32>>>((float4*)x, (float4*)y);
+  growing<<<1, 32>>>(y);
+  tile<<<1, 32>>>(h, y);
+  cudaMemcpy(r, y, 1024, cudaMemcpyDeviceToHost);
+  double worst = 0;
+  for (int i = 0; i < 16; ++i) for (int j = 0; j < 16; ++j) {
+    float right = 0.5f;
+    for (int k = 0; k < 16; ++k) right += __half2float(values[i * 16 + k]) * __half2float(values[j * 16 + k]);
+    worst = fmax(worst, fabs(right - r[i * 16 + j]));
+  }
+  printf("%g %s", worst, cudaGetErrorString(cudaGetLastError()));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def result(build: Callable[..., Any]) -> Any:
+    return build(SOURCE).run()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "load", "store"),
+    [
+        ("stride<1>", 4, 4),
+        ("stride<2>", 8, 8),
+        ("stride<32>", 32, 32),
+        ("offset", 5, 4),
+        ("four", 16, 16),
+        ("scaled", 16, 16),
+        ("structures", 16, 4),
+        ("halves", 2, 2),
+        ("same", 1, 4),
+    ],
+)
+def test_sectors_a_request_follow_from_the_addresses(result: Any, kernel: str, load: float, store: float) -> None:
+    counts = result.kernels[kernel]
+    assert (counts.global_load.sectors_per_request, counts.global_store.sectors_per_request) == (load, store)
+    assert (counts.global_load.requests, counts.global_load.lanes_per_request) == (1, 32)
+
+
+def test_useful_bytes_and_the_fewest_sectors(result: Any) -> None:
+    four, structures, same = (result.kernels[name].global_load for name in ("four", "structures", "same"))
+    assert (four.bytes, four.sectors_ideal) == (512, 16)
+    assert (structures.bytes, structures.sectors_ideal) == (128, 4)
+    assert (same.bytes, same.sectors_ideal) == (128, 1)
+
+
+def test_lanes_that_take_part(result: Any) -> None:
+    odd = result.kernels["odd"]
+    assert (odd.global_store.lanes_per_request, odd.global_store.requests, odd.threads, odd.launches) == (16, 2, 64, 1)
+
+
+def test_bank_conflicts_of_a_transposed_tile(result: Any) -> None:
+    plain, padded = result.kernels["transpose<32>"], result.kernels["transpose<33>"]
+    assert (plain.shared_load.conflicts_per_request, padded.shared_load.conflicts_per_request) == (31, 0)
+    assert (plain.shared_store.conflicts_per_request, plain.shared_load.requests) == (0, 32)
+
+
+def test_wide_words_take_turns_by_eight_lanes(result: Any) -> None:
+    wide = result.kernels["wide"]
+    assert (wide.shared_store.bank_conflicts, wide.shared_load.conflicts_per_request) == (0, 3)
+
+
+def test_requests_before_and_after_a_barrier_stay_apart(result: Any) -> None:
+    store = result.kernels["growing"].global_store
+    assert (store.requests, store.lanes) == (6, 63)
+
+
+def test_products_of_tiles_are_right_and_only_their_bytes_count(result: Any) -> None:
+    tile = result.kernels["tile"]
+    assert result.output == "0 no error"
+    assert (tile.global_load.bytes, tile.global_store.bytes, tile.global_load.sectors_per_request) == (1024, 1024, None)
+    assert result.first_fault() is None
