@@ -207,7 +207,7 @@ folder.mkdir(parents=True)
             "PYTHONPATH": str(self.root / "python"),
             **self.environment,
         }
-        return subprocess.run(["/bin/bash", str(path)], env=environment, timeout=60, check=False).returncode
+        return subprocess.run(["/bin/bash", str(path)], env=environment, timeout=240, check=False).returncode
 
     def log(self) -> str:
         return (self.root / "var/log/gpucourse-setup.log").read_text()

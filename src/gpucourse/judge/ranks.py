@@ -142,7 +142,7 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
         if now - since > QUIET_S or spent < used:  # less: a rank has answered
             used, since = spent, now
         if waiting and (now > deadline or quiet):
-            raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name))
+            raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name, quiet=quiet))
     return [answers[rank.number] for rank in ranks]
 
 
@@ -151,8 +151,8 @@ def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:
     return Verdict(verdict.word, verdict.way, says, verdict.case)
 
 
-def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, file_name: str) -> str:
-    """Who waits, and at which line of the learner's file."""
+def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, file_name: str, *, quiet: bool) -> str:
+    """Who waits, and at which line of the learner's file; only where it is quiet they are known to wait."""
     for rank in waiting:
         with suppress(ProcessLookupError):
             os.kill(rank.process, signal.SIGUSR1)
@@ -161,7 +161,11 @@ def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, fil
     for rank in waiting:
         places.setdefault(line_of_stack(_stack(folder, rank.number), file_name), []).append(rank.number)
     sentences = "; ".join(_describe_place(place, numbers, size) for place, numbers in places.items())
-    return f"{sentences}, and never ended: who waits for a message that nobody sends?"
+    if quiet:
+        return f"{sentences}, and never ended: who waits for a message that nobody sends?"
+    return (
+        f"{sentences}, and did not end in time: an endless loop, a message that nobody sends, or a computer that is very busy"
+    )
 
 
 def _describe_place(place: str, numbers: Sequence[int], size: int) -> str:

@@ -41,7 +41,7 @@ def ask(judge: Judge, folder: Path, *lines: str) -> JudgeAnswer:
     (folder / "judges" / "my_ranks.py").write_text(JUDGE)
     file = folder / "my_ranks.py"
     file.write_text(HEAD + "".join(f"    {line}\n" for line in lines))
-    return judge.judge(folder / "judges" / "my_ranks.py", file, torch=True, limit_s=20)
+    return judge.judge(folder / "judges" / "my_ranks.py", file, torch=True, limit_s=120)
 
 
 def test_ranks_that_are_right_pass(judge: Judge, tmp_path: Path) -> None:
