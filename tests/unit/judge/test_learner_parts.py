@@ -53,6 +53,7 @@ def list_complaints(judge: Judge, file: Path, part: LearnerPart, most_ways: int 
     """What is wrong with the verdicts on the versions of a part; words that two wrong ways share are."""
     versions = prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared", most_ways=most_ways)
     proofs = list(versions)
-    words = Counter(proof.answer.says for proof in proofs if proof.answer.word == "failed")
+    failed = [proof for proof in proofs if proof.answer.word == "failed" and proof.version != "as delivered"]
+    words = Counter(proof.answer.says for proof in failed)
     shared = [f"said of {count} ways: {text}" for text, count in words.items() if count > 1]
     return [f"{proof.version} {proof.complaint}" for proof in proofs if proof.complaint] + shared
