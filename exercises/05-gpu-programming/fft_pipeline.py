@@ -1,0 +1,213 @@
+"""FFT pipeline: find a known pulse in many noisy signals, by transforms of the right length, in batches.
+
+You will learn    why a length of 1123 takes several times as long as 1125; why an FFT sees a ring; what a batch spares
+You will produce  the time a signal by length and by batch; your filter beside the slow one and beside the direct sum
+Run it            python fft_pipeline.py --signals 512 --samples 1000 --batch-sizes 1,8,64     (a CPU: one core of it)
+                  python fft_pipeline.py                                                       (a GPU)
+Your part         repair matched_filter in my_filter.py: it is right, and slow for three reasons
+Reading           modules/05-gpu-programming/lesson-5-limits.md, "An FFT is a circle"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import fft_copies
+import gpus
+import my_filter
+import torch
+import transforms
+from bench import say
+from transforms import TransformCounter, correlate_directly, find_fast_length, largest_prime_factor, score_error
+
+SEED, ROUNDS, COMPARED, MOST_PRODUCTS = 0, 3, 64, 10**9
+AWKWARD = 100  # a prime factor from which on the length is surely what takes the time
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="a matched filter over many signals by FFT")
+parser.add_argument("--signals", type=int, default=16384, help="how many")
+parser.add_argument("--samples", type=int, default=4096, help="points of each signal")
+parser.add_argument("--template", type=int, default=124, help="points of the pulse that is looked for")
+parser.add_argument("--batch-sizes", type=str, default="1,8,64,512,4096", help="signals in one call, with commas")
+parser.add_argument("--plan-cache", type=int, default=16, help="plans that cuFFT keeps, on a GPU; 0: none")
+args = parser.parse_args()
+try:
+    batch_sizes = sorted({int(size) for size in args.batch_sizes.split(",")})
+except ValueError:
+    parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,8,64")
+if args.signals < 16 or args.template < 8 or args.plan_cache < 0:
+    parser.error("--signals of 16 at least, --template of 8 at least and --plan-cache not below 0 are needed")
+if args.template > args.samples:
+    parser.error(f"--template {args.template} is longer than a signal: at most --samples {args.samples}")
+if args.samples * args.template > MOST_PRODUCTS:
+    parser.error(f"--samples times --template must be at most {MOST_PRODUCTS:,}: the direct sum would take minutes")
+if not 1 <= batch_sizes[0] <= batch_sizes[-1] <= args.signals:
+    parser.error(f"--batch-sizes {args.batch_sizes}: each from 1 to --signals {args.signals}")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = bench.here()
+on_gpu = device.type == "cuda"
+gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
+if on_gpu:
+    torch.backends.cuda.cufft_plan_cache[0].max_size = args.plan_cache
+else:
+    torch.set_num_threads(1)  # what is compared is one core with itself
+    say("No GPU here: these are times of one core of this computer. (local mode)")
+recording = transforms.record(args.signals, args.samples, args.template, SEED)
+signals, template = recording.signals.to(device), recording.template.to(device)
+plain = args.samples + args.template - 1  # room for every score without a ring
+fast, power = find_fast_length(plain), 1 << (plain - 1).bit_length()
+refused = 0
+
+
+def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
+    """The filter as it is delivered: signal by signal, the template each time, at whatever length comes out."""
+    length = these.shape[1] + pulse.shape[0] - 1
+    scores = []
+    for signal in these:
+        wanted = torch.fft.rfft(pulse, length).conj()
+        scores.append(torch.fft.irfft(torch.fft.rfft(signal, length) * wanted, length)[: these.shape[1]])
+    return torch.stack(scores)
+
+
+def filter_on_a_ring(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
+    """The filter without padding: fast, and wrong at the end of each signal."""
+    samples = these.shape[1]
+    return torch.fft.irfft(torch.fft.rfft(these) * torch.fft.rfft(pulse, samples).conj(), samples)
+
+
+def sum_directly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
+    """The scores by their definition, in single precision."""
+    padded = torch.nn.functional.pad(these, (0, pulse.shape[0] - 1))
+    return torch.nn.functional.conv1d(padded[:, None], pulse[None, None])[:, 0]
+
+
+def seconds_of(call: Callable[[], object], budget_s: float = 0.06) -> float:
+    """The least time of many warm calls: whatever else runs on the computer only adds to it."""
+    return min(bench.measure(call, device, budget_s=budget_s if not on_gpu else 0.3))
+
+
+def limit_gflops(gflop_per_s: float) -> float | None:
+    """The figure, or None (and counted as refused) where the device cannot compute that fast."""
+    global refused
+    possible = ceiling is None or gflop_per_s <= ceiling
+    refused += not possible
+    return gflop_per_s if possible else None
+
+
+def find_percent(scores: torch.Tensor) -> float:
+    """Of how many signals the largest score stands where the pulse begins, in percent."""
+    return 100 * (scores.argmax(dim=1).cpu() == recording.places).float().mean().item()
+
+
+n = 512
+a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
+own_best = 2 * n**3 / min(bench.measure(lambda: a @ b, device, budget_s=0.1)) / 1e9
+ceiling = (gpu.fp32 * 1e3 if gpu else None) if on_gpu else 1.05 * own_best
+say(f"{args.signals:,} signals of {args.samples:,} samples, a pulse of {args.template}: {plain:,} points hold all scores")
+
+# --- the length alone, in turns: a prime (or whatever comes out), the shortest fast one, a power of two ----------------------
+some = signals[: min(COMPARED, args.signals)]
+lengths = list(dict.fromkeys([plain, fast, power]))
+turns: dict[int, list[float]] = {length: [] for length in lengths}
+for _ in range(ROUNDS):
+    for length in lengths:
+        turns[length].append(seconds_of(lambda length=length: torch.fft.rfft(some, length)))
+by_length = [{"length": length, "points": f"{length:,}", "largest_prime_factor": largest_prime_factor(length),
+              "us_per_signal": 1e6 * min(turns[length]) / len(some)} for length in lengths]  # fmt: skip
+length_us = {row["length"]: row["us_per_signal"] for row in by_length}
+titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "us a signal"}
+say("\n" + bench.table(by_length, titles))
+
+# --- the ways: right first, then their time, in turns -----------------------------------------------------------------------
+right = correlate_directly(some.cpu(), template.cpu()).to(device)
+ways: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "as delivered": filter_slowly, "on a ring": filter_on_a_ring, "direct sum": sum_directly,
+}  # fmt: skip
+broken, yours, counter = None, None, TransformCounter()
+try:
+    my_filter.matched_filter(signals[:1].clone(), template.clone())
+    given = signals.clone()
+    with counter:
+        yours = my_filter.matched_filter(given, template.clone())
+    if not isinstance(yours, torch.Tensor) or yours.shape != signals.shape or yours.is_complex():
+        raise TypeError(f"matched_filter must give real scores of shape {tuple(signals.shape)}")
+    if not torch.equal(given, signals):
+        raise ValueError("matched_filter has changed the signals that it was given")
+    ways["yours"] = my_filter.matched_filter
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    broken, yours = f"{type(error).__name__}: {error}"[:500], None
+    traceback.print_exc(file=sys.stdout)
+delivered_counter = TransformCounter()
+with delivered_counter:
+    filter_slowly(signals[:16], template)
+times: dict[str, list[float]] = {way: [] for way in ways}
+for _ in range(ROUNDS):
+    for way, function in ways.items():
+        function(some, template)  # warm: plans and memory
+        seconds = bench.time_each(lambda function=function: function(signals, template), device, 1)
+        times[way] += seconds
+rows = []
+for way, function in ways.items():
+    scores = yours if way == "yours" and yours is not None else function(signals, template)
+    us = 1e6 * min(times[way]) / args.signals
+    rows.append({"way": way, "us_per_signal": us, "signals_per_s": 1e6 / us, "error": score_error(scores[: len(some)], right),
+                 "found_percent": find_percent(scores)})  # fmt: skip
+by_way = {row["way"]: row for row in rows}
+ring_wrong = (filter_on_a_ring(some, template).double() - right).abs() > 1e-4 * right.abs().max()
+titles = {"way": "way", "us_per_signal": "us a signal", "error": "error, of the largest", "found_percent": "% found"}
+say("\n" + bench.table(rows, titles))
+
+# --- by batch: the transform alone, and your filter ---------------------------------------------------------------------------
+by_batch = []
+for size in batch_sizes:
+    batch = signals[:size]
+    transform_s = seconds_of(lambda batch=batch: torch.fft.rfft(batch, fast))
+    filter_s = seconds_of(lambda batch=batch: my_filter.matched_filter(batch, template)) if "yours" in ways else None
+    gflop_per_s = limit_gflops(size * transforms.real_transform_flops(fast) / transform_s / 1e9)
+    by_batch.append({
+        "batch": size, "us_per_signal": 1e6 * transform_s / size, "gflop_per_s": gflop_per_s,
+        "transforms_per_s": size / transform_s, "filter_us_per_signal": filter_s and 1e6 * filter_s / size,
+        "filtered_per_s": filter_s and size / filter_s,
+    })  # fmt: skip
+titles = {"batch": "batch", "us_per_signal": "us a transform", "gflop_per_s": "GFLOP/s", "filter_us_per_signal": "your filter"}
+say("\n" + bench.table(by_batch, titles))
+
+# --- the record ------------------------------------------------------------------------------------------------------------
+best = min(by_batch, key=lambda row: row["us_per_signal"])
+mine = by_way.get("yours", {})
+sums = by_way["direct sum"]["us_per_signal"]
+metrics = {
+    **vars(args), "gpu": gpu.gpu if gpu else None, "ways": rows, "by_length": by_length, "by_batch": by_batch,
+    "refused": refused, "plain_length": plain, "fast_length": fast, "length_speedup": length_us[plain] / length_us[fast],
+    "awkward_times": length_us[plain] / length_us[fast] if largest_prime_factor(plain) >= AWKWARD else None,
+    "delivered_error": by_way["as delivered"]["error"],
+    "delivered_transforms": delivered_counter.forward_rows // 16 * args.signals,
+    "ring_error": by_way["on a ring"]["error"], "ring_wrong_scores": int(ring_wrong.any(dim=0).sum()),
+    "ring_found_percent": by_way["on a ring"]["found_percent"], "best_batch": best["batch"],
+    "filter_broken": broken or "no", "error": mine.get("error"), "found_percent": mine.get("found_percent"),
+    "speedup": by_way["as delivered"]["us_per_signal"] / mine["us_per_signal"] if mine else None,
+    "times_direct": sums / mine["us_per_signal"] if mine else None,
+    "transform_length": max(counter.lengths, default=None) if mine else None,
+    "largest_prime_factor": max(map(largest_prime_factor, counter.lengths), default=None) if mine else None,
+    "template_transforms": counter.template_transforms if mine and counter.inverse_rows else None,
+    "transforms": counter.forward_rows if mine else None,
+    "calls": counter.forward_calls + counter.inverse_calls if mine else None,
+    "signals_per_call": counter.inverse_rows / counter.inverse_calls if mine and counter.inverse_calls else None,
+    **fft_copies.measure_copies(recording, my_filter.matched_filter if mine else filter_slowly, fast, device),
+}  # fmt: skip
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+if (own := Path(my_filter.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / "my_filter.py")  # what was measured, beside the figures
+path = bench.write_metrics("fft_pipeline/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")

@@ -1,0 +1,24 @@
+"""Judges a repaired copy: a transform of real numbers is counted with half of what a complex one needs."""
+
+from __future__ import annotations
+
+import math
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way("1,024 real numbers are still counted with {given:,.0f} operations: that is what 1,024 complex ones need"),
+    "other": Way("1,024 real numbers are counted with {given:,.0f} operations, and 2.5 N log2 N are {right:,.0f}"),
+}
+
+
+def judge(part: Part) -> None:
+    """Lengths that are powers of two, and one that is none."""
+    count = part.function_alone("real_transform_flops", math=math)
+    for length in (1024, 1125, 2):
+        right = 2.5 * length * math.log2(length)
+        given = part.call(count, length)
+        if not math.isclose(given, right):
+            at_1024 = part.call(count, 1024)
+            raise part.wrong("still" if math.isclose(given, 2 * right) else "other", given=at_1024, right=25_600)
+    part.note("2.5 N log2 N operations, half of a complex transform's")

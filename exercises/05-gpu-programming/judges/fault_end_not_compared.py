@@ -1,0 +1,30 @@
+"""Judges a repaired copy: every score is compared, the last ones too."""
+
+from __future__ import annotations
+
+import math
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way("score {place} of {samples} is off by half of the largest one, and the error is still {given:.2g}"),
+    "never-right": Way("scores that are right have an error of {given:.2g}"),
+}
+SAMPLES = 100
+
+
+def judge(part: Part) -> None:
+    """A single wrong score at each of several places, and none."""
+    import torch
+
+    score_error = part.function_alone("score_error", math=math, torch=torch)
+    right = torch.ones(3, SAMPLES, dtype=torch.float64)
+    if (given := part.call(score_error, right.float(), right)) > 1e-6:
+        raise part.wrong("never-right", given=given)
+    for place in (0, SAMPLES // 3, SAMPLES // 2, SAMPLES - 2, SAMPLES - 1):
+        wrong = right.float()
+        wrong[1, place] += 0.5
+        given = part.call(score_error, wrong, right)
+        if not 0.4 < given < 0.6:
+            raise part.wrong("still", place=place + 1, samples=SAMPLES, given=given)
+    part.note("a wrong score shows wherever it stands")

@@ -1,0 +1,150 @@
+"""Judges my_filter.py of 5.8 by its scores, the last ones included, and by the transforms that it makes. It takes no time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.fft import irfft, rfft
+
+from gpucourse.judge import Part, Verdict, Way
+
+SHAPES = ((24, 1000, 124), (9, 211, 20), (3, 64, 64))  # signals, samples, points of the template
+TOLERANCE = 1e-5  # of the largest score: float32 reaches 1e-6, and float16 no better than 1e-4
+MOST_PADDING = 4  # times the shortest fast length
+WAYS = {
+    "circular": Way(
+        "the last scores of each signal are wrong: a transform that is {wrong:,} points too short sees a ring, where the end "
+        "of a signal goes on with its beginning. Leave room for samples + points - 1 = {length:,} numbers, the rest zeros",
+        ("length = choose_length(samples + points - 1)", "length = samples"),
+    ),
+    "convolved": Way(
+        "those are the scores of the mirrored template: a product of spectra is a convolution, which runs one of the two "
+        "backwards. Take the complex conjugate of the template's spectrum",
+        ("rfft(template, length).conj()", "rfft(template, length)"),
+    ),
+    "wrong-way-round": Way(
+        "the places count backwards: the conjugate belongs to the template's spectrum, and you took that of the signals",
+        (
+            "rfft(template, length).conj()\n    spectra = torch.fft.rfft(signals, length)",
+            "rfft(template, length)\n    spectra = torch.fft.rfft(signals, length).conj()",
+        ),
+    ),
+    "shifted": Way(
+        "every score stands {points_less_one:,} places too late: the first ones are those of a template that begins before the "
+        "signal. Score k belongs to a template that begins at sample k",
+        (
+            "rfft(template, length).conj()\n    spectra = torch.fft.rfft(signals, length)",
+            "rfft(template.flip(0), length)\n    spectra = torch.fft.rfft(signals, length)",
+        ),
+    ),
+    "sign-lost": Way(
+        "your scores have no sign: a pulse that is upside down would count as the pulse. Leave abs out",
+        ("[:, :samples]", "[:, :samples].abs()"),
+    ),
+    "no-transform": Way(
+        "the scores are right, and no FFT was made: the direct sum multiplies {points:,} times for each score. Use spectra",
+        (
+            "    return torch.fft.irfft(spectra * wanted, length)[:, :samples]",
+            "    signals = torch.nn.functional.pad(signals, (0, points - 1))\n"
+            "    return signals.unfold(1, points, 1) @ template",
+        ),
+    ),
+    "slow-length": Way(
+        "a transform has {length:,} points, of which {factor:,} is a prime factor: an FFT divides a length down to small "
+        "primes, and has nothing to divide there. Add zeros up to a length of factors 2, 3, 5 and 7",
+        ("length = choose_length(samples + points - 1)", "length = samples + points - 1"),
+    ),
+    "far-too-long": Way(
+        "a transform has {length:,} points where {enough:,} are enough: zeros beyond that are transformed for nothing",
+        ("length = choose_length(samples + points - 1)", "length = choose_length(16 * samples)"),
+    ),
+    "one-at-a-time": Way(
+        "{calls:,} calls of an FFT for {signals:,} signals: each call has its costs, on a GPU a launch, and one signal keeps "
+        "no device busy. torch.fft transforms the last dimension of a whole tensor in one call",
+        (
+            "    spectra = torch.fft.rfft(signals, length)",
+            "    spectra = torch.stack([torch.fft.rfft(signal, length) for signal in signals])",
+        ),
+    ),
+    "template-again": Way(
+        "the template was transformed {times:,} times for {signals:,} signals: its spectrum is the same for all of them",
+        ("torch.fft.rfft(template, length).conj()", "torch.fft.rfft(template.expand(len(signals), -1), length).conj()"),
+    ),
+}
+
+
+def judge(part: Part) -> None:
+    """The scores of three shapes first, then what the transforms of the largest were."""
+    from transforms import TransformCounter
+
+    torch.set_num_threads(1)
+    matched_filter = part.function("matched_filter")
+    counters = {}
+    for shape in SHAPES:
+        counters[shape] = TransformCounter()
+        _judge_scores(part, matched_filter, shape, counters[shape])
+    counter = counters[SHAPES[0]]
+    _judge_transforms(part, counter, SHAPES[0])
+    lengths = " and ".join(f"{length:,}" for length in sorted(counter.lengths))
+    rows, calls = counter.forward_rows + counter.inverse_rows, counter.forward_calls + counter.inverse_calls
+    part.note(f"{rows:,} transforms of {lengths} points in {calls} calls, for {SHAPES[0][0]} signals")
+
+
+def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[int, int, int], counter: Any) -> None:
+    from transforms import correlate_directly, score_error
+
+    count, samples, points = shape
+    case = f"{count} signals of {samples:,} samples, a template of {points}"
+    random = torch.Generator().manual_seed(samples)
+    signals, template = torch.randn(count, samples, generator=random), torch.randn(points, generator=random)
+    with counter:
+        scores = part.call(matched_filter, signals.clone(), template.clone(), case=case)
+    if not isinstance(scores, torch.Tensor) or scores.shape != (count, samples):
+        given = f"shape {tuple(scores.shape)}" if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
+        raise Verdict("failed", "shape", f"it gave {given}: wanted is a tensor of shape {(count, samples)}", case)
+    if scores.is_complex():
+        raise Verdict("failed", "complex", "the scores are complex numbers: signals and template are real, so are they", case)
+    right = correlate_directly(signals, template)
+    error = score_error(scores, right)
+    if error <= TOLERANCE:
+        return
+    for way, wrong in _wrong_scores(signals.double(), template.double(), right, counter.lengths):
+        if score_error(scores, wrong) <= TOLERANCE:
+            missing = samples + points - 1 - min(counter.lengths, default=0)
+            values = {"samples": samples, "points_less_one": points - 1, "wrong": missing, "length": samples + points - 1}
+            raise part.wrong(way, case, **values)
+    raise Verdict("failed", "other", f"a score is off by {error:.2g} of the largest one", case)
+
+
+def _wrong_scores(
+    signals: torch.Tensor, template: torch.Tensor, right: torch.Tensor, lengths: set[int]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """The scores of each wrong way, some of them for each of the lengths that were transformed."""
+    samples, whole = signals.shape[1], signals.shape[1] + len(template) - 1
+    yield "sign-lost", right.abs()
+    for way, multiplied in (("convolved", template), ("shifted", template.flip(0))):
+        yield way, irfft(rfft(signals, whole) * rfft(multiplied, whole), whole)[:, :samples]
+    for length in lengths:
+        spectra, wanted = rfft(signals, length), rfft(template, length)
+        if samples <= length < whole:
+            yield "circular", irfft(spectra * wanted.conj(), length)[:, :samples]
+        yield "wrong-way-round", irfft(spectra.conj() * wanted, length)[:, :samples]
+
+
+def _judge_transforms(part: Part, counter: Any, shape: tuple[int, int, int]) -> None:
+    from transforms import LARGEST_FACTOR, find_fast_length, largest_prime_factor
+
+    count, samples, points = shape
+    if not counter.inverse_rows:
+        raise part.wrong("no-transform", points=points)
+    for length in sorted(counter.lengths):
+        if (factor := largest_prime_factor(length)) > LARGEST_FACTOR:
+            raise part.wrong("slow-length", length=length, factor=factor)
+    if (longest := max(counter.lengths)) > MOST_PADDING * (enough := find_fast_length(samples + points - 1)):
+        raise part.wrong("far-too-long", length=longest, enough=enough)
+    if counter.template_transforms > 1:
+        raise part.wrong("template-again", times=counter.template_transforms, signals=count)
+    if (calls := counter.forward_calls + counter.inverse_calls) > count // 2:
+        raise part.wrong("one-at-a-time", calls=calls, signals=count)

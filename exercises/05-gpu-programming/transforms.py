@@ -1,0 +1,118 @@
+"""What 5.8 and its judge share: lengths that suit an FFT, a count of the transforms of a call, signals with a known pulse.
+
+Needs torch only; travels beside the script.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+LARGEST_FACTOR = 7  # of a length for which FFT libraries have code of its own: MKL, cuFFT and pocketfft have 2, 3, 5 and 7
+PEAK_OVER_NOISE = 20.0  # the score of a pulse over the standard deviation of the scores of noise
+LEFTOVER = 1.4  # amplitude of the two halves of a pulse at the ends of a signal, over that of the pulse inside
+
+
+def largest_prime_factor(length: int) -> int:
+    """The largest prime that divides `length`; 1 for 1. Raises ValueError below 1."""
+    if length < 1:
+        raise ValueError(f"a transform has at least one point, not {length}")
+    largest, factor = 1, 2
+    while factor * factor <= length:
+        while length % factor == 0:
+            largest, length = factor, length // factor
+        factor += 1
+    return max(largest, length)
+
+
+def find_fast_length(least: int) -> int:
+    """The shortest length of at least `least` points whose prime factors are 2, 3, 5 and 7."""
+    return next(length for length in range(least, 2 * least + 1) if largest_prime_factor(length) <= LARGEST_FACTOR)
+
+
+def real_transform_flops(length: int) -> float:
+    """Operations that an FFT of `length` real numbers is counted with, 2.5 N log2 N: half of a complex one's 5 N log2 N.
+
+    The convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
+    """
+    return 2.5 * length * math.log2(length) if length > 1 else 0.0
+
+
+class TransformCounter(TorchDispatchMode):
+    """Counts the FFTs inside a `with`: calls, rows (single transforms) and lengths, forward and back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forward_calls = self.forward_rows = self.inverse_calls = self.inverse_rows = 0
+        self.lengths: set[int] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Every operation of torch passes here."""
+        name = function.overloadpacket.__name__
+        made = function(*args, **(kwargs or {}))
+        if name in {"_fft_r2c", "_fft_c2r", "_fft_c2c"}:
+            whole = made if name == "_fft_c2r" else args[0]  # the other side of a real transform has half the points
+            self._count(whole, args[1], forward=name == "_fft_r2c" or (name == "_fft_c2c" and args[3]))
+        return made
+
+    def _count(self, whole: torch.Tensor, dims: list[int], *, forward: bool) -> None:
+        length = math.prod(whole.shape[dim] for dim in dims)
+        rows = whole.numel() // max(1, length)
+        self.lengths.add(length)
+        if forward:
+            self.forward_calls, self.forward_rows = self.forward_calls + 1, self.forward_rows + rows
+        else:
+            self.inverse_calls, self.inverse_rows = self.inverse_calls + 1, self.inverse_rows + rows
+
+    @property
+    def template_transforms(self) -> int:
+        """Forward transforms that were not of signals: what went forth and did not come back."""
+        return self.forward_rows - self.inverse_rows
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Signals of shape (signals, samples), the pulse that each holds once, of shape (points,), and where it begins."""
+
+    signals: torch.Tensor
+    template: torch.Tensor
+    places: torch.Tensor
+
+
+def record(count: int, samples: int, points: int, seed: int) -> Recording:
+    """Noise of standard deviation 1 with one pulse a signal, a tone that rises from 0 to 0.4 cycles a sample.
+
+    Where a signal has room, it also holds the last half of a louder pulse at its beginning and the first half of one at its
+    end: no pulse lies there, but who joins end and beginning to a ring finds one.
+    """
+    random = torch.Generator().manual_seed(seed)
+    time = torch.arange(points, dtype=torch.float32)
+    template = torch.cos(2 * math.pi * 0.2 * time.square() / points + 0.3)
+    amplitude = PEAK_OVER_NOISE / template.norm()
+    signals = torch.randn(count, samples, generator=random)
+    places = torch.randint(0, samples - points + 1, (count,), generator=random)
+    signals.scatter_add_(1, places[:, None] + torch.arange(points), (amplitude * template).expand(count, points))
+    if samples >= 4 * points:
+        half = points // 2
+        signals[:, : points - half] += LEFTOVER * amplitude * template[half:]
+        signals[:, samples - half :] += LEFTOVER * amplitude * template[:half]
+    return Recording(signals, template, places)
+
+
+def correlate_directly(signals: torch.Tensor, template: torch.Tensor) -> torch.Tensor:
+    """The scores by their definition, in double precision: score k is the sum of template[j] * signal[k + j], and what lies
+    behind the end of a signal is 0. Shape (signals, samples)."""
+    padded = torch.nn.functional.pad(signals.double(), (0, len(template) - 1))
+    return torch.nn.functional.conv1d(padded[:, None], template.double()[None, None])[:, 0]
+
+
+def score_error(scores: torch.Tensor, right: torch.Tensor) -> float:
+    """The largest error of any score, the last ones included, over the largest right score; infinite where shapes differ."""
+    if scores.shape != right.shape:
+        return math.inf
+    difference = (scores.double() - right).abs()
+    return (difference.max() / right.abs().max()).item() if difference.isfinite().all() else math.inf
