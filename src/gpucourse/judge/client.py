@@ -96,7 +96,8 @@ class Judge:
         """
         self.start(torch=torch)
         fresh = torch and self.fresh
-        limit_s *= _FRESH_TIMES if fresh else 1
+        times = _FRESH_TIMES if fresh else 1
+        limit_s *= times
         self._send(
             {
                 "judge": str(judge_file.absolute()),
@@ -104,6 +105,7 @@ class Judge:
                 "torch": torch,
                 "fresh": fresh,
                 "limit_s": limit_s,
+                "times": times,
                 "metrics": metrics,
                 "path": [str(folder.absolute()) for folder in path],
             }

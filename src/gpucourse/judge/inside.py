@@ -24,6 +24,7 @@ def judge_here(request: dict[str, Any], start_ranks: StartRanks = run_ranks) -> 
         Path(request["file"]),
         request.get("metrics") or {},
         deadline=time.monotonic() + request["limit_s"],
+        times=request.get("times", 1),
         start_ranks=start_ranks,
     )
     verdict = _judge(part, Path(request["judge"]))

@@ -63,6 +63,7 @@ class Part:
     notes: list[str] = field(default_factory=list)
     start_ranks: StartRanks = run_ranks
     deadline: float = math.inf  # by the monotonic clock: when judging it ends in any case
+    times: float = 1.0  # so much longer may ranks take that import torch one by one
     _module: ModuleType | None = None
 
     @property
@@ -207,6 +208,7 @@ class Part:
 
         Raises Verdict where a rank fails, or where they wait for each other longer than `limit_s` seconds.
         """
+        limit_s *= self.times
         left_s = self.deadline - time.monotonic() - 1.0  # so that the ranks can say where they are
         return self.start_ranks(self.call, size, body, min(limit_s, left_s), self.file.name)
 

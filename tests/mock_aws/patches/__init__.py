@@ -16,6 +16,7 @@ from tests.mock_aws.patches import (
     service_roles,
     spot,
     termination,
+    threads,
 )
 from tests.mock_aws.state import State
 
@@ -23,6 +24,7 @@ from tests.mock_aws.state import State
 def install(state: State) -> None:
     """Mend moto in this process. Later ones wrap what earlier ones put there."""
     for module in (
+        threads,
         images,
         parameters,
         placement,

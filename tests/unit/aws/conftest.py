@@ -30,6 +30,9 @@ def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoAccount]:
     """An empty account."""
     monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     mock_aws = need_module("moto").mock_aws
+    from tests.mock_aws.patches import threads
+
+    threads.read_a_copy_of_what_requests_change()
     with mock_aws():
         yield MotoAccount()
 

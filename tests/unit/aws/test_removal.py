@@ -10,6 +10,7 @@ from gpucourse.aws import removal, resource_scan, schedule
 from gpucourse.errors import CloudThrottled
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.event import Event, ResourceEvent, ignore_event
+from tests.parts import need_module
 from tests.unit.aws.cloud import TAGS, MotoAccount, as_tag_list, error, make_expiry, make_refusal
 from tests.unit.aws.conftest import IMAGE, Lab
 from tests.unit.aws.test_console import Clock
@@ -40,6 +41,14 @@ def test_a_whole_lab_goes_and_the_sweep_is_empty(moto: MotoAccount, lab: Lab, fo
     states = ec2.describe_instances(InstanceIds=[foreign.instance])["Reservations"][0]["Instances"][0]["State"]
     assert states["Name"] == "running"
     assert len(moto.client("efs").describe_file_systems()["FileSystems"]) == 1
+
+
+def test_an_answer_of_moto_does_not_see_what_later_requests_change(moto: MotoAccount) -> None:
+    """The searches of a sweep ask at the same time, in threads."""
+    table: dict[str, Any] = {}
+    picker = need_module("moto.core.serialize").XFormedAttributePicker(response_transformers=table)
+    table["Instances.Instance.Tags"] = str
+    assert picker.response_transformers == {}
 
 
 def test_what_another_removed_meanwhile_is_done(moto: MotoAccount, lab: Lab) -> None:
