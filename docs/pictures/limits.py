@@ -49,7 +49,10 @@ def draw_circle() -> Canvas:
         _draw_scores(picture, scores[ring], wrong, (left, cell, top + 122), top_score)
     picture.text(left, 344, "Below the samples: the score at each place, where the template begins there.", kind="ink small")
     picture.text(
-        left, 360, "Orange: what the template covers at 21. Red: scores that differ. A whole pulse begins at 9.", kind="dim small"
+        left,
+        360,
+        "Orange: what the template covers at 21. Red: scores that differ. A whole pulse begins at 9.",
+        kind="dim small",
     )
     return picture
 

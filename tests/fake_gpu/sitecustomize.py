@@ -7,6 +7,7 @@ says.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -35,7 +36,8 @@ class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not 
             return args[0]
         if func is torch.device:  # a script asks its device what it is
             return func(*args, **(kwargs or {}))
-        return func(*tree_map(_to_processor, args), **tree_map(_to_processor, kwargs or {}))
+        named = {name: value for name, value in (kwargs or {}).items() if name != "pin_memory"}  # a driver would lock it
+        return func(*tree_map(_to_processor, args), **tree_map(_to_processor, named))
 
 
 class Event:
@@ -52,6 +54,13 @@ class Event:
 
     def synchronize(self) -> None:
         """Nothing is under way."""
+
+
+class Stream:
+    """A stream of a device that finishes each operation before the next is queued."""
+
+    def wait_event(self, event: Event) -> None:
+        """All that stands before the event is over."""
 
 
 def _to_processor(value: object) -> object:
@@ -100,6 +109,8 @@ for _name, _value in {
     "memory_reserved": lambda _device=None: 0,
     "_sleep": lambda cycles: time.sleep(cycles / 1.8e9),
     "Event": Event,
+    "Stream": Stream,
+    "stream": lambda _stream: contextlib.nullcontext(),
     **{name: _nothing() for name in DO_NOTHING},
 }.items():  # fmt: skip
     setattr(torch.cuda, _name, _value)

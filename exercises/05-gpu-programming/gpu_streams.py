@@ -1,0 +1,174 @@
+"""The device of `streams.py` as it is on a GPU: streams, events and page-locked memory of CUDA, and what the pipeline takes.
+
+The methods are those of ReplayedDevice, so a pipeline is written once. Times are in milliseconds of wall time between two
+synchronisations, the median of several; those of a single engine come from events.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import nvidia_smi
+import streams
+import torch
+
+GB_PER_S_A_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}  # of PCIe by generation, one direction
+ASYNC_ENGINES = 40  # CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT
+DIFFERENT, UNTOUCHED, REPEATS = 4096, -1.0, 5
+Run = Callable[[Any, int], None]
+
+
+class CudaDevice:
+    """A GPU with `buffers` for `chunks` of so many float32 numbers. `pinned`: the host's memory is page-locked, so that the GPU
+    reads it by itself; else each copy is staged through memory that is, and the call waits for that."""
+
+    def __init__(self, chunks: int, buffers: int, numbers: int, *, pinned: bool = True) -> None:
+        self.chunks, self.buffers, self.passes = chunks, buffers, 1
+        pattern = torch.arange(numbers, dtype=torch.float32) % DIFFERENT
+        self.inputs = [torch.empty(numbers, pin_memory=pinned).copy_(pattern + chunk * DIFFERENT) for chunk in range(chunks)]
+        self.outputs = [torch.empty(numbers, pin_memory=pinned) for _ in range(chunks)]
+        self.memory = [torch.empty(numbers, device="cuda") for _ in range(buffers)]
+
+    def stream(self) -> torch.cuda.Stream:
+        """A new stream."""
+        return torch.cuda.Stream()
+
+    def copy_in(self, stream: torch.cuda.Stream, chunk: int, buffer: int) -> None:
+        """The host's input `chunk` into `buffer`."""
+        with torch.cuda.stream(stream):
+            self.memory[buffer].copy_(self.inputs[chunk], non_blocking=True)
+
+    def compute(self, stream: torch.cuda.Stream, buffer: int) -> None:
+        """Adds 1 to every number of `buffer`, `passes` times: a kernel that takes as long as the exercise wants it."""
+        with torch.cuda.stream(stream):
+            for _ in range(self.passes):
+                self.memory[buffer].add_(1.0)
+
+    def copy_out(self, stream: torch.cuda.Stream, buffer: int, chunk: int) -> None:
+        """`buffer` to the host's output `chunk`."""
+        with torch.cuda.stream(stream):
+            self.outputs[chunk].copy_(self.memory[buffer], non_blocking=True)
+
+    def record(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
+        """An event after all that stands in `stream`."""
+        event = torch.cuda.Event()
+        event.record(stream)
+        return event
+
+    def wait(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
+        """What comes into `stream` from now on waits for `event`."""
+        stream.wait_event(event)
+
+    def count_wrong(self) -> int:
+        """How many chunks hold something wrong. All numbers are whole and below 2**24, so they are compared exactly."""
+        return sum(not torch.equal(out, given + self.passes) for given, out in zip(self.inputs, self.outputs, strict=True))
+
+    def reset(self) -> None:
+        """Forget the results of an earlier pipeline."""
+        for memory in (*self.outputs, *self.memory):
+            memory.fill_(UNTOUCHED)
+        torch.cuda.synchronize()
+
+
+def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
+    """Milliseconds of a warm pipeline, the median of several; and the most chunks that came back wrong from any of them."""
+    milliseconds, wrong = [], 0
+    for _ in range(REPEATS + 1):
+        device.reset()
+        begun = time.perf_counter()
+        run(device, device.chunks)
+        torch.cuda.synchronize()
+        milliseconds.append(1e3 * (time.perf_counter() - begun))
+        wrong = max(wrong, device.count_wrong())
+    return statistics.median(milliseconds[1:]), wrong
+
+
+def time_engines(device: CudaDevice) -> dict[str, float]:
+    """Milliseconds of one chunk on each engine while the others have nothing to do; of one pass, where it computes."""
+    stream = device.stream()
+    calls: dict[str, Callable[[], None]] = {
+        streams.COPY_IN: lambda: device.copy_in(stream, 0, 0),
+        streams.COMPUTE: lambda: device.compute(stream, 0),
+        streams.COPY_OUT: lambda: device.copy_out(stream, 0, 0),
+    }
+    took = {}
+    for engine, call in calls.items():
+        call()
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record(stream)
+        for _ in range(REPEATS):
+            call()
+        end.record(stream)
+        torch.cuda.synchronize()
+        took[engine] = begin.elapsed_time(end) / REPEATS
+    return took
+
+
+def count_copy_engines() -> int | None:
+    """How many copies the GPU makes at the same time; None where the driver does not say."""
+    try:
+        value = ctypes.c_int()
+        code = ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(value), ASYNC_ENGINES, 0)
+    except (OSError, AttributeError):
+        return None
+    return value.value if code == 0 else None
+
+
+def find_link_gb_per_s() -> float | None:
+    """The most that the link between host and GPU carries in one direction; None where nvidia-smi does not say."""
+    asked = (nvidia_smi.query(("pcie.link.gen.max", "pcie.link.width.max")) or [{}])[0]
+    generation, width = asked.get("pcie.link.gen.max"), asked.get("pcie.link.width.max")
+    if not isinstance(generation, int) or not isinstance(width, int):
+        return None
+    return GB_PER_S_A_LANE[generation] * width if generation in GB_PER_S_A_LANE else None
+
+
+def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
+    """The shortest time that the engines' own times permit, in milliseconds. With a single copy engine both directions share
+    it: the chunks need its time, or the kernels', and what the first chunk waits for the other."""
+    if copy_engines == 1:
+        copies = took[streams.COPY_IN] + took[streams.COPY_OUT]
+        return chunks * max(copies, took[streams.COMPUTE]) + min(copies, took[streams.COMPUTE])
+    return streams.best_units(chunks, [took[engine] for engine in streams.ENGINES], buffers)
+
+
+def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int, ratio: float) -> dict[str, Any]:
+    """The learner's pipeline on a GPU beside the same work in one stream, with a kernel that takes `ratio` times a copy in.
+
+    What cannot be is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
+    """
+    device = CudaDevice(chunks, buffers, megabytes * 250_000)
+    alone = time_engines(device)
+    device.passes = max(1, round(ratio * alone[streams.COPY_IN] / alone[streams.COMPUTE]))
+    took = time_engines(device)
+    sequential_ms, _ = time_pipeline(sequential, device)
+    yours_ms, wrong = time_pipeline(run, device)
+    passes = device.passes
+    del device  # page-locked memory is scarce, and the next one takes as much again
+    pageable = CudaDevice(chunks, buffers, megabytes * 250_000, pinned=False)
+    pageable.passes = passes
+    pageable_ms, _ = time_pipeline(run, pageable)
+    copy_engines, link = count_copy_engines(), find_link_gb_per_s()
+    best_ms = find_best_ms(chunks, took, buffers, copy_engines)
+    copy_gb_per_s = megabytes / took[streams.COPY_IN]
+    too_fast, impossible = link is not None and copy_gb_per_s > link, yours_ms < 0.9 * best_ms
+    return {
+        "copy_in_ms": took[streams.COPY_IN],
+        "compute_ms": took[streams.COMPUTE],
+        "copy_out_ms": took[streams.COPY_OUT],
+        "copy_gb_per_s": None if too_fast else copy_gb_per_s,
+        "link_gb_per_s": link,
+        "sequential_ms": sequential_ms,
+        "yours_ms": None if impossible else yours_ms,
+        "pageable_ms": pageable_ms,
+        "best_ms": best_ms,
+        "speedup": None if impossible else sequential_ms / yours_ms,
+        "least_speedup": 1.3 if copy_engines == 1 else 1.5,
+        "chunks_wrong": wrong,
+        "async_engines": copy_engines,
+        "refused": too_fast + impossible,
+    }

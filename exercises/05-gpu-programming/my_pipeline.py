@@ -1,0 +1,33 @@
+"""Your part of 5.4: copies and kernels that run at the same time, and still in the right order.
+
+You will learn    what a stream orders, what an event adds, and what must not begin before a buffer is free
+You will produce  a pipeline in which all three engines of a GPU work at the same time, on different chunks
+Try it            gpucourse try 5.4
+Your part         the body of `run`; keep its name and its parameters
+Reading           modules/05-gpu-programming/lesson-3-overlap.md, "Streams, events and three engines"
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def run(device: Any, chunks: int) -> None:
+    """Queue the work on `chunks` chunks: each is copied in, computed, and copied out.
+
+    device.stream()                          gives a new stream
+    device.copy_in(stream, chunk, buffer)    the host's chunk into a buffer of the device
+    device.compute(stream, buffer)           the kernel works on what is in the buffer, in place
+    device.copy_out(stream, buffer, chunk)   the buffer to the host's output for that chunk
+    device.record(stream)                    gives an event: all that stands in the stream now
+    device.wait(stream, event)               what comes into the stream from now on waits for the event
+    device.buffers                           how many buffers there are, numbered from 0
+
+    Each call only queues something, and returns at once. What is here is right and has no overlap: everything stands in one
+    stream, and two engines of three always wait. Overlap all three, for any number of chunks and of buffers.
+    """
+    stream = device.stream()
+    for chunk in range(chunks):
+        device.copy_in(stream, chunk, 0)
+        device.compute(stream, 0)
+        device.copy_out(stream, 0, chunk)

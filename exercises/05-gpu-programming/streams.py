@@ -1,0 +1,319 @@
+"""Streams and events of a device that is not there: what they permit, how long it takes, and what no event orders.
+
+A device has three engines: one copies to it, one computes, one copies back. Each operation stands in a stream. Two operations
+are ordered where they stand in the same stream, or where an event says so; nothing else orders them. From the operations that a
+program has queued follow
+
+    its time     `Replay.units`: every engine takes, of the operations that may begin, the one that was queued first
+    hazards      `find_hazards`: two operations that use the same memory, of which one writes, and that nothing orders
+    values       `count_wrong`: the operations executed on numbers, in the most unfavourable order that is permitted
+
+`gpu_streams.py` has the same methods for a GPU.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+COPY_IN, COMPUTE, COPY_OUT = ENGINES = ("copy in", "compute", "copy out")
+MOST_ORDERS = 16  # of the orders in which a hazard shows: one is enough for a wrong value, nearly always the first
+NUMBERS = 16  # of each chunk that is executed
+UNTOUCHED = -1.0  # what stands in memory that nothing has been copied to
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A queue of operations, by its number in the order of making."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """A point in a stream: all that stood in it when the event was recorded. `after` is the last of those operations, None
+    where the stream was empty; `queued` is how many operations there were in all streams."""
+
+    stream: int
+    after: int | None
+    queued: int
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that the host has queued. `waits` are the operations that must end before it: the one before it in its stream,
+    and those before the `events` that its stream waited for. `chunk` is None for a compute on a buffer that got no chunk."""
+
+    number: int
+    engine: str
+    stream: int
+    buffer: int
+    chunk: int | None
+    units: float
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    waits: tuple[int, ...]
+    events: tuple[Event, ...]
+
+    def __str__(self) -> str:
+        chunk = "no chunk" if self.chunk is None else f"chunk {self.chunk}"
+        place = {COPY_IN: "into", COMPUTE: "in", COPY_OUT: "out of"}[self.engine]
+        return f"{self.engine.split()[0]} {chunk} {place} buffer {self.buffer}"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Two operations that nothing orders, and the memory that both use; `first` was queued before `second`."""
+
+    first: Operation
+    second: Operation
+    memory: str
+
+    def __str__(self) -> str:
+        return f'nothing orders "{self.first}" and "{self.second}"'
+
+
+class ReplayedDevice:
+    """The device that a pipeline is written for. The host has `chunks`, `buffers` of them have room on the device; `units` are
+    the durations of a copy in, a compute and a copy out."""
+
+    def __init__(self, chunks: int, buffers: int, units: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
+        self.chunks, self._buffers, self.units = chunks, buffers, dict(zip(ENGINES, units, strict=True))
+        self.operations: list[Operation] = []
+        self.streams = 0
+        self._last: dict[int, int] = {}  # by stream: its last operation
+        self._events: dict[int, list[Event]] = {}  # by stream: those that its next operation waits for
+        self._chunks: dict[int, int] = {}  # by buffer: the chunk that was queued into it last
+
+    @property
+    def buffers(self) -> int:
+        """How many chunks have room on the device."""
+        return self._buffers
+
+    def stream(self) -> Stream:
+        """A new stream: a queue in which each operation waits for the one before it."""
+        self.streams += 1
+        return Stream(self.streams - 1)
+
+    def copy_in(self, stream: Stream, chunk: int, buffer: int) -> None:
+        """Queue a copy of the host's input `chunk` into `buffer`. Raises ValueError where one of them does not exist."""
+        self._check(stream, buffer, chunk)
+        self._chunks[buffer] = chunk
+        self._queue(COPY_IN, stream, buffer, (f"input {chunk}",), (f"buffer {buffer}",))
+
+    def compute(self, stream: Stream, buffer: int) -> None:
+        """Queue the kernel that works on what is in `buffer`, and leaves its result there."""
+        self._check(stream, buffer)
+        self._queue(COMPUTE, stream, buffer, (f"buffer {buffer}",), (f"buffer {buffer}",))
+
+    def copy_out(self, stream: Stream, buffer: int, chunk: int) -> None:
+        """Queue a copy of `buffer` to the host's output `chunk`."""
+        self._check(stream, buffer, chunk)
+        self._queue(COPY_OUT, stream, buffer, (f"buffer {buffer}",), (f"output {chunk}",), chunk)
+
+    def record(self, stream: Stream) -> Event:
+        """An event: everything that stands in `stream` now, and nothing that is queued later."""
+        self._check(stream)
+        return Event(stream.number, self._last.get(stream.number), len(self.operations))
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """What is queued in `stream` from now on begins when everything before `event` has ended. The host goes on at once."""
+        self._check(stream)
+        if not isinstance(event, Event):
+            raise TypeError(f"wait: the second argument is an event of device.record, and it was {type(event).__name__}")
+        self._events.setdefault(stream.number, []).append(event)
+
+    def _check(self, stream: Stream, buffer: int = 0, chunk: int = 0) -> None:
+        if not isinstance(stream, Stream):
+            raise TypeError(f"the stream must come from device.stream(), and it was {type(stream).__name__}")
+        if buffer not in range(self.buffers):
+            raise ValueError(f"buffer {buffer}: there are {self.buffers}, numbered from 0")
+        if chunk not in range(self.chunks):
+            raise ValueError(f"chunk {chunk}: there are {self.chunks}, numbered from 0")
+
+    def _queue(
+        self,
+        engine: str,
+        stream: Stream,
+        buffer: int,
+        reads: tuple[str, ...],
+        writes: tuple[str, ...],
+        chunk: int | None = None,
+    ) -> None:
+        events = tuple(self._events.pop(stream.number, ()))
+        before = [self._last.get(stream.number), *(event.after for event in events)]
+        waits = tuple(sorted({number for number in before if number is not None}))
+        chunk = self._chunks.get(buffer) if chunk is None else chunk
+        number = len(self.operations)
+        units = self.units[engine]
+        self.operations.append(Operation(number, engine, stream.number, buffer, chunk, units, reads, writes, waits, events))
+        self._last[stream.number] = number
+
+
+@dataclass(frozen=True)
+class Replay:
+    """When each operation begins and ends, in time units, and when the last one has ended."""
+
+    spans: tuple[tuple[Operation, float, float], ...]
+    units: float
+
+
+def replay(operations: Sequence[Operation]) -> Replay:
+    """The operations over time: an engine takes, of those that may begin, the one that was queued first."""
+    free = dict.fromkeys(ENGINES, 0.0)
+    ends: dict[int, float] = {}
+    spans = []
+    for operation, earliest in _take_in_order(operations, free, ends):
+        ends[operation.number] = free[operation.engine] = earliest + operation.units
+        spans.append((operation, earliest, ends[operation.number]))
+    return Replay(tuple(spans), max(ends.values(), default=0.0))
+
+
+def _take_in_order(
+    operations: Sequence[Operation], free: dict[str, float], ends: dict[int, float]
+) -> Iterator[tuple[Operation, float]]:
+    """Each operation with the time at which it begins; the caller fills `free` and `ends` in between."""
+    followers, missing = _link(operations)
+    ready = [(0.0, number) for number, count in enumerate(missing) if count == 0]
+    while ready:
+        earliest, number = heapq.heappop(ready)
+        operation = operations[number]
+        if earliest < free[operation.engine]:  # its engine was taken since: it comes again when that is free
+            heapq.heappush(ready, (free[operation.engine], number))
+            continue
+        yield operation, earliest
+        for follower in followers[number]:
+            missing[follower] -= 1
+            if missing[follower] == 0:
+                heapq.heappush(ready, (max(ends[before] for before in operations[follower].waits), follower))
+
+
+def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
+    """For each operation those that wait for it, and for how many it waits itself."""
+    followers: list[list[int]] = [[] for _ in operations]
+    for operation in operations:
+        for before in operation.waits:
+            followers[before].append(operation.number)
+    return followers, [len(operation.waits) for operation in operations]
+
+
+def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
+    """Every pair that uses the same memory, writes it at least once, and is ordered by no stream and no event; by the place of
+    the second in the queue."""
+    before = _find_ancestors(operations)
+    users: dict[str, list[Operation]] = {}
+    for operation in operations:
+        for memory in dict.fromkeys(operation.reads + operation.writes):
+            users.setdefault(memory, []).append(operation)
+    hazards = [
+        Hazard(first, second, memory)
+        for memory, using in users.items()
+        for at, second in enumerate(using)
+        for first in using[:at]
+        if (memory in first.writes or memory in second.writes) and not before[second.number] >> first.number & 1
+    ]
+    return sorted(hazards, key=lambda hazard: (hazard.second.number, hazard.first.number))
+
+
+def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
+    """For each operation, as the bits of a number, those that surely end before it begins."""
+    before: list[int] = []
+    for operation in operations:
+        bits = 0
+        for number in operation.waits:
+            bits |= before[number] | 1 << number
+        before.append(bits)
+    return before
+
+
+def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> Iterator[list[int]]:
+    """Orders in which streams and events permit to execute the operations: the latest first, then for some of the hazards one
+    in which the second of the two comes before the first."""
+    count = len(operations)
+    yield _order(operations, [-number for number in range(count)])
+    before = _find_ancestors(operations)
+    for hazard in hazards[: MOST_ORDERS - 1]:
+        early = before[hazard.second.number] | 1 << hazard.second.number
+        yield _order(operations, [0 if early >> number & 1 else 1 for number in range(count)])
+
+
+def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
+    """A permitted order, in which of the operations that may begin the one of the lowest rank comes next."""
+    followers, missing = _link(operations)
+    ready = [(ranks[number], number) for number, count in enumerate(missing) if count == 0]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        order.append(number)
+        for follower in followers[number]:
+            missing[follower] -= 1
+            if missing[follower] == 0:
+                heapq.heappush(ready, (ranks[follower], follower))
+    return order
+
+
+def count_wrong(operations: Sequence[Operation], hazards: Sequence[Hazard], chunks: int, buffers: int) -> int:
+    """How many of the host's chunks hold something wrong in the end, in the worst of `list_orders`. The kernel makes 2x + 1."""
+    right = [[2 * number + 1 for number in _make_input(chunk)] for chunk in range(chunks)]
+    worst = 0
+    for order in list_orders(operations, hazards):
+        outputs = _execute([operations[number] for number in order], chunks, buffers)
+        worst = max(worst, sum(given != wanted for given, wanted in zip(outputs, right, strict=True)))
+        if worst:
+            break
+    return worst
+
+
+def _make_input(chunk: int) -> list[float]:
+    return [float(NUMBERS * chunk + place) for place in range(NUMBERS)]
+
+
+def _execute(operations: Sequence[Operation], chunks: int, buffers: int) -> list[list[float]]:
+    """The operations on numbers, one after the other as they stand; what the host has in its outputs then."""
+    memory = [[UNTOUCHED] * NUMBERS for _ in range(buffers)]
+    outputs = [[UNTOUCHED] * NUMBERS for _ in range(chunks)]
+    for operation in operations:
+        numbers = memory[operation.buffer]
+        if operation.engine == COPY_IN:
+            numbers[:] = _make_input(int(operation.reads[0].split()[1]))
+        elif operation.engine == COMPUTE:
+            numbers[:] = [2 * number + 1 for number in numbers]
+        else:
+            outputs[int(operation.writes[0].split()[1])][:] = numbers
+    return outputs
+
+
+def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
+    """The shortest time that any order of the same work can take: each engine takes the chunks one after the other, a chunk
+    goes from engine to engine, and comes in when a buffer is free. With three buffers or more that is
+    chunks * max(units) + sum(units) - max(units)."""
+    free = [0.0] * len(units)
+    left: list[float] = []  # by chunk: when it has left its buffer
+    for chunk in range(chunks):
+        at = left[chunk - buffers] if chunk >= buffers else 0.0
+        for engine, duration in enumerate(units):
+            at = free[engine] = max(at, free[engine]) + duration
+        left.append(at)
+    return left[-1]
+
+
+def overlap_percent(took: float, sequential: float, best: float) -> float:
+    """How much of the time that overlapping can save at most was saved."""
+    return round(100 * (sequential - took) / (sequential - best), 6) + 0.0  # so that nothing is -0
+
+
+def draw(spans: Replay, until: float, columns: int = 60) -> str:
+    """The timeline as text: a row for each engine, the chunk's number where it works, a dot where it has nothing to do."""
+    rows = []
+    for engine in ENGINES:
+        row = ["."] * columns
+        for operation, begin, end in spans.spans:
+            if operation.engine == engine:
+                mark = "?" if operation.chunk is None else DIGITS[operation.chunk % len(DIGITS)]
+                first, last = (round(at / until * columns) for at in (begin, end))
+                row[first:last] = mark * (min(last, columns) - first)
+        rows.append(f"{engine:<9} {''.join(row)}")
+    return "\n".join(rows)
