@@ -179,6 +179,7 @@ class Plot(Strict):
     ideal: bool = False
     ideal_key: Name | None = None
     ideal_label: Text = "ideal"
+    evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: drawn only where a GPU was measured")
 
     @model_validator(mode="after")
     def _one_ideal(self) -> Plot:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
+from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
@@ -181,7 +182,9 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     device = str(metrics.get("device") or "device unknown")
     where = f"{device}, simulated nodes (mode: local)" if is_simulated(record.mode) else device
     subtitle = f"{exercise.id} · {where} · {record.id}"
-    for plot, error in context.plot_worker.draw(exercise.plots, metrics, subtitle=subtitle, folder=files.folder):
+    with_gpu = on_gpu(metrics, record.mode)
+    plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu"]
+    for plot, error in context.plot_worker.draw(plots, metrics, subtitle=subtitle, folder=files.folder):
         context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
 
 
