@@ -11,13 +11,13 @@ reads of shared memory that nobody wrote; results that change with the order of 
 What it is not. It counts the accesses that g++ makes: nvcc may keep a number in a register that g++ loads again, or the other
 way round, so the number of requests may differ; sectors a request follow from the addresses. Caches, latency, occupancy and
 speed are not modelled. There are no streams, events, cooperative groups, textures, `__device__` variables, clocks or
-cudaMallocPitch. Atomic functions are checked, and not counted. Of wmma, bytes are counted and requests are not: which lane
-loads what is not documented. Linux with g++ only.
+cudaMallocPitch. Atomic functions are checked and counted, and are no requests. Of wmma, bytes are counted and requests are
+not: which lane loads what is not documented. Linux with g++ only.
 """
 
 from emulator.building import CompileError, build, find_compiler
 from emulator.building import UnsupportedMachine as Unsupported
-from emulator.kernels import Counts, Kernel
+from emulator.kernels import Counts, Kernel, Request
 from emulator.program import Endless, Program, Result, TooMuchOutput
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Endless",
     "Kernel",
     "Program",
+    "Request",
     "Result",
     "TooMuchOutput",
     "Unsupported",

@@ -17,7 +17,10 @@ namespace emulator {
 inline Shadow shared_shadow;
 
 inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Place place) {
-  if (kind == ATOMIC) return;
+  if (kind == ATOMIC) {
+    now.report->atomics += !shared;
+    return;
+  }
   if (!now.bytes_only) return requests.add(caller, shared, kind == WRITE, size, place);
   Counts& counts = Requests::choose_counts(shared, kind == WRITE);
   counts.bytes += size;

@@ -50,12 +50,29 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Request:
+    """One request of a warp: the line it comes from, which memory, whether it writes, bytes of each lane, and the address of
+    each of the 32 lanes (None for one that takes no part)."""
+
+    line: str
+    shared: bool
+    write: bool
+    size: int
+    addresses: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """One kernel, all launches together. Each fault has a number of times, and the first one in words (else None)."""
+    """One kernel, all launches together. Each fault has a number of times, and the first one in words (else None).
+
+    `atomics` counts the calls of atomic functions on global memory, one for each lane; `trace` holds its first requests, where
+    the run was asked for them.
+    """
 
     name: str
     launches: int = 0
     threads: int = 0
+    atomics: int = 0
     global_load: Counts = field(default_factory=Counts)
     global_store: Counts = field(default_factory=Counts)
     shared_load: Counts = field(default_factory=Counts)
@@ -74,6 +91,7 @@ class Kernel:
     illegal: str | None = None
     too_many_threads: int = 0
     refused: str | None = None
+    trace: tuple[Request, ...] = ()
 
     def first_fault(self) -> str | None:
         """The worst kind of fault of this kernel in words, with file and line; None where there is none."""
@@ -90,6 +108,8 @@ def make_kernel(name: str, told: Mapping[str, Any], find: Find) -> Kernel:
         name=name,
         launches=told["launches"],
         threads=told["threads"],
+        atomics=told["atomics"],
+        trace=tuple(_make_request(item, find) for item in told.get("trace", ())),
         **counts,
         **numbers,
         race=words.get("races"),
@@ -103,8 +123,13 @@ def make_kernel(name: str, told: Mapping[str, Any], find: Find) -> Kernel:
 
 
 def list_callers(told: Mapping[str, Any]) -> set[int]:
-    """The addresses in the program that the faults of a kernel name."""
-    return {told[key][who]["caller"] for key in FAULTS if key in told for who in ("first", "other")} - {0}
+    """The addresses in the program that the faults and the trace of a kernel name."""
+    faults = {told[key][who]["caller"] for key in FAULTS if key in told for who in ("first", "other")}
+    return (faults | {item["caller"] for item in told.get("trace", ())}) - {0}
+
+
+def _make_request(item: Mapping[str, Any], find: Find) -> Request:
+    return Request(find(item["caller"]), item["shared"], item["write"], item["size"], tuple(item["at"]))
 
 
 def name_thread(spot: Mapping[str, Any]) -> str:

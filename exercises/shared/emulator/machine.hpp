@@ -36,9 +36,18 @@ struct Fault {
   const char* what = "";
 };
 
+// A request as it was made, for pictures: the bits of `lanes` say which of the addresses are there.
+struct Traced {
+  void* caller;
+  bool shared, write;
+  unsigned size, lanes;
+  Place at[WARP];
+};
+
 struct Report {
-  uint64_t launches = 0, threads = 0;
+  uint64_t launches = 0, threads = 0, atomics = 0;
   Counts global_load, global_store, shared_load, shared_store;
+  std::vector<Traced> trace;  // the first ones, as many as EMULATOR_TRACE asks for
   Fault races, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, too_many_threads;
 };
 

@@ -54,15 +54,21 @@ class Program:
     path: Path
     files: frozenset[str]
 
-    def run(self, *arguments: str, order: int = 0, limit_s: float = 20.0) -> Result:
-        """Run it with these arguments; `order` 0 to 3 is the order in which threads take turns.
+    def run(self, *arguments: str, order: int = 0, limit_s: float = 20.0, trace: int = 0) -> Result:
+        """Run it with these arguments; `order` 0 to 3 is the order in which threads take turns, `trace` how many
+        requests of each kernel are kept.
 
         Raises Endless after `limit_s` seconds, TooMuchOutput after a megabyte.
         """
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
             report = Path(folder) / "report.json"
-            environment = {**os.environ, "EMULATOR_ORDER": str(order), "EMULATOR_REPORT": str(report)}
+            environment = {
+                **os.environ,
+                "EMULATOR_ORDER": str(order),
+                "EMULATOR_REPORT": str(report),
+                "EMULATOR_TRACE": str(trace),
+            }
             process = subprocess.Popen(
                 [str(self.path), *arguments],
                 stdin=subprocess.DEVNULL,

@@ -20,6 +20,8 @@ class Writer {
       fprintf(file_, "%s", comma);
       text(name.c_str());
       fprintf(file_, ":{\"launches\":%llu,\"threads\":%llu", (unsigned long long)report.launches, (unsigned long long)report.threads);
+      fprintf(file_, ",\"atomics\":%llu", (unsigned long long)report.atomics);
+      write_trace(report.trace);
       write_counts("global_load", report.global_load);
       write_counts("global_store", report.global_store);
       write_counts("shared_load", report.shared_load);
@@ -52,6 +54,24 @@ class Writer {
                                          counts.bytes,    counts.lanes,   counts.bank_conflicts};
     fprintf(file_, ",\"%s\":[", key);
     for (int i = 0; i < 6; ++i) fprintf(file_, "%s%llu", i ? "," : "", values[i]);
+    fprintf(file_, "]");
+  }
+
+  void write_trace(const std::vector<Traced>& trace) {
+    fprintf(file_, ",\"trace\":[");
+    for (const Traced& request : trace) {
+      fprintf(file_, "%s{\"caller\":%llu,\"shared\":%s,\"write\":%s,\"size\":%u,\"at\":[", &request == &trace[0] ? "" : ",",
+              (unsigned long long)(Place)request.caller, request.shared ? "true" : "false", request.write ? "true" : "false",
+              request.size);
+      for (unsigned lane = 0; lane < WARP; ++lane) {
+        const char* comma = lane ? "," : "";
+        if (request.lanes >> lane & 1)
+          fprintf(file_, "%s%llu", comma, (unsigned long long)request.at[lane]);
+        else
+          fprintf(file_, "%snull", comma);
+      }
+      fprintf(file_, "]}");
+    }
     fprintf(file_, "]");
   }
 

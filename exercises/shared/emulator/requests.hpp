@@ -40,7 +40,10 @@ class Requests {
   void flush() {
     for (Site* site : touched_) {
       Counts& counts = choose_counts(site->shared, site->write);
-      for (unsigned i = 0; i < site->used; ++i) count(counts, *site, site->requests[i]);
+      for (unsigned i = 0; i < site->used; ++i) {
+        count(counts, *site, site->requests[i]);
+        if (now.report->trace.size() < most_traced_) trace(*site, site->requests[i]);
+      }
       site->used = 0;
       memset(site->count, 0, sizeof site->count);
     }
@@ -80,6 +83,12 @@ class Requests {
       larger[i % larger.size()] = site;
     }
     table_.swap(larger);
+  }
+
+  static void trace(const Site& site, const Request& request) {
+    Traced traced{site.caller, site.shared, site.write, site.size, request.lanes, {}};
+    std::copy(request.at, request.at + WARP, traced.at);
+    now.report->trace.push_back(traced);
   }
 
   static void count(Counts& counts, const Site& site, const Request& request) {
@@ -131,6 +140,7 @@ class Requests {
 
   std::vector<Site*> table_, touched_;
   size_t sites_ = 0;
+  const size_t most_traced_ = getenv("EMULATOR_TRACE") ? size_t(atol(getenv("EMULATOR_TRACE"))) : 0;
 };
 extern Requests requests;
 }  // namespace emulator

@@ -40,6 +40,7 @@ __global__ void scaled(const float4* x, float4* y) {
 __global__ void growing(float* y) {
   for (int d = 1; d <= 32; d *= 2) { if (threadIdx.x < d) y[threadIdx.x] = d; __syncthreads(); }
 }
+__global__ void adds(float* y) { if (threadIdx.x % 2) atomicAdd(y, 1.0f); }
 __global__ void tile(const half* x, float* y) {
   wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
   wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> b;
@@ -68,6 +69,7 @@ int main() {
   wide<<<1, 32>>>(y);
   scaled<<<1, 32>>>((float4*)x, (float4*)y);
   growing<<<1, 32>>>(y);
+  adds<<<1, 64>>>(y);
   tile<<<1, 32>>>(h, y);
   cudaMemcpy(r, y, 1024, cudaMemcpyDeviceToHost);
   double worst = 0;
@@ -83,7 +85,7 @@ int main() {
 
 @pytest.fixture(scope="module")
 def result(build: Callable[..., Any]) -> Any:
-    return build(SOURCE).run()
+    return build(SOURCE).run(trace=3)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,21 @@ def test_wide_words_take_turns_by_eight_lanes(result: Any) -> None:
 def test_requests_before_and_after_a_barrier_stay_apart(result: Any) -> None:
     store = result.kernels["growing"].global_store
     assert (store.requests, store.lanes) == (6, 63)
+
+
+def test_atomic_functions_are_counted_by_lane_and_are_no_requests(result: Any) -> None:
+    adds = result.kernels["adds"]
+    assert (adds.atomics, adds.global_store.requests) == (32, 0)
+    assert result.kernels["growing"].atomics == 0
+
+
+def test_the_first_requests_are_kept_with_their_addresses(result: Any) -> None:
+    load, store = result.kernels["stride<2>"].trace
+    assert (load.write, store.write, load.shared, load.size) == (False, True, False, 4)
+    assert [address - load.addresses[0] for address in load.addresses] == list(range(0, 256, 8))
+    assert load.line == "kernels.cu:7"
+    assert len(result.kernels["transpose<32>"].trace) == 3
+    assert [address is None for address in result.kernels["odd"].trace[0].addresses] == [True, False] * 16
 
 
 def test_products_of_tiles_are_right_and_only_their_bytes_count(result: Any) -> None:
