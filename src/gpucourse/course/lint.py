@@ -253,7 +253,7 @@ def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
     folders = {catalog.folder_name(module) for module in catalog.modules} | {SHARED}
     for path in sorted(catalog.folders.exercises.rglob("*")):
         place = path.relative_to(catalog.folders.exercises)
-        hidden = {SOLUTIONS, JUDGES, "__pycache__", "emulator"} & set(place.parts) or path.name.startswith(".")
+        hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
         if path.is_dir() or hidden or place.as_posix() in used:
             continue
         reason = "no exercise uses it" if place.parts[0] in folders else "lies in a folder of no module"

@@ -1,0 +1,129 @@
+"""The pictures of module 5 that show what warps ask memory for: sectors, banks, and the tree of a sum. The data is recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from docs.pictures.canvas import Canvas
+
+SECTOR, WORD, BANKS, WARP = 32, 4, 32, 32
+WHERE = "Addresses: recorded by the emulator from the kernels of 5.1."
+
+
+def read_accesses() -> dict[str, Any]:
+    """What `record_accesses` wrote."""
+    data: dict[str, Any] = json.loads((Path(__file__).parent / "accesses.json").read_text(encoding="utf-8"))
+    return data
+
+
+def draw_sectors(shown: int = 16) -> Canvas:
+    """The words that a warp uses, and the sectors that come with them, for five patterns of access."""
+    accesses = read_accesses()
+    rows = [("copy", "copy, a load"), ("shifted_copy", "one element later"), ("strided_copy", "every second")]
+    rows += [("read_field", "one field of four"), ("transpose", "down a column")]
+    places = accesses["loads"] | accesses["stores"]
+    sectors = {name: sorted({place // SECTOR for place in places[name]}) for name, _ in rows}
+    counts = [len(sectors[name]) for name, _ in rows]
+    picture = Canvas(
+        "What a request of a warp brings",
+        f"Five rows, each the first {shown * SECTOR} bytes of memory as {shown} sectors of 32 bytes with 8 words each. A "
+        f"warp uses 32 words in each row. Neighbouring words lie in {counts[0]} sectors; one element later in {counts[1]}; "
+        f"every second word in {counts[2]}; one field of a structure of four in {counts[3]}; down a column of a matrix of 64 "
+        f"columns in {counts[4]}, of which two are in the picture.",
+        280,
+    )
+    left, wide = 140, 38.0
+    for row, (name, words) in enumerate(rows):
+        y = 18 + row * 46
+        count = len(sectors[name])
+        picture.text(8, y + 12, words, kind="ink small")
+        picture.text(8, y + 28, f"{count} sectors", kind="ink bold")
+        for sector in range(shown):
+            _draw_sector(picture, left + sector * wide, y, [place for place in places[name] if place // SECTOR == sector])
+    for kind, x, words in (("a", 140, "used"), ("b", 210, "in the same sector, not used"), ("empty", 410, "not touched")):
+        picture.box(x, 246, 16, 14, kind)
+        picture.text(x + 22, 258, words, kind="dim small")
+    picture.text(8, 276, WHERE, kind="dim small")
+    return picture
+
+
+def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None:
+    """One sector: its eight words, those that are used in another colour, where any is."""
+    picture.box(x, y, 36, 30, "b" if places else "empty")
+    used = {place % SECTOR // WORD for place in places}
+    if len(used) == SECTOR // WORD:
+        picture.box(x, y, 36, 30, "a")
+        return
+    for word in used:
+        picture.box(x + word * 4.5, y, 4.5, 30, "a")
+
+
+def draw_banks() -> Canvas:
+    """The bank that each lane asks, where a warp reads a column of a tile: rows of 32 words, and of 33."""
+    words = read_accesses()["words"]
+    picture = Canvas(
+        "A column of a tile, and its banks",
+        "Two grids of 32 lanes by 32 banks. With rows of 32 words all 32 lanes of a warp that read a column ask the same "
+        "bank, which serves them one after the other: 31 conflicts. With rows of 33 words each lane asks another bank: none.",
+        350,
+    )
+    cell = 8.5
+    for chart, (name, title) in enumerate((("column_of_32", "float tile[32][32]"), ("column_of_33", "float tile[32][33]"))):
+        left, top = 64 + chart * 370, 36
+        banks = [word % BANKS for word in words[name]]
+        turns = max(banks.count(bank) for bank in set(banks))
+        picture.text(left, 24, f"{title}: {turns} turn{'s' if turns > 1 else ''}", kind="ink bold")
+        picture.box(left, top, BANKS * cell, WARP * cell, "empty")
+        for lane, bank in enumerate(banks):
+            picture.box(left + bank * cell, top + lane * cell, cell - 1, cell - 1, "d" if turns > 1 else "c")
+        picture.text(left - 8, top + 12, "lane 0", anchor="end", kind="dim small")
+        picture.text(left - 8, top + WARP * cell, "31", anchor="end", kind="dim small")
+        picture.text(left, top + WARP * cell + 14, "bank 0", kind="dim small")
+        picture.text(left + BANKS * cell, top + WARP * cell + 14, "31", anchor="end", kind="dim small")
+    picture.text(8, 344, WHERE, kind="dim small")
+    return picture
+
+
+def draw_tree() -> Canvas:
+    """Which threads add in each step of a sum over a block, by halves and by neighbours."""
+    steps = read_accesses()["steps"]
+    requests = {name: [len({thread // WARP for thread in threads}) for threads in rows] for name, rows in steps.items()}
+    picture = Canvas(
+        "Which threads add, step by step",
+        "Two charts of 8 warps over 8 steps. By halves the threads that add are the first 128, 64, 32 and so on, in "
+        f"{', '.join(map(str, requests['halves']))} warps. By neighbours the same numbers of threads are spread over the "
+        f"block, in {', '.join(map(str, requests['neighbours']))} warps.",
+        290,
+    )
+    warp = 38.0
+    for chart, (name, title) in enumerate((("halves", "halves: part[t + d], d falls"), ("neighbours", "neighbours: d grows"))):
+        left = 62 + chart * 360
+        picture.text(left, 20, f"{title}; {sum(requests[name])} warp steps", kind="ink bold")
+        for row, threads in enumerate(steps[name]):
+            y = 32 + row * 27
+            if chart == 0:
+                picture.text(8, y + 15, f"step {row + 1}", kind="ink small")
+            for number in range(8):
+                picture.box(left + number * warp, y, warp - 2, 22, "empty")
+            for first, last in _join(threads):
+                x = left + first // WARP * warp + first % WARP * (warp - 2) / WARP
+                picture.box(x, y, max(1.0, (last - first + 1) * (warp - 2) / WARP), 22, "c" if name == "halves" else "d")
+    picture.text(62, 264, "each box a warp of 32 threads; in colour the threads that add", kind="dim small")
+    picture.text(8, 284, WHERE, kind="dim small")
+    return picture
+
+
+def _join(threads: list[int]) -> list[tuple[int, int]]:
+    """Threads as ranges of neighbours within a warp."""
+    ranges: list[tuple[int, int]] = []
+    for thread in sorted(threads):
+        if ranges and thread == ranges[-1][1] + 1 and thread % WARP:
+            ranges[-1] = (ranges[-1][0], thread)
+        else:
+            ranges.append((thread, thread))
+    return ranges
+
+
+PICTURES = {"sectors": draw_sectors, "banks": draw_banks, "tree": draw_tree}

@@ -1,0 +1,139 @@
+"""CUDA basics: kernels of the course and four of yours, run thread by thread on a CPU that sees every access.
+
+You will learn    which element a thread has, what a warp asks memory for, what barriers are for, what a split warp costs
+You will produce  sectors a request of ten kernels, the faults of yours with thread and line, on a GPU their GB/s
+Run it            python cuda_basics.py --elements 4096 --block 256 --stride 2
+Your part         my_kernels.cu (vector_add, block_sum) and my_warps.cu (transpose, clip_sum)
+Reading           modules/05-gpu-programming/lesson.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import emulator
+import findings
+
+HERE = Path(__file__).resolve().parent
+MOST_IN_EMULATOR = 65536  # elements: more take minutes, and their requests are the same
+PATTERNS = ("copy", "shifted_copy", "strided_copy", "read_field", "vector_add", "transpose", "clip_sum")  # in the picture
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="kernels and what their warps ask memory for")
+parser.add_argument(
+    "--elements", type=int, default=67108864, help="elements of each array; on a CPU at most 65,536 of them are run"
+)
+parser.add_argument("--block", type=int, default=256, help="threads a block: 32, 64, ... 1024")
+parser.add_argument("--stride", type=int, default=2, help="of strided_copy, in elements")
+args = parser.parse_args()
+if args.block not in {32, 64, 128, 256, 512, 1024}:
+    parser.error("--block must be 32, 64, 128, 256, 512 or 1024: the sum of a block halves its threads again and again")
+if args.elements < 1 or args.elements > 1 << 28 or not 1 <= args.stride <= 64:
+    parser.error("--elements of 1 to 268,435,456 and --stride of 1 to 64 are needed")
+if emulator.find_compiler() is None:
+    sys.exit("the emulator needs g++, and there is none here: apt-get install g++ (or dnf install gcc-c++)")
+setting = findings.Setting(block=args.block, stride=args.stride)
+sizes = (*findings.SIZES, args.elements) if args.elements <= MOST_IN_EMULATOR else findings.SIZES
+
+# --- compile: three programs at a time, while torch is imported ----------------------------------------------------------
+folder = Path(tempfile.mkdtemp(prefix="cuda-basics-"))
+pool = ThreadPoolExecutor(4)
+builds = {name: pool.submit(findings.build, HERE / name, folder / Path(name).stem) for name in findings.FILES}
+
+import bench  # noqa: E402
+import cuda_times  # noqa: E402
+from bench import say  # noqa: E402
+
+device = bench.here()
+compiled = cuda_times.start(pool, [HERE / name for name in findings.FILES], device, folder)
+
+# --- the experiment: every kernel at several sizes, in several orders of its threads ---------------------------------------
+texts = {name: (HERE / name).read_text(encoding="utf-8-sig", errors="replace") for name in findings.FILES}
+rows: list[dict] = []
+broken: dict[str, str] = {}
+for name in findings.FILES:
+    try:
+        program = builds[name].result()
+    except emulator.CompileError as error:
+        broken[name] = error.text
+        say(f"{name} does not compile:\n{error.text}")
+        continue
+    except emulator.Unsupported as error:
+        sys.exit(f"{error}")
+    for kernel in findings.LEARNERS.get(name, findings.GIVEN):
+        body = findings.find_body(texts[name], kernel)
+        if body is None:
+            broken[name] = f"{name} has no kernel {kernel}"
+            say(f"{broken[name]}: keep its name")
+            continue
+        whose = "course" if name not in findings.LEARNERS else "as delivered" if findings.is_open(body) else "yours"
+        try:
+            row = {"whose": whose, **findings.examine(program, kernel, setting, sizes)}
+        except (emulator.Endless, emulator.TooMuchOutput) as error:
+            broken[name] = f"{kernel}: {error}"
+            say(broken[name])
+            continue
+        rows.append(row | compiled.describe(name, kernel, args.block))
+        say(findings.summarise(row))
+
+# --- on a GPU: the same files, compiled by nvcc and timed ------------------------------------------------------------------
+times = cuda_times.time_all(compiled, rows, args.elements, args.block, args.stride)
+rows = [row | times.rows.get(row["kernel"], cuda_times.NOT_MEASURED) for row in rows]
+say(times.note)
+pool.shutdown()
+shutil.rmtree(folder, ignore_errors=True)
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+by_name = {row["kernel"]: row for row in rows}
+yours = [row for row in rows if row["whose"] == "yours"]
+judged = {row["kernel"]: row for row in yours}
+
+
+def read(kernel: str, *keys: str) -> dict[str, object]:
+    """Figures of one of your kernels; None each while it is as delivered."""
+    return {key: judged[kernel][key] if kernel in judged else None for key in keys}
+
+
+def total(key: str) -> int | None:
+    """A count over all of your kernels that are written; None while none is."""
+    return sum(row[key] for row in yours) if yours else None
+
+
+metrics = {
+    **vars(args), "kernels": rows, "patterns": [by_name[name] for name in PATTERNS if name in by_name],
+    "sizes": list(sizes), "blocks": -(-args.elements // args.block),
+    "kernels_written": len(yours), "kernels_broken": ", ".join(broken) or "no",
+    "yours": {
+        "wrong_sizes": total("wrong_sizes"), "orders_wrong": total("orders_wrong"), "out_of_bounds": total("out_of_bounds"),
+        "races": total("races"), "barrier_divergence": total("barrier_divergence"), "unwritten_reads": total("unwritten_reads"),
+        "ended": None if not yours else sum(bool(row["ended"]) for row in yours),
+    },
+    "vector_add": read("vector_add", "percent_of_copy"),
+    "block_sum": read("block_sum", "atomics_per_block", "percent_of_copy"),
+    "transpose": read("transpose", "store_sectors_per_request", "bank_conflicts_per_request"),
+    "clip_sum": read("clip_sum", "lanes_per_request", "bytes_too_many"),
+    "stride_sectors_per_request": by_name["strided_copy"]["load_sectors_per_request"],
+    "stride_fetched_per_used": by_name["strided_copy"]["load_sectors_per_request"] * 32 / 128,
+    "unpadded_conflicts": by_name["column_of_32"]["bank_conflicts_per_request"],
+    "bytes_off": max(abs(row["bytes_too_many"]) for row in rows if row["whose"] == "course" and row["bytes_needed"]),
+    "copy_gb_per_s": times.copy_gb_per_s, "refused": times.refused,
+}  # fmt: skip
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+(out / "emulator.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+for name in findings.LEARNERS:
+    if (HERE / name).parent != out.resolve():
+        shutil.copyfile(HERE / name, out / name)  # what was judged, beside the verdict
+path = bench.write_metrics("cuda_basics/1", device, world_size=1, seed=0, metrics=metrics)
+if device.type != "cuda":
+    say("\nCounted in the emulator: sectors and conflicts follow from addresses. Times need a GPU. (local mode)")
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

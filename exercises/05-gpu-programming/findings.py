@@ -1,0 +1,186 @@
+"""What the emulator says of the kernels of 5.1: each is run at several sizes and in several orders of its threads.
+
+The script and the judges of the learner's parts use the same words and figures. Needs the emulator, and no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import emulator
+
+HARNESS = Path(__file__).resolve().parent / "harness.cu"
+FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")  # by their number in the harness, PART
+GIVEN = ("copy", "shifted_copy", "strided_copy", "read_field", "column_of_32", "column_of_33")
+LEARNERS = {"my_kernels.cu": ("vector_add", "block_sum"), "my_warps.cu": ("transpose", "clip_sum")}
+SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than a block of 256 has threads
+ORDERS = (1, 2, 3)  # of the threads, beside the plain one
+COUNTED = 4096  # elements where requests are counted: whole blocks of every size, and whole tiles
+LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How kernels are started: threads a block, the stride of strided_copy."""
+
+    block: int = 256
+    stride: int = 2
+
+
+def build(file: Path, folder: Path) -> emulator.Program:
+    """The harness with the kernels of `file`, for the emulator. Raises emulator.CompileError, emulator.Unsupported."""
+    return emulator.build([HARNESS, file], folder=folder, defines={"PART": FILES.index(file.name)})
+
+
+def _strip(text: str) -> str:
+    """C++ without its comments."""
+    return re.sub(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', lambda match: match[1] or " ", text, flags=re.DOTALL)
+
+
+def find_body(text: str, kernel: str) -> str | None:
+    """What stands between the braces of a kernel, without comments; None where the text has no kernel of that name."""
+    code = _strip(text)
+    begin = re.search(rf"__global__[^;{{}}]*\bvoid\s+{kernel}\s*\([^{{]*\{{", code)
+    if begin is None:
+        return None
+    depth, place = 1, begin.end()
+    while depth and place < len(code):
+        depth += {"{": 1, "}": -1}.get(code[place], 0)
+        place += 1
+    return code[begin.end() : place - 1]
+
+
+def list_kernels(text: str) -> list[str]:
+    """The names of the kernels that a text defines."""
+    return re.findall(r"__global__[^;{}]*?\bvoid\s+(\w+)\s*\([^;{]*\{", _strip(text))
+
+
+def is_open(body: str) -> bool:
+    """Whether a kernel's body still has the line that marks it as the course's."""
+    return re.search(r"\bOPEN\s*\(", body) is not None
+
+
+def count_bytes(kernel: str, elements: int) -> int | None:
+    """Bytes that a kernel must move through the GPU's memory, each array once; None for one that stays in shared memory.
+
+    vector_add reads two numbers and writes one an element; block_sum reads one; clip_sum reads one of each channel; the
+    others read one and write one. A number has 4 bytes.
+    """
+    numbers = {"vector_add": 3, "block_sum": 1, "clip_sum": 2, "column_of_32": None, "column_of_33": None}.get(kernel, 2)
+    return None if numbers is None else 4 * numbers * elements
+
+
+def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int] = SIZES) -> dict[str, Any]:
+    """All that is known of a kernel: what is wrong at each size and in other orders, its faults, and what its warps ask for.
+
+    Raises emulator.Endless, emulator.TooMuchOutput.
+    """
+    plain_sizes = [size for size in sizes if size != COUNTED]
+    plain = _start(program, kernel, setting, plain_sizes)
+    others = [_start(program, kernel, setting, SIZES[-1:], order) for order in ORDERS]
+    counted = _start(program, kernel, setting, (COUNTED,))
+    wrong = [row for row in [*plain.rows, *counted.rows] if row["wrong"]]
+    faults = [run.kernel for run in (plain, *others, counted) if run.kernel is not None]
+    return {
+        "kernel": kernel,
+        "sizes": [*plain_sizes, COUNTED],
+        "wrong_sizes": len(wrong),
+        "wrong": _describe(wrong[0]) if wrong else "",
+        "max_error": max((row["error"] for row in [*plain.rows, *counted.rows]), default=None),
+        "orders_wrong": sum(any(row["wrong"] for row in run.rows) or bool(run.ended) for run in others),
+        "ended": next((run.ended for run in (plain, *others, counted) if run.ended), ""),
+        "out_of_bounds": sum(item.out_of_bounds + item.used_after_free for item in faults),
+        "where": _first(item.where or item.freed for item in faults),
+        "races": sum(item.races for item in faults),
+        "race": _first(item.race for item in faults),
+        "unwritten_reads": sum(item.unwritten_reads for item in faults),
+        "unwritten": _first(item.unwritten for item in faults),
+        "barrier_divergence": sum(item.barrier_divergence for item in faults),
+        "diverged": _first(item.diverged for item in faults),
+        **_count(counted.kernel, kernel, counted.rows[0]["blocks"] if counted.rows else 1),
+    }
+
+
+@dataclass(frozen=True)
+class _Run:
+    rows: list[dict[str, Any]]
+    ended: str
+    kernel: emulator.Kernel | None
+
+
+def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int], order: int = 0) -> _Run:
+    words = [kernel, str(setting.block), str(setting.stride), *map(str, sizes)]
+    result = program.run(*words, order=order, limit_s=LIMIT_S)
+    rows = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+    ended = next((row["cuda_error"] for row in rows if "cuda_error" in row), "")
+    item = result.kernels.get(kernel)
+    if item is not None and item.illegal:
+        ended = item.illegal
+    elif result.code and not ended:
+        ended = result.crash or f"the program ended with code {result.code}"
+    return _Run([row for row in rows if "size" in row], ended, item)
+
+
+def _describe(row: dict[str, Any]) -> str:
+    """The first wrong number of a row, in words."""
+    place = f"number {row['first_wrong']} is" if row["numbers"] > 1 else "it gives"
+    return f"with n = {row['size']} {place} {row['given']} and should be {row['right']}"
+
+
+def _first(texts: Any) -> str:
+    return next((text for text in texts if text), "")
+
+
+def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, Any]:
+    """What the warps asked for, where every block and every tile is full."""
+    keys = (
+        "load_sectors_per_request", "store_sectors_per_request", "lanes_per_request", "bank_conflicts_per_request",
+        "shared_loads", "atomics", "atomics_per_block", "bytes", "bytes_needed", "bytes_too_many",
+    )  # fmt: skip
+    if item is None:
+        return dict.fromkeys(keys)
+    load, store, needed = item.global_load, item.global_store, count_bytes(kernel, COUNTED)
+    in_memory = load.requests + store.requests
+    conflicts = [counts.conflicts_per_request for counts in (item.shared_load, item.shared_store) if counts.requests]
+    return {
+        "load_sectors_per_request": load.sectors_per_request,
+        "store_sectors_per_request": store.sectors_per_request,
+        "lanes_per_request": (load.lanes + store.lanes) / in_memory if in_memory else None,
+        "bank_conflicts_per_request": max(conflicts, default=None),  # of loads or of stores, the worse
+        "shared_loads": item.shared_load.requests,
+        "atomics": item.atomics,
+        "atomics_per_block": item.atomics / blocks,
+        "bytes": load.bytes + store.bytes,
+        "bytes_needed": needed,
+        "bytes_too_many": None if needed is None else load.bytes + store.bytes - needed,
+    }
+
+
+def summarise(row: dict[str, Any]) -> str:
+    """A kernel in one line: its first fault with the thread and the line, else what its warps ask for."""
+    faults = [
+        (row["out_of_bounds"], row["where"]), (row["barrier_divergence"], row["diverged"]),
+        (row["unwritten_reads"], row["unwritten"]), (row["races"], row["race"]),
+        (row["ended"], row["ended"]), (row["wrong_sizes"], row["wrong"]),
+    ]  # fmt: skip
+    fault = next((text for count, text in faults if count), "")
+    if fault:
+        return f"{row['kernel']} ({row['whose']}): {fault}"
+    figures = {
+        "sectors a load": row["load_sectors_per_request"], "sectors a store": row["store_sectors_per_request"],
+        "bank conflicts a request": row["bank_conflicts_per_request"],
+    }  # fmt: skip
+    words = ", ".join(f"{value:.3g} {name}" for name, value in figures.items() if value is not None)
+    return f"{row['kernel']} ({row['whose']}): right; {words}"
+
+
+def shape_of_transpose(elements: int) -> tuple[int, int]:
+    """Rows and columns that the harness gives a transpose of so many elements: about as many of both, and no more numbers."""
+    rows = max(1, math.isqrt(elements))
+    return rows, elements // rows

@@ -1,0 +1,41 @@
+// Kernels of the course that 5.1 measures beside yours: the same work in better and worse patterns of access.
+#include <cuda_runtime.h>
+
+struct Particle {
+  float x, y, z, mass;
+};
+
+// Neighbours touch neighbours: the best that there is.
+__global__ void copy(const float* in, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = in[i];
+}
+
+// The same, but the array begins one element later: no request begins where a sector does.
+__global__ void shifted_copy(const float* in, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = in[i + 1];
+}
+
+// Reads every stride-th element of an array that is as many times as long.
+__global__ void strided_copy(const float* in, float* out, int n, int stride) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = in[size_t(i) * stride];
+}
+
+// One of four fields of each structure in an array of structures.
+__global__ void read_field(const Particle* in, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = in[i].mass;
+}
+
+// A warp reads the columns of a tile in shared memory, one after the other.
+template <int WIDTH>
+__device__ void read_columns(float* out) {
+  __shared__ float tile[32][WIDTH];
+  for (int row = 0; row < 32; ++row) tile[row][threadIdx.x] = 32.0f * row + threadIdx.x;
+  __syncwarp();
+  for (int column = 0; column < 32; ++column) out[column * 32 + threadIdx.x] = tile[threadIdx.x][column];
+}
+__global__ void column_of_32(float* out) { read_columns<32>(out); }
+__global__ void column_of_33(float* out) { read_columns<33>(out); }

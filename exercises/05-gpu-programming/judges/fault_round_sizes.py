@@ -1,0 +1,21 @@
+"""Judges a repaired copy: sizes are tried that leave a block partly empty."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("of the sizes {sizes} only {uneven} leave threads of a block of {block} without an element")}
+RUNS = {
+    "right": {"sizes": [1, 31, 257, 1000, 4096], "elements": 4096, "block": 256},
+    "wrong": {"sizes": [256, 512, 1024, 2048, 4096], "elements": 4096, "block": 256},
+}
+
+
+def judge(part: Part) -> None:
+    """At least two sizes, beside the run's own number of elements, must be no multiple of the block."""
+    metrics = part.metrics
+    sizes = [size for size in metrics["sizes"] if size != metrics["elements"]]
+    uneven = [size for size in sizes if size % metrics["block"]]
+    if len(uneven) < 2:
+        raise part.wrong("still", sizes=", ".join(map(str, sizes)), uneven=len(uneven), block=metrics["block"])
+    part.note(f"{', '.join(map(str, uneven))} leave threads without an element")

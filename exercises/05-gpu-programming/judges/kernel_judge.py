@@ -1,0 +1,101 @@
+"""What the judges of both parts of 5.1 share: build the learner's file, run each kernel in the emulator, name what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpucourse.judge import Part
+from gpucourse.judge.verdict import Verdict
+
+BLOCK, COUNTED = 256, 4096  # threads of a block, and the elements where requests are counted: see findings.py
+RENAMED = (
+    "{file} has no kernel {kernel}, which the harness launches{others}: keep its name, and write __global__ void {kernel}(...)"
+)
+Look = Callable[[Part, dict[str, Any]], None]
+
+
+def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
+    """Judge the kernels that are written, in the order of `looks`; each look raises the verdict on what its kernel alone can do
+    wrong. A kernel that still has its line OPEN leaves the part open, once nothing is wrong with the others."""
+    import findings  # what exercises share is found where a part is judged, and not where its ways are only listed
+
+    bodies = {kernel: findings.find_body(part.text, kernel) for kernel in looks}
+    missing = next((kernel for kernel, body in bodies.items() if body is None), None)
+    if missing is not None:
+        raise part.wrong(
+            "renamed", file=part.file.name, kernel=missing, others=_list_others(findings.list_kernels(part.text), set(looks))
+        )
+    is_open = {kernel: findings.is_open(body or "") for kernel, body in bodies.items()}
+    if not all(is_open.values()):
+        program = _build(part)
+        for kernel in (kernel for kernel in looks if not is_open[kernel]):
+            row = _examine(program, kernel)
+            _judge_faults(part, row)
+            looks[kernel](part, row)
+            _judge_values(row)
+            part.note(
+                f"{kernel} is right for {len(row['sizes'])} sizes, and for {len(findings.ORDERS)} more orders of its threads"
+            )
+    if any(is_open.values()):
+        names = " and ".join(kernel for kernel in looks if is_open[kernel])
+        raise Verdict("open", says=f"{names}: not written yet, or the line OPEN(...) is still there")
+
+
+def _list_others(names: list[str], wanted: set[str]) -> str:
+    names = [name for name in names if name not in wanted]
+    return f" (it has {', '.join(names[:5])})" if names else ""
+
+
+def _build(part: Part) -> Any:
+    import emulator
+    import findings
+
+    try:
+        return findings.build(part.file, Path.cwd() / "build")
+    except emulator.CompileError as error:
+        raise Verdict("failed", "compile", f"the compiler refuses it:\n{error.text}") from None
+    except emulator.Unsupported as error:
+        raise Verdict("error", "no-compiler", str(error)) from None
+
+
+def _examine(program: Any, kernel: str) -> dict[str, Any]:
+    import emulator
+    import findings
+
+    try:
+        return findings.examine(program, kernel, findings.Setting(block=BLOCK))
+    except emulator.Endless as error:
+        raise Verdict("failed", "endless", f"{kernel} does not end: {error}") from None
+    except emulator.TooMuchOutput as error:
+        raise Verdict("failed", "too-much-output", f"{kernel}: {error}") from None
+
+
+def _judge_faults(part: Part, row: dict[str, Any]) -> None:
+    """What no kernel may do, in the order in which one leads to the next. Raises the verdict on the first of these."""
+    kernel = row["kernel"]
+    if row["out_of_bounds"]:
+        raise part.wrong("out-of-bounds", kernel, where=row["where"])
+    if row["barrier_divergence"]:
+        raise part.wrong("barrier", kernel, diverged=row["diverged"])
+    if row["races"]:  # before the next: without a barrier a thread may read what nobody has written yet
+        in_shared = "shared" in row["race"]
+        raise part.wrong("race" if in_shared else "race-of-blocks", kernel, race=row["race"])
+    if row["unwritten_reads"]:
+        raise part.wrong("unwritten", kernel, unwritten=row["unwritten"])
+    if row["ended"]:
+        raise Verdict("failed", "ended", f"{kernel} was ended: {row['ended']}", kernel)
+
+
+def _judge_values(row: dict[str, Any]) -> None:
+    if row["wrong_sizes"]:
+        raise Verdict(
+            "failed",
+            "values",
+            f"{row['kernel']} is wrong for {row['wrong_sizes']} of {len(row['sizes'])} sizes: {row['wrong']}",
+        )
+    if row["orders_wrong"]:
+        raise Verdict(
+            "failed", "orders", f"{row['kernel']} is wrong in {row['orders_wrong']} of the other orders of its threads"
+        )

@@ -1,0 +1,75 @@
+"""Judges my_kernels.cu of 5.1: vector_add and block_sum, by what the emulator sees of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kernel_judge
+
+from gpucourse.judge import Part, Way
+
+MOST_SHARED_LOADS = 40  # a block of 256: 25 where the active threads are the first ones, over 100 where they are spread
+
+WAYS = {
+    "out-of-bounds": Way(
+        "{where}. The last block has more threads than elements are left: a thread whose i is not below n has none, and "
+        "must not touch the arrays",
+        ("if (i < n) sum[i]", "sum[i]"),
+    ),
+    "barrier": Way(
+        "{diverged}. Every thread of a block must reach every __syncthreads(): on a GPU the others wait for ever, or go on "
+        "with what is not "
+        "there yet. A thread past the end does not return, it adds 0",
+        ("  part[t] = i < n ? x[i] : 0.0f;", "  if (i >= n) return;\n  part[t] = x[i];"),
+    ),
+    "unwritten": Way(
+        "{unwritten}. Shared memory begins with whatever the last block left in it: each thread must write its place, those "
+        "past the end a 0",
+        ("part[t] = i < n ? x[i] : 0.0f;", "if (i < n) part[t] = x[i];"),
+    ),
+    "race": Way(
+        "{race}. A __syncthreads() between the write and the read makes sure of the order: one after all have written, and one "
+        "after each step",
+        ("    __syncthreads();  // the next", "    // the next"),
+    ),
+    "race-of-blocks": Way(
+        "{race}. *sum += ... is a read, an addition and a write: two blocks may read the same old sum, and one addition is "
+        "lost. "
+        "atomicAdd(sum, ...) does the three at once",
+        ("atomicAdd(sum, part[0])", "*sum += part[0]"),
+    ),
+    "atomic-of-each": Way(
+        "block_sum uses no shared memory, and makes {atomics} atomic additions where it has {blocks} blocks. Additions to one "
+        "place are done one "
+        "after the other: let the threads of a block add up in shared memory, and one of them add the block's sum",
+        ("  if (t == 0) atomicAdd(sum, part[0]);", "  if (i < n) atomicAdd(sum, x[i]);"),
+    ),
+    "spread": Way(
+        "block_sum is right, but its warps ask shared memory {loads:.0f} times a block, and 25 times are enough: the threads "
+        "that still "
+        "add are spread over all warps. Let the first d threads add, with d = blockDim.x / 2, then half of that: whole warps "
+        "rest",
+        (
+            "for (int d = blockDim.x / 2; d > 0; d /= 2) {\n    if (t < d)",
+            "for (int d = 1; d < blockDim.x; d *= 2) {\n    if (t % (2 * d) == 0)",
+        ),
+    ),
+    "renamed": Way(kernel_judge.RENAMED, ("void block_sum(", "void sum_of_blocks(")),
+}
+
+
+def judge(part: Part) -> None:
+    """Both kernels, at five sizes and in four orders of their threads."""
+    kernel_judge.judge_kernels(part, {"vector_add": _look_at_add, "block_sum": _look_at_sum})
+
+
+def _look_at_add(part: Part, row: dict[str, Any]) -> None:
+    """Nothing but values and bounds."""
+
+
+def _look_at_sum(part: Part, row: dict[str, Any]) -> None:
+    blocks = kernel_judge.COUNTED // kernel_judge.BLOCK
+    if row["atomics"] > blocks and not row["wrong_sizes"]:
+        raise part.wrong("atomic-of-each", atomics=row["atomics"], blocks=blocks)
+    if row["shared_loads"] / blocks > MOST_SHARED_LOADS:
+        raise part.wrong("spread", loads=row["shared_loads"] / blocks)

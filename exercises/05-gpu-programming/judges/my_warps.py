@@ -1,0 +1,115 @@
+"""Judges my_warps.cu of 5.1: transpose and clip_sum, by what the emulator sees of their warps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kernel_judge
+
+from gpucourse.judge import Part, Way
+
+FEW_SECTORS, MOST_LANES = 4.0, 31.0
+
+WAYS = {
+    "out-of-bounds": Way(
+        "{where}. The last tile of a row or column may stick out of the matrix: ask for both, the row and the column, when you "
+        "read and "
+        "again when you write, where rows and columns have changed places",
+        ("if (y < columns && x < rows) out", "out"),
+    ),
+    "barrier": Way(
+        "{diverged}. A thread whose place lies outside of the matrix has nothing to read, but it may have something to write: "
+        "let it "
+        "reach the barrier",
+        (
+            "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
+            "  if (y >= rows || x >= columns) return;\n  tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
+        ),
+    ),
+    "unwritten": Way(
+        "{unwritten}. Some numbers of a tile at the edge were never read into it: the reading asks for too little",
+        ("if (y < rows && x < columns) tile", "if (y < rows && x < columns && x < rows) tile"),
+    ),
+    "race": Way(
+        "{race}. A number of the tile is read by another thread than the one that wrote it: __syncthreads() between the two",
+        ("  __syncthreads();\n", ""),
+    ),
+    "race-of-blocks": Way(
+        "{race}. The warps of all blocks add to the same sum: atomicAdd reads, adds and writes at once",
+        ("  if (threadIdx.x % 32 == 0) atomicAdd(sum, value);", "  if (threadIdx.x % 32 == 0) *sum += value;"),
+    ),
+    "strided-stores": Way(
+        "a warp of transpose writes into {sectors:.0f} sectors a request, and 4 hold its 32 numbers: its lanes write down a "
+        "column. Let "
+        "the lanes read along a row of in, put the tile into shared memory, and write along a row of out",
+        (
+            "  x = blockIdx.y * 32 + threadIdx.x;\n  y = blockIdx.x * 32 + threadIdx.y;\n"
+            "  if (y < columns && x < rows) out[y * rows + x] = tile[threadIdx.x][threadIdx.y];",
+            "  if (y < rows && x < columns) out[x * rows + y] = tile[threadIdx.y][threadIdx.x];",
+        ),
+    ),
+    "strided-loads": Way(
+        "a warp of transpose reads from {sectors:.0f} sectors a request, and 4 hold its 32 numbers: now it writes along rows, "
+        "and reads down a column. A tile in shared memory lets it do both along rows",
+        (
+            "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
+            "  int r = blockIdx.y * 32 + threadIdx.x, c = blockIdx.x * 32 + threadIdx.y;\n"
+            "  if (r < rows && c < columns) tile[threadIdx.x][threadIdx.y] = in[r * columns + c];",
+        ),
+    ),
+    "bank-conflicts": Way(
+        "the tile of transpose has {conflicts:.0f} bank conflicts a request: the 32 numbers of its column lie in one bank, "
+        "which gives one a turn. A "
+        "row of 33 numbers moves each row on by one bank",
+        ("tile[32][33]", "tile[32][32]"),
+    ),
+    "split-warps": Way(
+        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: odd and even threads of a warp go different ways, one after "
+        "the other. Let "
+        "whole warps, or whole blocks, go the same way",
+        (
+            "  const int i = blockIdx.x / 2 * blockDim.x + threadIdx.x;\n  float value = 0.0f;\n  if (blockIdx.x % 2) {",
+            "  const int i = (blockIdx.x * blockDim.x + threadIdx.x) / 2;\n  float value = 0.0f;\n  if (threadIdx.x & 1) {",
+        ),
+    ),
+    "read-twice": Way(
+        "clip_sum reads {bytes:,} bytes, and the two channels have {needed:,}: no warp splits any more, but every thread reads "
+        "both channels "
+        "and throws one away. Let each sample be read by one thread",
+        (
+            "  if (blockIdx.x % 2) {  // whole blocks go one way\n"
+            "    if (i < n) value = fmaxf(-limit, fminf(left[i], limit));\n"
+            "  } else {\n"
+            "    if (i < n) value = fmaxf(0.0f, right[i]);\n"
+            "  }",
+            "  const float l = i < n ? left[i] : 0.0f, r = i < n ? right[i] : 0.0f;\n"
+            "  value = blockIdx.x % 2 ? fmaxf(-limit, fminf(l, limit)) : fmaxf(0.0f, r);",
+        ),
+    ),
+    "renamed": Way(kernel_judge.RENAMED, ("void clip_sum(", "void clipped_sum(")),
+}
+
+
+def judge(part: Part) -> None:
+    """Both kernels, at five sizes and in four orders of their threads, and what their warps ask for."""
+    kernel_judge.judge_kernels(part, {"transpose": _look_at_transpose, "clip_sum": _look_at_clip})
+
+
+def _look_at_transpose(part: Part, row: dict[str, Any]) -> None:
+    if row["wrong_sizes"]:
+        return  # its values are judged next
+    if (sectors := row["store_sectors_per_request"]) > FEW_SECTORS:
+        raise part.wrong("strided-stores", sectors=sectors)
+    if (sectors := row["load_sectors_per_request"]) > FEW_SECTORS:
+        raise part.wrong("strided-loads", sectors=sectors)
+    if conflicts := row["bank_conflicts_per_request"]:
+        raise part.wrong("bank-conflicts", conflicts=conflicts)
+
+
+def _look_at_clip(part: Part, row: dict[str, Any]) -> None:
+    if row["wrong_sizes"]:
+        return
+    if (lanes := row["lanes_per_request"]) < MOST_LANES:
+        raise part.wrong("split-warps", lanes=lanes)
+    if row["bytes"] > row["bytes_needed"]:
+        raise part.wrong("read-twice", bytes=row["bytes"], needed=row["bytes_needed"])

@@ -1,0 +1,214 @@
+"""What nvcc says of kernels where it is at hand: registers, shared memory, spills, instructions; the occupancy that follows.
+
+Without nvcc nothing here is guessed: `find_nvcc` is None, and what needs it is not measured.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ABSENT = (
+    "no nvcc here: registers, spills and occupancy are not measured (pip install nvidia-cuda-nvcc nvidia-cuda-cuobjdump "
+    "nvidia-cuda-nvdisasm brings it, 135 MB)"
+)
+CUDA_FOLDER = Path("/usr/local/cuda/bin")
+COMPILE_LIMIT_S = 180.0
+WARP = 32
+INSTRUCTIONS = ("FFMA", "LDS", "HMMA")  # multiply-add, load from shared memory, product on the tensor cores
+
+
+class NvccFailed(Exception):
+    """nvcc did not compile the file, or took too long; its first lines are the text."""
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel of a cubin: its name as in the source ("tiled<16>") and as the compiler knows it, and what it takes."""
+
+    name: str
+    symbol: str
+    registers: int  # a thread
+    shared_bytes: int  # a block
+    spill_bytes: int  # a thread: stores and loads of registers for which there was no place
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """The limits of one multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+
+    `unit` is what shared memory is handed out in, `reserved` what the system keeps of it for each block, in bytes.
+    """
+
+    threads: int
+    blocks: int
+    shared_bytes: int
+    unit: int
+    reserved: int
+    registers: int = 65536
+
+
+ARCHITECTURES = {
+    "sm_75": Multiprocessor(threads=1024, blocks=16, shared_bytes=64 << 10, unit=256, reserved=0),
+    "sm_80": Multiprocessor(threads=2048, blocks=32, shared_bytes=164 << 10, unit=128, reserved=1024),
+    "sm_86": Multiprocessor(threads=1536, blocks=16, shared_bytes=100 << 10, unit=128, reserved=1024),
+    "sm_89": Multiprocessor(threads=1536, blocks=24, shared_bytes=100 << 10, unit=128, reserved=1024),
+    "sm_90": Multiprocessor(threads=2048, blocks=32, shared_bytes=228 << 10, unit=128, reserved=1024),
+}
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Blocks that fit on a multiprocessor at once, their threads in percent of its limit, and what is used up first."""
+
+    blocks: int
+    percent: float
+    limit: str
+
+
+def occupancy(arch: str, registers: int, shared_bytes: int, block: int) -> Occupancy:
+    """The theoretical occupancy of a kernel with `registers` a thread, `shared_bytes` and `block` threads a block.
+
+    As NVIDIA's occupancy calculator counts: registers are handed out to warps in units of 256, and each of the four parts of a
+    multiprocessor has a quarter of them. Raises ValueError for an unknown architecture or a block that cannot be.
+    """
+    if arch not in ARCHITECTURES:
+        raise ValueError(f"{arch} is none of {', '.join(ARCHITECTURES)}")
+    if not 1 <= block <= 1024 or not 1 <= registers <= 255:
+        raise ValueError(f"no kernel has {block} threads a block and {registers} registers a thread")
+    has = ARCHITECTURES[arch]
+    warps = _round_up(block, WARP) // WARP
+    warps_by_registers = 4 * (has.registers // 4 // _round_up(registers * WARP, 256))
+    shared = _round_up(shared_bytes + has.reserved, has.unit)
+    limits = {
+        "blocks": has.blocks,
+        "threads": has.threads // WARP // warps,
+        "registers": warps_by_registers // warps,
+        "shared memory": has.shared_bytes // shared if shared else has.blocks,
+    }
+    limit = min(limits, key=lambda name: limits[name])
+    return Occupancy(limits[limit], 100 * limits[limit] * warps * WARP / has.threads, limit)
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+def find_nvcc() -> str | None:
+    """The path of nvcc: of the PATH, of CUDA's own folder, or of pip's packages; None where there is none."""
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    folders = [Path(home) / "bin" for home in homes if home] + [CUDA_FOLDER, *_list_pip_folders()]
+    return shutil.which("nvcc") or _find_program("nvcc", folders)
+
+
+def find_cuobjdump(nvcc: str | None) -> str | None:
+    """The path of cuobjdump, which reads the instructions out of a cubin; it needs nvdisasm beside it. None: there is none."""
+    folders = [Path(os.path.realpath(nvcc)).parent] if nvcc else []
+    return shutil.which("cuobjdump") or _find_program("cuobjdump", [*folders, *_list_pip_folders()])
+
+
+def _find_program(name: str, folders: Sequence[Path]) -> str | None:
+    return next((path for folder in folders if (path := shutil.which(name, path=str(folder)))), None)
+
+
+def _list_pip_folders() -> list[Path]:
+    """Where pip's packages have their programs: nvidia-cuda-*, and triton, which brings cuobjdump and nvdisasm."""
+    folders: list[Path] = []
+    for package, pattern in (("nvidia", "cu*/bin"), ("triton", "backends/nvidia/bin")):
+        spec = importlib.util.find_spec(package)
+        for place in (spec.submodule_search_locations or []) if spec else []:
+            folders += sorted(Path(place).glob(pattern), reverse=True)
+    return folders
+
+
+def compile_cubin(
+    nvcc: str, source: Path, arch: str, cubin: Path, defines: Mapping[str, object] | None = None
+) -> list[CompiledKernel]:
+    """Compile the kernels of `source`, and of what it includes, for one architecture. Raises NvccFailed."""
+    return read_ptxas(_call(nvcc, source, arch, cubin, defines, "-Xptxas", "-v", "-cubin"))
+
+
+def build_for_gpu(nvcc: str, source: Path, arch: str, program: Path, defines: Mapping[str, object] | None = None) -> None:
+    """Build the whole `program` for the GPU of that architecture. Raises NvccFailed."""
+    _call(nvcc, source, arch, program, defines)
+
+
+def _call(nvcc: str, source: Path, arch: str, target: Path, defines: Mapping[str, object] | None, *more: str) -> str:
+    words = [nvcc, "-std=c++17", "-O3", f"-arch={arch}", *(f"-D{name}={value}" for name, value in (defines or {}).items())]
+    try:
+        done = subprocess.run(
+            [*words, *more, "-o", str(target), str(source)],
+            capture_output=True, text=True, errors="replace", timeout=COMPILE_LIMIT_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise NvccFailed(f"nvcc did not end within {COMPILE_LIMIT_S:g} s") from None
+    except OSError as error:
+        raise NvccFailed(f"{nvcc} cannot be started: {error.strerror}") from None
+    printed = done.stdout + done.stderr
+    if done.returncode:
+        lines = [line for line in printed.splitlines() if line.strip()]
+        raise NvccFailed("\n".join(lines[:5]) or f"nvcc ended with exit code {done.returncode}")
+    return printed
+
+
+def read_ptxas(printed: str) -> list[CompiledKernel]:
+    """The kernels in what `ptxas -v` printed."""
+    kernels = []
+    for entry in printed.split("Compiling entry function ")[1:]:
+        symbol, spills, used = (
+            re.match(r"'([^']+)'", entry),
+            re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", entry),
+            re.search(r"Used (\d+) registers", entry),
+        )
+        if symbol and spills and used:
+            shared = re.search(r"(\d+) bytes smem", entry)
+            kernels.append(
+                CompiledKernel(
+                    name=read_symbol(symbol[1]),
+                    symbol=symbol[1],
+                    registers=int(used[1]),
+                    shared_bytes=int(shared[1]) if shared else 0,
+                    spill_bytes=int(spills[1]) + int(spills[2]),
+                )
+            )
+    return kernels
+
+
+def read_symbol(symbol: str) -> str:
+    """`tiled<16>` of `_Z5tiledILi16EEvPKfS1_Pfi`: name and whole numbers; another symbol as it is."""
+    begin = re.match(r"_Z(\d+)", symbol)
+    if begin is None:
+        return symbol
+    end = begin.end() + int(begin[1])
+    name, rest = symbol[begin.end() : end], symbol[end:]
+    arguments = re.match(r"I((?:L[ijlmb]\d+E)+)E", rest)
+    numbers = re.findall(r"L[ijlmb](\d+)E", arguments[1]) if arguments else []
+    return f"{name}<{', '.join(numbers)}>" if numbers else name
+
+
+def count_sass(cuobjdump: str, cubin: Path, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
+    """How often each of the `wanted` instructions stands in each kernel of a cubin, by symbol; None where it cannot be read."""
+    path = os.pathsep.join([str(Path(cuobjdump).parent), os.environ.get("PATH", "")])
+    try:
+        done = subprocess.run(
+            [cuobjdump, "-sass", str(cubin)], env={**os.environ, "PATH": path},
+            capture_output=True, text=True, errors="replace", timeout=COMPILE_LIMIT_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return read_sass(done.stdout, wanted) if done.returncode == 0 else None
+
+
+def read_sass(printed: str, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
+    """The same, of what cuobjdump printed."""
+    counts = {}
+    for part in printed.split("Function : ")[1:]:
+        symbol, _, body = part.partition("\n")
+        counts[symbol.strip()] = {name: len(re.findall(rf"\s(?:@!?U?P\w+ )?{name}[\s.]", body)) for name in wanted}
+    return counts
