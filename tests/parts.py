@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import shutil
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -12,6 +13,8 @@ from typing import NoReturn
 import pytest
 
 INSTALLED = Path(__file__).parent / ".parts"
+KERNELS = Path(sys.prefix) / ".kernels"
+"""What `make slow` installs into this virtual environment beside the extras `local` and `dev`."""
 
 
 def need(tool: str) -> str:

@@ -61,6 +61,15 @@ def test_no_index_and_no_build_of_torch_is_named() -> None:
     assert [name for name in names if name.startswith(("torch", "triton", "nvidia", "cuda"))] == []
 
 
+def test_triton_has_a_lock_of_its_own_with_the_pinned_version() -> None:
+    text = (install.HERE / "requirements-kernels.lock").read_text(encoding="utf-8")
+    (line,) = PACKAGE.finditer(text)
+    assert PACKAGE.sub("", "".join(row for row in text.splitlines(keepends=True) if not row.startswith("#"))) == ""
+    extras = tomllib.loads((install.HERE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert f"{line['name']}=={line['version']}; {line['marker']}" == extras["kernels"][0]
+    assert line["hashes"].count("sha256:") == 2 * len(pythons.list_promised_versions()), "for two kinds of processor"
+
+
 @pytest.mark.parametrize("version", pythons.list_promised_versions())
 @pytest.mark.parametrize(("system", "machine"), SYSTEMS)
 def test_all_that_is_needed_is_there(version: str, system: str, machine: str) -> None:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Seconds, Strict
 from gpucourse.model.slurm import SLURM
+
+_EXTRAS = {"triton": "kernels"}  # all others come with `local`
+
+
+def advise_install(packages: Iterable[str], python: str, *, here: bool) -> str:
+    """What to type where an exercise's packages are missing, for that Python; `here`: it is this computer's."""
+    extras = sorted({_EXTRAS.get(name, "local") for name in packages})
+    if here and "kernels" in extras and sys.platform == "darwin":
+        return (
+            "Triton has no build for macOS: run it on Linux machines, with gpucourse deploy 5 --target hosts, or --target aws"
+        )
+    return f"{python} -m pip install 'gpucourse[{','.join(extras)}]'"
 
 
 class SlurmLaunch(Strict):

@@ -208,6 +208,7 @@ class LearnerPart(Strict):
         default=(), description="checks of the run that are about it: open while it is as delivered"
     )
     torch: bool = Field(default=True, description="whether the judge needs torch")
+    packages: tuple[Name, ...] = Field(default=(), description="what else the judge needs on the learner's computer: [triton]")
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
     submit: bool = Field(default=False, description="a batch file: once it is right, run submits it in place of the course's")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import stat
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +14,7 @@ from gpucourse.context import Context
 from gpucourse.course.rules import SHARED
 from gpucourse.errors import MissingError, NewerFormat
 from gpucourse.model.event import Note
+from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, KeptParts, PartResult, PartVerdict
@@ -54,13 +57,14 @@ def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, fil
 def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
     """The verdict of the part's judge on `file`. A part as it is delivered, or without a judge, is open, and no process starts.
 
-    Raises MissingError where torch is needed and not here.
+    Raises MissingError where torch or a package of the part is needed and not here.
     """
     if (fault := _find_fault(file)) is not None:
         return replace(make_open(part), verdict="failed", way=fault[0], says=fault[1])
     open_result = make_open(part, sha256=seals.sha256(file) or "")
     if not part.judge or is_as_delivered(context, exercise, part, file):
         return open_result
+    _check_packages(part)
     folder = _course_folder(context, exercise)
     judged = context.judge.judge(
         context.catalog.judge_file(context.catalog.exercise(exercise.id)[0], part),
@@ -79,6 +83,14 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
         output=judged.output,
         seconds=judged.seconds,
     )
+
+
+def _check_packages(part: LearnerPart) -> None:
+    """Raises MissingError where this computer lacks what the part's judge needs beside torch, before a process starts."""
+    if missing := [name for name in part.packages if importlib.util.find_spec(name) is None]:
+        raise MissingError(
+            f"{', '.join(missing)} is not installed on this computer", hint=advise_install(missing, sys.executable, here=True)
+        )
 
 
 def keep_started_files(context: Context, exercise: Exercise, record: RunRecord) -> None:

@@ -15,6 +15,7 @@ from gpucourse.launch import planning
 from gpucourse.launch.neighbours import find_imports, find_named_files
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
+from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan, Upload
@@ -167,7 +168,7 @@ def plan_on(
         if missing := findings.nodes[node.name].missing:
             raise MissingError(
                 f"{', '.join(missing)} is not installed on {node.name} (for {node.python})",
-                hint=f"{node.python} -m pip install 'gpucourse[local]'",
+                hint=advise_install(missing, node.python, here=node.is_simulated),
             )
         if programs := findings.nodes[node.name].missing_programs:
             where = "on this computer" if node.is_simulated else f"on {node.name}"

@@ -14,6 +14,7 @@ from gpucourse.course.part_files import find_gaps
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import judge_of, prove
 from gpucourse.model.manifest import LearnerPart
+from tests.parts import KERNELS, needs_module
 
 ROOT = Path(__file__).parent.parent.parent.parent
 EXERCISES = ROOT / "exercises"
@@ -28,7 +29,12 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
                     yield exercise.id, EXERCISES / catalog.folder_name(module) / part.file, part
 
 
-PARTS = [pytest.param(file, part, id=f"{exercise}-{part.id}") for exercise, file, part in parts()]
+PARTS = [
+    pytest.param(
+        file, part, id=f"{exercise}-{part.id}", marks=[needs_module(name, installed=KERNELS) for name in part.packages]
+    )
+    for exercise, file, part in parts()
+]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from gpucourse.learning.try_ import TriedPart
 from gpucourse.model.event import ignore_event
 from gpucourse.model.verdict import PartResult, PartVerdict
 from gpucourse.runs.finish import judge_again, seal
-from gpucourse.runs.parts import keep_started_files, prepare_judge, read_part_results
+from gpucourse.runs.parts import judge_part, keep_started_files, list_part_files, prepare_judge, read_part_results
 from gpucourse.ui.tables import Paragraph
 from gpucourse.ui.views.parts import show_tried
 from gpucourse.workspace import runs
@@ -257,6 +257,19 @@ def test_without_torch_a_run_is_whole_and_its_part_not_judged(writer: Learning) 
     assert (verdict.verdict, verdict.parts[0].verdict) == ("not_measured", "error"), "its only check is about the other part"
     assert verdict.parts[0].says == "torch is not installed on this computer: pip install 'gpucourse[local]'"
     assert states(writer)[0] == "passed", "what was handed in before stays"
+
+
+def test_a_part_whose_package_is_not_here_starts_no_process(writer: Learning) -> None:
+    context = writer.open_context()
+    _, exercise = context.catalog.exercise("1.2")
+    part = exercise.yours[0].model_copy(update={"packages": ("json", "no_such_package")})
+    file = list_part_files(context, exercise)[part.id]
+    assert judge_part(context, exercise, part, file).verdict == "open", "as delivered there is nothing to judge"
+    file.write_text(RIGHT, encoding="utf-8")
+    vars(context)["judge"] = NoTorch()
+    with pytest.raises(MissingError, match=r"^no_such_package is not installed on this computer$") as error:
+        judge_part(context, exercise, part, file)
+    assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")
 
 
 @pytest.mark.parametrize(("verdict", "words"), [("open", "type: gpucourse try 1.2"), ("passed", "decide: gpucourse run 1.2")])

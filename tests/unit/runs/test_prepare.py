@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gpucourse.errors import MissingError
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
+from gpucourse.model.launching import advise_install
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import CommandResult
 from gpucourse.runs.prepare import RunRequest, make_launch_request, plan_on
@@ -84,6 +86,32 @@ def test_a_program_that_a_node_lacks_is_named_before_the_start(tmp_path: Path) -
         with pytest.raises(MissingError, match=r"^g\+\+ is not installed on node0$") as error:
             plan_on(context, fakes.fleet_of(answer, node), replace(launch_request, programs=("sh", "g++")), "run")
         assert error.value.hint == f"{where}: sudo apt-get install g++"
+
+
+def test_a_package_that_a_node_lacks_comes_with_its_extra(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    lab(context, 1)
+    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1"), local=True)
+
+    def answer(_node: Node, command: str) -> CommandResult:
+        raise AssertionError(f"nothing but the look at the node was expected: {command}")
+
+    fleet = fakes.fleet_of(answer, fakes.node("node0"))
+    lacking = replace(launch_request, packages=("json", "no_such_package"))
+    with pytest.raises(MissingError, match=r"^no_such_package is not installed on node0 \(for .*\)$") as error:
+        plan_on(context, fleet, lacking, "run")
+    assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")
+
+
+def test_triton_comes_with_the_extra_kernels_and_not_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'"
+    assert advise_install(["triton", "torch"], "py", here=False) == "py -m pip install 'gpucourse[kernels,local]'"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'", (
+        "the node's system is not known"
+    )
+    assert advise_install(["triton"], "py", here=True).startswith("Triton has no build for macOS: run it on Linux machines")
+    assert advise_install(["torch"], "py", here=True) == "py -m pip install 'gpucourse[local]'"
 
 
 def test_an_exercise_passes_its_programs_on_and_an_own_script_none(tmp_path: Path) -> None:

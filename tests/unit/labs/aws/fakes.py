@@ -128,7 +128,7 @@ def answer_probe(wanted: bytes) -> CommandResult:
     asked = json.loads(wanted)
     answer = {
         "python": "3.12.3",
-        "modules": {name: {"found": True, "version": "2"} for name in asked["modules"]},
+        "modules": {name: {"found": name != "no_such_package", "version": "2"} for name in asked["modules"]},
         "missing_programs": [name for name in asked["programs"] if name != "sh"],
         "ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
         "disk_free_bytes": 1 << 30,
