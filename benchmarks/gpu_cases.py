@@ -86,6 +86,7 @@ CASES = (
     Case("4.2", {"sustained_s": "5"}, limit_s=120),
     Case("4.3", {"engine": "transformers", "model": "tiny"}, limit_s=120),
     Case("4.4", {"tok_per_s": "200"}, {"tok_per_s": "200"}, limit_s=30, note="$ of a what-if of 200 tokens/s", by_design=True),
+    Case("5.6", limit_s=120, note="with the course's own solution"),
 )
 
 
@@ -134,10 +135,17 @@ def _throughput(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterat
         yield Figure(f"{best['batch']} at a time", best["output_tok_per_s"], "tokens/s", best["ceiling_tok_per_s"])
 
 
+def _norm(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["lengths"]:
+        yield Figure(f"norm of {row['columns']}", row["gb_per_s"], "GB/s", sheet.get("gb_per_s"))
+    yield Figure("one kernel against two", metrics["speedup_largest"], "times")
+
+
 def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
+    "5.6": _norm,
 }  # fmt: skip

@@ -30,6 +30,9 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).parent.parent
 FAKE_GPU = ROOT / "tests" / "fake_gpu"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+INTERPRETED = {
+    "TRITON_INTERPRET": "1"
+}  # torch._dynamo imports triton, which is read then: scripts run kernels in the interpreter
 """What libraries of a script read once, when they are loaded: a fork cannot have another value."""
 KEPT = ("PATH", "LANG", "HOME", "TMPDIR")
 READ_AT_START = ("PYTHON", "LD_", "LC_", "TZ", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "_TYPER")
@@ -107,7 +110,7 @@ class _Server:
     """The process that imported the libraries, seen from the tests. It ends with the process that started it."""
 
     def __init__(self, library: str, path: str) -> None:
-        environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD
+        environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD | INTERPRETED
         self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
             self._process = subprocess.Popen(

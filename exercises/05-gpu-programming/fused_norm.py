@@ -1,0 +1,275 @@
+"""Layer norm and dropout in one kernel: your Triton kernel against PyTorch's two, byte by byte, and the PTX that it becomes.
+
+You will learn    what fusing saves and why, how dropout gets by without a stored mask, what makes a load a vector load
+You will produce  errors and kept shares at several row lengths, the bytes of both ways, and your kernel as PTX for two GPUs
+Run it            python fused_norm.py --rows 64 --columns 200,1000,1024   (in Triton's interpreter where there is no GPU)
+                  python fused_norm.py                                     (a GPU; then both ways are timed, too)
+Your part         my_norm.py: repair the variance, add dropout, and decide how stride and n are passed
+Reading           modules/05-gpu-programming/lesson-4-fusion.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import traceback
+from contextlib import nullcontext
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpus
+import torch
+import triton_device
+from bench import say
+from ptx import Compilation, Variant
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+SEED, EPS, FEW, SIGMAS, MOST_INTERPRETED = 7, 1e-5, 8, 4, 1 << 18
+TYPES = dict.fromkeys(("x_ptr", "weight_ptr", "bias_ptr", "y_ptr"), "*fp32") | {
+    "stride": "i32", "n": "i32", "eps": "fp32", "p": "fp32", "seed": "i32", "BLOCK": "i32",
+}  # fmt: skip
+NOT_WRITTEN = "no dropout yet: launch refuses p > 0"
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="layer norm and dropout in one Triton kernel")
+parser.add_argument("--rows", type=int, default=4096, help="rows of each tensor")
+parser.add_argument("--columns", default="512,1000,1024,4096,16384", help="lengths of a row, parted by commas")
+parser.add_argument("--p", type=float, default=0.1, help="share of the numbers that dropout sets to 0")
+parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
+parser.add_argument("--archs", default="sm_75,sm_89", help="GPUs to compile for, parted by commas")
+args = parser.parse_args()
+columns = [int(word) for word in args.columns.split(",")]
+archs = [word.strip() for word in args.archs.split(",")]
+if args.rows < 16 or min(columns) < 2 or not 0.05 <= args.p <= 0.95:
+    parser.error("--rows of 16 at least, --columns of 2 at least and --p from 0.05 to 0.95 are needed")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device, no_gpu = triton_device.choose()
+import my_norm  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
+from kernel_memory import KernelMemory, reason_of  # noqa: E402
+
+dtype, interpreted = getattr(torch, args.dtype), no_gpu is not None
+say(
+    f"kernels run {'in the interpreter, on the processor: ' + no_gpu if no_gpu else 'on ' + torch.cuda.get_device_name(device)}"
+)
+
+
+def numbers_of(n: int) -> dict[str, int]:
+    """The whole numbers of a launch for rows of n."""
+    return {"stride": n, "n": n, "seed": SEED, "BLOCK": 1024}
+
+
+def pass_as(what: str, n: int, *constants: str) -> Variant:
+    """Your kernel for rows of n numbers, with these parameters as constants of the compiler, for the first GPU."""
+    return Variant(what, "norm_dropout", archs[0], TYPES, numbers_of(n), ("BLOCK", *constants))
+
+
+compilation = Compilation("my_norm", [
+    pass_as("stride and n are numbers: 1024", 1024), pass_as("stride and n are numbers: 1000", 1000),
+    pass_as("n is a constant: 1000", 1000, "n"), pass_as("stride and n are constants: 1000", 1000, "stride", "n"),
+    *(Variant("yours, at 1000", "norm_dropout", arch, TYPES, numbers_of(1000)) for arch in archs),
+])  # fmt: skip
+
+
+class Operations(TorchDispatchMode):
+    """Counts what PyTorch does while it is entered: each operation, with the bytes of its arguments and of its results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[dict] = []
+
+    def __torch_dispatch__(self, operation, types, arguments=(), named=None):
+        results = operation(*arguments, **(named or {}))
+        row = {"what": str(operation).split(".")[1]}
+        for key, tree in (("read_bytes", (arguments, named)), ("written_bytes", results)):
+            row[key] = sum(item.nbytes for item in tree_iter(tree) if isinstance(item, torch.Tensor))
+        self.rows.append(row)
+        return results
+
+
+def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:
+    """The two operations that PyTorch launches on a GPU. (Its dropout on a processor is made of others: a mask of random
+    numbers as large as the tensor, a division, a product.)"""
+    norm = torch.native_layer_norm(x, (x.shape[1],), weight, bias, EPS)[0]
+    return torch.native_dropout(norm, p, True)[0]
+
+
+def make_rows(rows: int, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x, weight and bias, the same for every run."""
+    generator = torch.Generator().manual_seed(SEED)
+    x, weight = torch.randn(rows, n, generator=generator) + 0.5, torch.rand(n, generator=generator) + 0.5
+    return tuple(tensor.to(device, dtype) for tensor in (x, weight, torch.rand(n, generator=generator) - 6.0))
+
+
+def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None) -> torch.Tensor | None:
+    """What your `launch` gives; None where it has no dropout yet, or failed."""
+    try:
+        with (memory or KernelMemory(my_norm.norm_dropout)) if interpreted else nullcontext():
+            y = my_norm.launch(*inputs, p, seed)
+        if not isinstance(y, torch.Tensor) or y.shape != inputs[0].shape:
+            raise TypeError(f"launch must return a tensor of shape {tuple(inputs[0].shape)}")
+    except NotImplementedError as error:
+        if not is_open:
+            say(f"{NOT_WRITTEN} ({error})")
+        is_open.append(True)
+    except Exception as error:  # noqa: BLE001 (the learner's kernel may fail in any way, and is shown how)
+        reason = reason_of(error)
+        broken.append(f"{type(reason).__name__}: {reason}")
+        traceback.print_exception(type(reason), reason, reason.__traceback__, limit=-4, file=sys.stdout)
+    else:
+        return y
+    return None
+
+
+def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
+    """What dropout keeps, drops and repeats, into the row of this length. A place of y is 0 only where it was dropped."""
+    dropped = call(inputs, args.p, SEED)
+    few = (inputs[0][:FEW], *inputs[1:])
+    if dropped is None or (again := call(few, args.p, SEED)) is None or (other := call(few, args.p, SEED + 1)) is None:
+        return
+    kept = dropped != 0
+    sigma = (args.p * (1 - args.p) / kept.numel()) ** 0.5
+    share = kept.double().mean().item()
+    values = (dropped.double() * (1 - args.p) - norm)[kept].abs() / norm.abs().max()
+    row |= {
+        "kept_percent": 100 * share, "sigmas_off": abs(share - (1 - args.p)) / sigma,
+        "same_seed_equal": torch.equal(again, dropped[:FEW]), "other_seed_differs": not torch.equal(other, dropped[:FEW]),
+        "rows_differ": not torch.equal(kept[0], kept[1]), "scaled_error": values.max().item() if values.numel() else None,
+    }  # fmt: skip
+
+
+# --- the experiment: right at every length? --------------------------------------------------------------------------------
+broken: list[str] = []
+is_open: list[bool] = []
+lengths: list[dict] = []
+eager_rows: list[dict] = []
+for n in columns:
+    rows = max(16, min(args.rows, MOST_INTERPRETED // n)) if interpreted else args.rows
+    if rows < args.rows:
+        say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes some milliseconds a row")
+    inputs = make_rows(rows, n)
+    norm = torch.nn.functional.layer_norm(inputs[0].double(), (n,), *(tensor.double() for tensor in inputs[1:]), EPS)
+    memory = KernelMemory(my_norm.norm_dropout) if interpreted else None
+    y = call(inputs, 0.0, SEED, memory)
+    row = dict.fromkeys(("error_p0", "kept_percent", "sigmas_off", "same_seed_equal", "other_seed_differs", "rows_differ",
+                         "scaled_error", "fused_bytes", "counted_bytes", "bytes_off", "requested_bytes", "median_ms",
+                         "eager_ms", "compile_ms", "gb_per_s",
+                         "percent_of_copy"))  # fmt: skip
+    row |= {"columns": n, "rows": rows, "block": 1 << (n - 1).bit_length()}
+    row["fused_bytes"] = (2 * rows * n + 2 * n) * inputs[0].element_size()  # x read, y written, weight and bias read
+    with Operations() as operations:
+        eager(*inputs, args.p)
+    eager_rows = operations.rows
+    row["eager_bytes"] = sum(item["read_bytes"] + item["written_bytes"] for item in eager_rows)
+    if y is not None:
+        row["error_p0"] = (y.double() - norm).abs().max().item()
+        if memory is not None:
+            row["counted_bytes"] = memory.loaded_bytes(distinct=True) + memory.stored_bytes(distinct=True)
+            row["bytes_off"] = abs(row["counted_bytes"] - row["fused_bytes"])
+            row["requested_bytes"] = memory.loaded_bytes() + memory.stored_bytes()
+        judge_mask(inputs, norm, row)
+    row["saving"] = row["eager_bytes"] / (row["counted_bytes"] or row["fused_bytes"])
+    lengths.append(row)
+    kept = "" if row["kept_percent"] is None else f"; with p = {args.p:g} it keeps {row['kept_percent']:.2f}%"
+    if row["error_p0"] is not None:
+        say(f"rows of {n:>6,} in blocks of {row['block']:>6,}: largest error without dropout {row['error_p0']:.1e}{kept}")
+
+# --- the experiment: how fast, on a GPU? -----------------------------------------------------------------------------------
+refused = 0
+if not interpreted:
+    flush = bench.cache_flush(device)
+    props = torch.cuda.get_device_properties(device)
+    sheet = gpus.find(props.name) or gpus.derive(props, None)
+    most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None where nothing is known of it
+
+    def median_s(function) -> float | None:
+        """Its median in seconds; None where it cannot run."""
+        try:
+            return bench.percentile(bench.measure(function, device, flush=flush), 50)
+        except Exception as error:  # noqa: BLE001 (torch.compile fails in many ways, and the others go on)
+            say(f"not measured: {type(error).__name__}: {str(error).splitlines()[0][:200]}")
+            return None
+
+    compiled = torch.compile(eager)
+    for row in lengths:
+        inputs = make_rows(row["rows"], row["columns"])
+        target, p = torch.empty_like(inputs[0]), args.p if row["kept_percent"] is not None else 0.0
+        ours = median_s(lambda: my_norm.launch(*inputs, p, SEED))  # noqa: B023
+        theirs, together = median_s(lambda: eager(*inputs, args.p)), median_s(lambda: compiled(*inputs, args.p))  # noqa: B023
+        copy = median_s(lambda: target.copy_(inputs[0]))  # noqa: B023
+        row |= {key: seconds and 1e3 * seconds
+                for key, seconds in (("median_ms", ours), ("eager_ms", theirs), ("compile_ms", together))}  # fmt: skip
+        if ours and copy:
+            rate, copy_rate = row["fused_bytes"] / ours / 1e9, 2 * target.nbytes / copy / 1e9
+            if most is not None and max(rate, copy_rate) > most:
+                refused += 1
+                say(f"refused: rows of {row['columns']:,}: {max(rate, copy_rate):,.0f} GB/s; its memory has {most:,.0f}")
+            else:
+                row |= {"gb_per_s": rate, "percent_of_copy": 100 * rate / copy_rate}
+
+# --- the experiment: what does it become? ----------------------------------------------------------------------------------
+texts, passing = [], []
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+for result in compilation.finish(limit_s=90.0):
+    text = result.pop("ptx")
+    known = result["error"] is None
+    result["scalar_loads"] = result["loads"] - result["vector_loads"] if known else None
+    result["scalar_stores"] = result["stores"] - result["vector_stores"] if known else None
+    if not known:
+        say(f"{result['name']}, {result['arch']}: {result['error']}")
+    if result["name"].startswith("yours"):
+        texts.append(result)
+        if known:
+            (out / f"kernel-{result['arch']}.ptx").write_text(text, encoding="utf-8")
+    else:
+        passing.append(result)
+say("\n" + bench.table(passing, {"name": "how stride and n are passed", "loads": "loads", "vector_loads": "of 16 bytes",
+                                 "stores": "stores", "vector_stores": "of 16 bytes"}))  # fmt: skip
+say(
+    "\n"
+    + bench.table(eager_rows, {"what": "PyTorch's operations", "read_bytes": "bytes read", "written_bytes": "bytes written"})
+)
+longest = max(lengths, key=lambda row: row["columns"])
+moved = longest["counted_bytes"] or longest["fused_bytes"]
+say(f"your one kernel moves {moved:,} bytes: PyTorch moves {longest['saving']:.3f} times as many")
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+yours = texts[0]
+chosen = set(yours["constants"] or ()) & {"stride", "n"}
+written = all(row["kept_percent"] is not None for row in lengths) and not broken
+
+
+def worst(key: str) -> float | None:
+    """The largest value of all lengths; None where one is missing."""
+    values = [row[key] for row in lengths]
+    return None if None in values else max(values)
+
+
+metrics = {
+    **vars(args), "lengths": lengths, "ptx": texts, "passing": passing, "eager": eager_rows, "interpreted": interpreted,
+    "why_interpreted": no_gpu, "kernels_eager": len(eager_rows), "kernels_fused": 1,
+    "eager_bytes": longest["eager_bytes"], "fused_bytes": moved,
+    "saving": longest["saving"], "bytes_off": worst("bytes_off"),
+    "error_limit": 1e-5 if args.dtype == "float32" else 2e-2, "largest_error": worst("error_p0"),
+    "sigmas_off": worst("sigmas_off"), "scaled_error": worst("scaled_error"),
+    "scaled_limit": 1e-5 if args.dtype == "float32" else 2e-3, "broken": (broken or ["no"])[0] if written or broken else None,
+    "same_seed": all(row["same_seed_equal"] for row in lengths) if written else None,
+    "other_seed": all(row["other_seed_differs"] for row in lengths) if written else None,
+    "rows_differ": all(row["rows_differ"] for row in lengths) if written else None,
+    "compiled_for": sum(item["error"] is None for item in texts), "archs_wanted": len(archs),
+    "numbers_scalar_loads": passing[1]["scalar_loads"], "constants_loads": passing[3]["loads"],
+    "constants": ", ".join(sorted(chosen)) or None, "scalar_left": yours["scalar_loads"] if chosen else None,
+    "refused": refused,
+    "speedup_largest": longest["eager_ms"] / longest["median_ms"] if longest["median_ms"] and longest["eager_ms"] else None,
+    "percent_of_copy": longest["percent_of_copy"],
+}  # fmt: skip
+if (own := Path(my_norm.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / "my_norm.py")  # what was judged, beside the verdict
+path = bench.write_metrics("fused_norm/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

@@ -1,0 +1,91 @@
+"""What judges of Triton kernels share: a kernel in the interpreter, its loads and stores looked at; tensors compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gpucourse.judge import Part, Verdict
+
+
+@dataclass(frozen=True)
+class TensorCase:
+    """One input: its name for the learner, what the part gave, what is right, and what each wrong way gives (one way may stand
+    there several times). `values` fill the names in the words of a way."""
+
+    name: str
+    given: Any
+    right: torch.Tensor
+    ways: Sequence[tuple[str, torch.Tensor]] = ()
+    values: dict[str, object] = field(default_factory=dict)
+
+
+class WatchedKernel:
+    """Calls the learner's host function, which launches `kernel`, with the interpreter's loads and stores counted.
+
+    A load or store outside the tensors is the wrong way `outside`; what a kernel raises is shown with its own line.
+    """
+
+    def __init__(self, part: Part, host: str, kernel: str) -> None:
+        os.environ["TRITON_INTERPRET"] = "1"  # before the part imports triton
+        torch.set_num_threads(1)
+        self.part, self.host = part, part.function(host)
+        self.kernel: Any = part.function(kernel)
+        self.memory: Any = None
+        if not hasattr(self.kernel, "pre_run_hooks"):
+            raise Verdict("failed", "no-kernel", f"{kernel} must stay a function with @triton.jit")
+
+    def __call__(self, case: str, *arguments: Any) -> Any:
+        """What the host function returns; `memory` then holds what the kernel loaded and stored. Raises Verdict."""
+        return self.part.call(self._run, case, arguments, case=case)
+
+    def _run(self, case: str, arguments: Sequence[Any]) -> Any:
+        from kernel_memory import KernelMemory, OutsideTensors, StoredTwice, reason_of
+
+        try:
+            with KernelMemory(self.kernel) as self.memory:
+                return self.host(*arguments)
+        except Exception as error:  # noqa: BLE001  # the interpreter hides what a kernel raised in an error of its own
+            reason = reason_of(error)
+            if isinstance(reason, (OutsideTensors, StoredTwice)):
+                raise self.part.wrong("outside", case, what=str(reason)) from None
+            raise reason from None
+
+
+def is_close(given: Any, right: torch.Tensor, tolerance: float) -> bool:
+    """Whether every number is right to `tolerance`, of itself or absolutely."""
+    same_kind = isinstance(given, torch.Tensor) and given.shape == right.shape
+    return same_kind and torch.allclose(given.float(), right.float(), tolerance, tolerance, equal_nan=True)
+
+
+def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
+    """Return where every case is right. Else name the way that gives what the part gave in every case, or show the number that
+    is most wrong. Raises Verdict."""
+    bad = next((case for case in cases if not is_close(case.given, case.right, tolerance)), None)
+    if bad is None:
+        return
+    for place, (way, _) in enumerate(bad.ways):
+        if all(is_close(case.given, case.ways[place][1] if case.ways else case.right, tolerance) for case in cases):
+            raise part.wrong(way, bad.name, **bad.values)
+    raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance), bad.name)
+
+
+def describe(given: Any, right: torch.Tensor, tolerance: float) -> str:
+    """What is wrong with a tensor, in a sentence: its kind, its shape, or how many of its numbers."""
+    if given is None:
+        return "it returned None: is the return missing?"
+    if not isinstance(given, torch.Tensor):
+        return f"it returned a {type(given).__name__}, and should return a tensor"
+    if given.shape != right.shape:
+        return f"it returned a tensor of shape {tuple(given.shape)}; right is {tuple(right.shape)}"
+    off = (given.double() - right.double()).abs().nan_to_num(torch.inf)
+    place = tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))
+    wrong = int((off > tolerance * (1 + right.double().abs())).sum())
+    return (
+        f"{wrong:,} of {off.numel():,} numbers are wrong; most of all that at {list(place)}: {given[place].item():.6g}, "
+        f"and right is {right[place].item():.6g}"
+    )

@@ -1,0 +1,174 @@
+"""Judges my_norm.py of 5.6 in Triton's interpreter: the mask that dropout draws, and rows of several lengths."""
+
+from __future__ import annotations
+
+import torch
+from kernels import TensorCase, WatchedKernel, compare, is_close
+
+from gpucourse.judge import Part, Verdict, Way
+
+SHAPES = ((2, 200), (2, 256), (2, 1), (2, 777))
+EPS, P, SEED, TOLERANCE = 1e-5, 0.3, 7, 1e-4
+SIGMAS = 5
+DRAWN = (12, 300)  # rows and columns of the dropout
+WAYS = {
+    "masked-in-variance": Way(
+        "in rows of {n} numbers the variance is too large: the {outside} lanes of the block outside the row are "
+        "loaded as 0, and 0 - mean is not 0. Set to 0 what they add to the sum of squares, and not what is loaded",
+        ("tl.where(inside, x - mean, 0.0)", "x - mean"),
+    ),
+    "divided-by-block": Way(
+        "in rows of {n} numbers it divides by the block, {block}: a mean is a sum over n lanes divided by n",
+        ("mean = tl.sum(x, axis=0) / n", "mean = tl.sum(x, axis=0) / BLOCK"),
+    ),
+    "sample-variance": Way(
+        "it divides the squares by n - 1: layer norm has all numbers of the row and divides by n",
+        ("tl.sum(centred * centred, axis=0) / n", "tl.sum(centred * centred, axis=0) / (n - 1)"),
+    ),
+    "eps-outside": Way(
+        "eps is added to the root: it belongs under it, where it keeps a row of equal numbers from a division by 0",
+        ("centred * tl.rsqrt(variance + eps)", "centred / (tl.sqrt(variance) + eps)"),
+    ),
+    "outside": Way(
+        "{what}: a lane outside the row needs a mask in every load and every store",
+        ("    tl.store(y_ptr + row * stride + columns, y, mask=inside)", "    tl.store(y_ptr + row * stride + columns, y)"),
+    ),
+    "drops-nothing": Way(
+        "with p = {p:g} no number is 0: dropout sets a share p of the numbers to 0",
+        ("    y = tl.where(kept, y / (1 - p), 0.0)\n", ""),
+    ),
+    "not-scaled": Way(
+        "what is kept is not divided by 1 - p: the mean of y falls by {percent:.0f}%, and without dropout the next layer gets "
+        "larger numbers than it was trained with",
+        ("y / (1 - p)", "y"),
+    ),
+    "scaled-by-p": Way(
+        "what is kept is divided by p: a share 1 - p is kept, and the mean stays with 1 / (1 - p)", ("(1 - p)", "p")
+    ),
+    "keeps-p": Way(
+        "it keeps {kept:.0f}% of the numbers, and with p = {p:g} it should drop that share: a random number is below p "
+        "in a share p of all places",
+        (">= p", "< p"),
+    ),
+    "drops-before-bias": Way(
+        "dropped places hold the bias and not 0: dropout comes last, after weight and bias",
+        (
+            "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n    kept = tl.rand(seed, row * n + columns) >= p\n"
+            "    y = tl.where(kept, y / (1 - p), 0.0)\n",
+            "    y = centred * tl.rsqrt(variance + eps) * weight\n    kept = tl.rand(seed, row * n + columns) >= p\n"
+            "    y = tl.where(kept, y / (1 - p), 0.0) + bias\n",
+        ),
+    ),
+    "whole-rows": Way(
+        "whole rows are dropped: the random number follows from the row alone. Each place needs an offset of its own",
+        ("tl.rand(seed, row * n + columns)", "tl.rand(seed, row + 0 * columns)"),
+    ),
+    "same-in-each-row": Way(
+        "every row drops the same columns: the offset follows from the column alone, and nothing of the row is in it",
+        ("tl.rand(seed, row * n + columns)", "tl.rand(seed, columns)"),
+    ),
+    "rows-overlap": Way(
+        "the mask of each row is that of the row before, moved by one: with the offset row + column neighbours share "
+        "their random numbers. How many offsets does a row need?",
+        ("row * n + columns", "row + columns"),
+    ),
+    "seed-unused": Way(
+        "another seed drops the same numbers: pass the seed on to tl.rand", ("tl.rand(seed, row", "tl.rand(1, row")
+    ),
+    "not-repeatable": Way(
+        "the same seed drops other numbers when it is called again: the backward pass could not draw the mask a second time",
+        (" p, seed, BLOCK=", " p, int(torch.randint(1 << 30, ())), BLOCK="),
+    ),
+}
+
+
+Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def judge(part: Part) -> None:
+    """Without dropout against torch, then what dropout keeps, drops and repeats."""
+    torch.manual_seed(SEED)
+    call = WatchedKernel(part, "launch", "norm_dropout")
+    rows = make_rows(*DRAWN)
+    case = f"{DRAWN[0]} rows of {DRAWN[1]} numbers, p = {P:g}"
+    dropped = call(case, *rows, P, SEED)  # first: a part that has no dropout yet says here that it is open
+    judge_mask(part, case, rows, dropped)
+    judge_values(part, case, rows, dropped, named_only=True)
+    judge_norm(part, call)
+    judge_values(part, case, rows, dropped)
+    if not torch.equal(dropped, call(case, *rows, P, SEED)):
+        raise part.wrong("not-repeatable", case)
+    if torch.equal(dropped, call(case, *rows, P, SEED + 1)):
+        raise part.wrong("seed-unused", case)
+    part.note(f"right in rows of {', '.join(str(n) for _, n in SHAPES)} numbers, whose blocks are powers of two")
+    part.note(f"{DRAWN[0] * DRAWN[1]:,} places: {100 * float((dropped != 0).float().mean()):.1f}% kept with p = {P:g}")
+
+
+def make_rows(rows: int, n: int) -> Rows:
+    """x, weight and bias. The mean of x is far from 0, and its variance so small that eps counts; y stays below 0."""
+    x = torch.rand(rows, n) * 0.1 + 0.4
+    return x, torch.rand(n) + 0.5, torch.rand(n) - 5.0
+
+
+def judge_norm(part: Part, call: WatchedKernel) -> None:
+    """p = 0, in rows that fill their block and in rows that do not."""
+    cases = []
+    for count, n in SHAPES:
+        rows, block = make_rows(count, n), 1 << (n - 1).bit_length()
+        name = f"{count} rows of {n} numbers, p = 0"
+        right = torch.nn.functional.layer_norm(rows[0], (n,), *rows[1:], EPS)
+        values: dict[str, object] = {"n": n, "block": block, "outside": block - n}
+        cases.append(TensorCase(name, call(name, *rows, 0.0, SEED), right, list_wrong(rows, block), values))
+    compare(part, cases, TOLERANCE)
+
+
+def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:
+    """What wrong ways give for these rows in blocks of that length."""
+    x, weight, bias = rows
+    n = x.shape[1]
+
+    def norm(mean: torch.Tensor, squares: torch.Tensor, divisor: float) -> torch.Tensor:
+        return (x - mean) / torch.sqrt(squares / divisor + EPS) * weight + bias
+
+    mean, mean_of_block = x.mean(1, keepdim=True), x.sum(1, keepdim=True) / block
+    squares, squares_of_block = ((x - middle).square().sum(1, keepdim=True) for middle in (mean, mean_of_block))
+    root = torch.sqrt(squares / n) + EPS
+    return [
+        ("masked-in-variance", norm(mean, squares + (block - n) * mean.square(), n)),
+        ("divided-by-block", norm(mean_of_block, squares_of_block, n)),
+        ("divided-by-block", norm(mean, squares, block)),
+        ("divided-by-block", norm(mean_of_block, squares_of_block, block)),
+        ("sample-variance", norm(mean, squares, n - 1)),
+        ("eps-outside", (x - mean) / root * weight + bias),
+    ]
+
+
+def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None:
+    """Which places are 0. Raises Verdict."""
+    bias = rows[2].expand_as(dropped)
+    kept = dropped != 0
+    share, sigma = float(kept.float().mean()), (P * (1 - P) / kept.numel()) ** 0.5
+    if kept.all():
+        at_bias = float(torch.isclose(dropped, bias, rtol=0, atol=1e-6).float().mean())
+        raise part.wrong("drops-before-bias" if at_bias > P / 2 else "drops-nothing", case, p=P)
+    if bool((kept.all(1) | ~kept.any(1)).all()):
+        raise part.wrong("whole-rows", case)
+    if torch.equal(kept, kept[:1].expand_as(kept)):
+        raise part.wrong("same-in-each-row", case)
+    if torch.equal(kept[1:, :-1], kept[:-1, 1:]):
+        raise part.wrong("rows-overlap", case)
+    if abs(share - P) < SIGMAS * sigma:
+        raise part.wrong("keeps-p", case, kept=100 * share, p=P)
+    if abs(share - (1 - P)) > SIGMAS * sigma:
+        raise Verdict(
+            "failed", "other", f"it keeps {100 * share:.1f}% of the numbers, and should keep {100 - 100 * P:.0f}%", case
+        )
+
+
+def judge_values(part: Part, case: str, rows: Rows, dropped: torch.Tensor, *, named_only: bool = False) -> None:
+    """What is left in the places that are kept. `named_only`: other errors may be those of the norm. Raises Verdict."""
+    kept = dropped != 0
+    given, norm = dropped[kept], torch.nn.functional.layer_norm(rows[0], (DRAWN[1],), *rows[1:], EPS)[kept]
+    ways = [("not-scaled", norm), ("scaled-by-p", norm / P)]
+    if not named_only or any(is_close(given, values, TOLERANCE) for _, values in ways):
+        compare(part, [TensorCase(case, given, norm / (1 - P), ways, {"percent": 100 * P})], TOLERANCE)

@@ -1,0 +1,155 @@
+"""What a Triton kernel loads and stores in the interpreter: bytes of every tensor, and addresses that belong to none.
+
+The interpreter runs a kernel program by program with NumPy, and hands every load and store a block of addresses and a mask. A
+`KernelMemory` looks at both before they are used. A GPU would say nothing of a load outside a tensor, and neither would the
+interpreter: it reads whatever lies there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+
+class OutsideTensors(IndexError):
+    """A lane that its mask leaves on loads from, or stores to, an address outside the kernel's tensors."""
+
+
+class StoredTwice(RuntimeError):
+    """Two programs store to the same address: on a GPU they run in any order, and either may win."""
+
+
+@dataclass
+class Traffic:
+    """Bytes that went between a kernel and one tensor. `distinct_*` counts every address once, however often it was used."""
+
+    name: str
+    first: int
+    itemsize: int
+    numbers: int
+    loaded_bytes: int = 0
+    stored_bytes: int = 0
+    loaded: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0, bool))
+    stored_by: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        self.loaded = np.zeros(self.numbers, bool)
+        self.stored_by = np.full(self.numbers, -1, np.int64)
+
+    @property
+    def distinct_loaded_bytes(self) -> int:
+        return int(self.loaded.sum()) * self.itemsize
+
+    @property
+    def distinct_stored_bytes(self) -> int:
+        return int((self.stored_by >= 0).sum()) * self.itemsize
+
+
+class KernelMemory:
+    """While it is entered, it counts the loads and stores of one `@triton.jit` function that runs in the interpreter.
+
+    `tensors` has the traffic of each tensor by the name of the kernel's parameter, over all launches. A load or store outside
+    raises OutsideTensors, one number stored by two programs of a launch StoredTwice.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+        self.tensors: dict[str, Traffic] = {}
+        self._now: list[Traffic] = []
+
+    def __enter__(self) -> KernelMemory:  # noqa: PYI034 (nodes may have Python 3.10, which has no Self)
+        from triton.runtime.interpreter import interpreter_builder as builder
+
+        self._builder = builder
+        self._load, self._store = builder.create_masked_load, builder.create_masked_store
+        builder.create_masked_load = self._counting(self._load, self._note_load, mask_at=1)
+        builder.create_masked_store = self._counting(self._store, self._note_store, mask_at=2)
+        self.kernel.add_pre_run_hook(self._learn_tensors)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.kernel.pre_run_hooks.remove(self._learn_tensors)
+        del self._builder.create_masked_load, self._builder.create_masked_store  # the class's own show again
+
+    def loaded_bytes(self, *, distinct: bool = False) -> int:
+        """Bytes loaded from all tensors; with `distinct` every address counts once."""
+        return sum(item.distinct_loaded_bytes if distinct else item.loaded_bytes for item in self.tensors.values())
+
+    def stored_bytes(self, *, distinct: bool = False) -> int:
+        """Bytes stored to all tensors; with `distinct` every address counts once."""
+        return sum(item.distinct_stored_bytes if distinct else item.stored_bytes for item in self.tensors.values())
+
+    def _learn_tensors(self, *arguments: Any, **named: Any) -> None:
+        """What the interpreter calls before each launch, with the kernel's own arguments."""
+        given = dict(zip(self.kernel.arg_names, arguments, strict=False)) | named
+        self._now = []
+        for name, tensor in given.items():
+            if isinstance(tensor, torch.Tensor) and tensor.numel():
+                numbers = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+                traffic = Traffic(name, tensor.data_ptr(), tensor.element_size(), numbers)
+                if (before := self.tensors.get(name)) is not None:
+                    traffic.loaded_bytes, traffic.stored_bytes = before.loaded_bytes, before.stored_bytes
+                self.tensors[name] = traffic
+                self._now.append(traffic)
+
+    def _counting(self, call: Callable[..., Any], note: Callable[..., None], *, mask_at: int) -> Callable[..., Any]:
+        def count_and_call(pointers: Any, *rest: Any) -> Any:
+            on = np.broadcast_to(rest[mask_at - 1].data, pointers.data.shape)
+            self._share_out(pointers.data[on], note, "loads" if mask_at == 1 else "stores")
+            return call(pointers, *rest)
+
+        return count_and_call
+
+    def _share_out(self, addresses: np.ndarray, note: Callable[..., None], does: str) -> None:
+        """Give each address to the tensor that it lies in; most calls have those of one tensor."""
+        for traffic in self._now:
+            offset = addresses.astype(np.int64) - traffic.first
+            inside = (offset >= 0) & (offset < traffic.numbers * traffic.itemsize)
+            note(traffic, offset[inside] // traffic.itemsize)
+            addresses = addresses[~inside]
+            if not addresses.size:
+                return
+        self._complain(int(addresses[0]), does)
+
+    def _complain(self, address: int, does: str) -> None:
+        nearest = min(self._now, key=lambda item: min(abs(address - item.first), abs(address - item.first - item.numbers)))
+        number = (address - nearest.first) // nearest.itemsize
+        raise OutsideTensors(
+            f"program {self._program_words()} {does} number {number:,} of {nearest.name}, which has the numbers 0 to "
+            f"{nearest.numbers - 1:,}"
+        )
+
+    def _program_words(self) -> str:
+        return str(tuple(int(place) for place in self._builder.grid_idx))
+
+    def _program_number(self) -> int:
+        (x, y, z), (_, ny, nz) = self._builder.grid_idx, self._builder.grid_dim
+        return int((x * ny + y) * nz + z)
+
+    def _note_load(self, traffic: Traffic, numbers: np.ndarray) -> None:
+        traffic.loaded[numbers] = True
+        traffic.loaded_bytes += int(numbers.size) * traffic.itemsize
+
+    def _note_store(self, traffic: Traffic, numbers: np.ndarray) -> None:
+        own = self._program_number()
+        others = (traffic.stored_by[numbers] >= 0) & (traffic.stored_by[numbers] != own)
+        if others.any():
+            number = int(numbers[others][0])
+            raise StoredTwice(
+                f"program {self._program_words()} stores number {number:,} of {traffic.name}, which another program has "
+                "stored before"
+            )
+        traffic.stored_by[numbers] = own
+        traffic.stored_bytes += int(numbers.size) * traffic.itemsize
+
+
+def reason_of(error: BaseException) -> BaseException:
+    """What really went wrong: the interpreter puts what a kernel raises into errors of its own."""
+    while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
+        error = error.__cause__
+    return error

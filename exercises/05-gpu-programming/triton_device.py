@@ -1,0 +1,60 @@
+"""Where a Triton kernel runs: on the GPU where Triton serves it, else in Triton's interpreter on the processor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import bench
+import torch
+
+PATIENCE_S = 120.0  # the first compilation of a process, on a busy machine
+
+
+def choose() -> tuple[torch.device, str | None]:
+    """The device for kernels of this process, and why it is no GPU; None where it is. Call it before anything imports triton.
+
+    Triton officially serves NVIDIA GPUs from compute capability 8.0 on; on an older one it may work or not. So a process of its
+    own tries a kernel there first: what fails in it cannot take this one along.
+    """
+    device = bench.here()
+    reason = None
+    if device.type != "cuda":
+        reason = "no GPU here"
+    elif complaint := _try_kernel():
+        reason = f"Triton does not serve {torch.cuda.get_device_name(device)}: {complaint}"
+    if reason is None:
+        return device, None
+    os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
+    return torch.device("cpu"), reason
+
+
+def _try_kernel() -> str:
+    """Why a small kernel does not run on the GPU; empty where it does."""
+    command = [sys.executable, str(Path(__file__).resolve())]
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"a kernel of one line did not end within {PATIENCE_S:g} s"
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return "" if done.returncode == 0 else (lines or [f"exit code {done.returncode}"])[-1][:300]
+
+
+if __name__ == "__main__":
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def double(x_ptr, y_ptr, BLOCK: tl.constexpr):
+        """y = 2 x, for BLOCK numbers."""
+        places = tl.arange(0, BLOCK)
+        tl.store(y_ptr + places, 2 * tl.load(x_ptr + places))
+
+    x = torch.arange(64, dtype=torch.float32, device="cuda")
+    y = torch.zeros_like(x)
+    double[(1,)](x, y, BLOCK=64)
+    if not torch.equal(y.cpu(), 2 * x.cpu()):
+        sys.exit("a kernel that doubles 64 numbers gave others")

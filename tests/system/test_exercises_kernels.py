@@ -1,0 +1,83 @@
+"""The Triton kernels of module 5 as a learner runs them: as delivered, with the solution, and where Triton serves no GPU."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.parts import KERNELS, needs_module
+from tests.system.exercising import (
+    FOLDERS,
+    Finished,
+    check_plots_and_tables,
+    environment,
+    flags,
+    lay_out,
+    list_failed_checks,
+    list_unanswered,
+    needs_torch,
+    read_finished,
+    start,
+    wait,
+    with_a_gpu,
+    with_faults,
+)
+
+pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch, needs_module("triton", installed=KERNELS)]
+
+FOLDER = FOLDERS.exercises / "05-gpu-programming"
+NARROW = {"rows": "16", "columns": "200,256", "archs": "sm_89"}
+
+
+def run_solution(exercise_id: str, folder: Path, *parts: str, **settings: str) -> Finished:
+    """The exercise with the course's solutions in place of these parts."""
+    exercise, script = lay_out(exercise_id, folder)
+    for part in parts:
+        shutil.copyfile(FOLDER / "solutions" / part, folder / part)
+    process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
+    output = wait(process)
+    return read_finished(exercise, process.returncode, output, folder, 1)
+
+
+def test_the_norm_as_delivered_is_wrong_outside_full_blocks_alone(tmp_path: Path) -> None:
+    run = with_faults("5.6", tmp_path / "work", **NARROW)
+    assert run.code == 0, run.output
+    short, full = run.metrics["lengths"]
+    assert short["error_p0"] > 0.01 > 1e-5 > full["error_p0"]
+    assert list_failed_checks(run) == {"right"}, run.output
+    assert run.metrics["broken"] is None
+    assert run.metrics["saving"] == pytest.approx(2.1, rel=0.04)
+    assert run.output.count("no dropout yet") == 1
+    check_plots_and_tables(run, tmp_path)
+
+
+def test_the_finished_norm_passes_every_check_of_a_processor(tmp_path: Path) -> None:
+    run = run_solution("5.6", tmp_path / "work", "my_norm.py", **NARROW)
+    assert run.code == 0, run.output
+    assert list_unanswered(run) == {}, run.output
+    assert [row["loads"] for row in run.metrics["passing"]] == [6, 24, 12, 6]
+    assert (tmp_path / "work" / "kernel-sm_89.ptx").read_text(encoding="utf-8").count(".target sm_89") == 1
+
+
+def test_a_kernel_that_only_the_interpreter_takes_is_refused_with_its_line(tmp_path: Path) -> None:
+    line = "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n"
+    run = with_faults(
+        "5.6", tmp_path / "work", ("my_norm.py", line, f"{line}    for _ in {{1: 1}}:\n        y += 0\n"), **NARROW
+    )
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"right", "compiles"}, run.output
+    assert re.search(r"yours, at 1000, sm_89: .*for _ in \{1: 1\}", run.output), run.output
+
+
+def test_a_gpu_that_triton_does_not_serve_is_named_and_not_measured(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.6", tmp_path / "work")
+    process = start([sys.executable, script.name, *flags(exercise, **NARROW)], script.parent, with_a_gpu(script.parent))
+    output = wait(process)
+    assert process.returncode == 0, output
+    assert "in the interpreter, on the processor: Triton does not serve " in output
+    metrics = read_finished(exercise, 0, output, script.parent, 1).metrics
+    assert (metrics["cuda"], metrics["lengths"][0]["median_ms"]) == (None, None)
