@@ -202,9 +202,8 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
     """The script's name on the node and every file that travels: from the learner's own copies, or with the own script what
     it imports from its folder and what was named."""
     script = run_request.script
-    folder = context.catalog.folder_name(module)
     originals = context.folders.exercises
-    places = {name: _place(originals, folder, name) for name in (exercise.script, *exercise.files)}
+    places = context.catalog.sources(module, exercise)
     for name in ensure_copies(context.paths, originals, places.values()):
         context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
     here = run_request.copies
@@ -224,8 +223,3 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
     own = [Upload(name=script.name, source=script.resolve()), *find_named_files(run_request.extra, script), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
     return f"./{script.name}" if script.name.startswith("-") else script.name, tuple(taken.values())  # else Python's own flag
-
-
-def _place(originals: Path, folder: str, name: str) -> str:
-    beside = f"{folder}/{name}"
-    return beside if (originals / beside).is_file() else f"{SHARED}/{name}"

@@ -122,3 +122,13 @@ def test_an_exercise_passes_its_programs_on_and_an_own_script_none(tmp_path: Pat
     for request, programs in ((RunRequest(exercise="3.1"), ("g++",)), (RunRequest(exercise="3.1", script=script), ())):
         needing = exercise.model_copy(update={"programs": ("g++",)})
         assert make_launch_request(context, module, needing, request, local=True).programs == programs
+
+
+def test_a_folder_among_the_files_travels_whole(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    lab(context, 1)
+    module, exercise = context.catalog.exercise("5.1")
+    launch_request = make_launch_request(context, module, exercise, RunRequest(exercise="5.1"), local=True)
+    uploads = {upload.name: upload.source for upload in launch_request.uploads}
+    assert uploads["emulator/__init__.py"] == context.paths.exercises / "shared" / "emulator" / "__init__.py"
+    assert all(source.is_file() for source in uploads.values())
