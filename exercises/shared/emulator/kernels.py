@@ -188,6 +188,8 @@ def _describe_race(fault: Mapping[str, Any], find: Find) -> str:
 
 def _describe_divergence(fault: Mapping[str, Any], find: Find) -> str:
     first, other, what, detail = fault["first"], fault["other"], fault["what"], fault["detail"]
+    if what == "own lane":
+        return f"{find(first['caller'])}: {name_thread(first)} calls a function of its warp with a mask that leaves itself out"
     waits = f"{find(first['caller'])}: {name_thread(first)} waits at a barrier"
     if what == "ended":
         return f"{waits} that {detail[0]:,} of the block's {detail[1]:,} threads never reach, such as {name_thread(other)}"
@@ -195,4 +197,5 @@ def _describe_divergence(fault: Mapping[str, Any], find: Find) -> str:
         return f"{waits}, and {name_thread(other)} at another one ({find(other['caller'])})"
     if what == "warp and block":
         return f"{waits} of its warp, and {name_thread(other)} at __syncthreads() ({find(other['caller'])})"
-    return f"{waits} of its warp, and its mask names lanes that do not come there, such as {name_thread(other)}"
+    there = f"{name_thread(other)}, which waits with another one ({find(other['caller'])})"
+    return f"{waits} of its warp, and its mask names {there}"

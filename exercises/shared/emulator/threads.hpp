@@ -116,6 +116,9 @@ inline void Threads::forget() {
 
 inline void Threads::wait(State state, Meeting meeting, unsigned mask, void* caller) {
   Fiber& fiber = current();
+  const unsigned own = 1u << now.current % WARP;
+  if (!(mask & own)) note(now.report->barrier_divergence, "own lane", here(caller, READ));
+  mask |= own;
   fiber.state = state;
   fiber.meeting = meeting;
   fiber.mask = mask;
@@ -190,9 +193,9 @@ inline bool Threads::release_warp(unsigned warp, bool force) {
 
 inline void Threads::report_stuck(unsigned waiting) {
   const Fiber& fiber = fibers_[waiting];
-  unsigned missing = fiber.mask & live_mask(waiting / WARP);
+  const unsigned missing = fiber.mask & live_mask(waiting / WARP);
   unsigned other = waiting;
-  for (unsigned lane = 0; lane < WARP; ++lane) {
+  for (unsigned lane = 0; lane < WARP && other == waiting; ++lane) {
     const Fiber& candidate = fibers_[waiting / WARP * WARP + lane];
     if ((missing >> lane & 1) && (candidate.state != AT_WARP || candidate.mask != fiber.mask)) other = waiting / WARP * WARP + lane;
   }

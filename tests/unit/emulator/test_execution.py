@@ -1,0 +1,142 @@
+"""What device functions give, which launches are refused and how, and programs that do not end well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).with_name("execution.cu")
+LINES = SOURCE.read_text(encoding="utf-8").splitlines()
+RIGHT = sum(i % 7 for i in range(256))
+
+
+def place(comment: str) -> str:
+    """The line that ends with this comment, as the emulator names it."""
+    return f"execution.cu:{next(number for number, line in enumerate(LINES, 1) if line.endswith(f'// {comment}'))}"
+
+
+@pytest.fixture(scope="module")
+def program(build: Callable[..., Any]) -> Any:
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
+
+
+def numbers(program: Any, name: str, order: int) -> list[int]:
+    """What the kernel wrote."""
+    result = program.run(name, order=order)
+    *words, no, error = result.output.split()
+    assert (no, error, result.first_fault()) == ("no", "error", None)
+    return [int(word) for word in words]
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_shuffles_and_votes(program: Any, order: int) -> None:
+    out = numbers(program, "exchange", order)
+    for lane in range(32):
+        assert out[12 * lane : 12 * lane + 12] == [
+            50,
+            lane + 3 if lane < 29 else lane,
+            lane - 3 if lane >= 3 else lane,
+            lane ^ 1,
+            lane // 8 * 8 + 1,
+            lane + 3 if lane % 8 < 5 else lane,
+            0xAAAAAAAA - (1 << 32),
+            1,
+            0,
+            int(15 * min(lane + 1, 31)),
+            7 if lane % 2 else 6,
+            1007,
+        ]
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_atomic_functions(program: Any, order: int) -> None:
+    out = numbers(program, "atomics", order)
+    assert out[:8] == [128, 127, -127, -1, 0x42800000, sum(range(128)), 128 % 10, 3]
+
+
+def test_a_missing_barrier_shows_in_other_orders(program: Any) -> None:
+    right = [float(program.run("sum", "1", order=order).output) for order in range(4)]
+    wrong = [program.run("sum", "0", order=order) for order in range(4)]
+    assert right == [RIGHT] * 4
+    assert len({result.output for result in wrong}) > 1
+    assert all(result.kernels["sum"].races for result in wrong)
+
+
+def test_threads_that_wait_for_others_get_there(program: Any) -> None:
+    result = program.run("wait_for_flag", "1")
+    assert (result.output, result.first_fault()) == ("no error", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("threads 1024", "no error"),
+        ("threads 1025", "invalid configuration argument"),
+        ("threads 0", "invalid configuration argument"),
+        ("blocks 0", "invalid configuration argument"),
+        ("grid 65536", "invalid configuration argument"),
+        ("dynamic 49152", "no error"),
+        ("dynamic 49156", "invalid argument"),
+        ("big 1", "out of memory"),
+        ("twice 1", "invalid argument"),
+        ("copies 0", "no error"),
+        ("copies 4", "invalid argument"),
+        ("direction 1", "invalid argument"),
+        ("set 1", "invalid argument"),
+    ],
+)
+def test_errors_as_cuda_says_them(program: Any, words: str, error: str) -> None:
+    assert program.run(*words.split()).output == error
+
+
+def test_a_launch_of_two_billion_threads_is_refused(program: Any) -> None:
+    result = program.run("blocks", str(2**21))
+    assert result.output == "too many resources requested for launch"
+    assert result.kernels["nothing"].first_fault() == (
+        "a launch of 2,147,483,648 threads: the emulator runs 67,108,864 at most, a GPU takes more"
+    )
+
+
+@pytest.mark.parametrize("name", ["spin", "whirl"])
+def test_an_endless_kernel_is_ended_and_its_line_named(emulator: Any, program: Any, name: str) -> None:
+    with pytest.raises(emulator.Endless) as caught:
+        program.run(name, limit_s=0.3)
+    line = next(number for number, text in enumerate(LINES, 1) if f"void {name}(" in text)
+    assert str(caught.value).startswith(f"execution.cu:{line}: in kernel {name}, thread (")
+    assert str(caught.value).endswith("the program did not end within 0.3 s")
+
+
+def test_a_flood_of_output_ends_the_program(emulator: Any, program: Any) -> None:
+    with pytest.raises(emulator.TooMuchOutput, match="the program printed more than 1 MB and was ended"):
+        program.run("chatter")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            "divide 1",
+            f"{place('divides')}: in kernel divide, thread (0,0,0) of block (0,0,0): an integer was divided by zero (a GPU gives some "
+            "number and goes on)",
+        ),
+        (
+            "recurse 1",
+            f"{place('calls itself')}: in kernel recurse, thread (0,0,0) of block (0,0,0): stack overflow: too many local variables, "
+            "or a function that calls itself without end",
+        ),
+        (
+            "failing 1",
+            "in kernel failing, thread (0,0,0) of block (0,0,0): the program was aborted (a failed assert, or an exception that "
+            "nobody caught)",
+        ),
+        ("crash 1", f"{place('the host' + chr(39) + 's own')}: the program crashed (SIGSEGV)"),
+    ],
+)
+def test_a_crash_is_named_with_its_line(program: Any, words: str, says: str) -> None:
+    result = program.run(*words.split())
+    assert result.crash == says
+    assert result.code != 0
+    assert result.first_fault() == says
