@@ -5,6 +5,7 @@
 #include "reporting.hpp"
 #include "requests.hpp"
 #include "threads.hpp"
+#include "variables.hpp"
 
 #include "crashes.hpp"
 #include "hooks.hpp"
@@ -18,6 +19,7 @@ namespace emulator {
 Launching now;
 std::map<std::string, Report> reports;
 cudaError_t last_error = cudaSuccess;
+Variables variables;
 Arena arena;
 Threads threads;
 Requests requests;

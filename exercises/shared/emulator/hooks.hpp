@@ -4,12 +4,13 @@
 #include "races.hpp"
 #include "requests.hpp"
 #include "threads.hpp"
+#include "variables.hpp"
 
-extern "C" char __executable_start[], __data_start[], _end[];
+extern "C" char __executable_start[];
 
 // `extern __shared__ T name[]` is rewritten to another name of this one. What is behind the launch's bytes is out of bounds.
 extern "C" {
-char emulator_dynamic_memory[(48 << 10) + 1024] __attribute__((aligned(256)));
+char emulator_dynamic_memory[(48 << 10) + 2048] __attribute__((aligned(256)));
 }
 
 namespace emulator {
@@ -26,11 +27,24 @@ inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Pl
   counts.bytes += size;
 }
 
+// Data of the program that is no __shared__ variable: behind one, or the host's.
+inline void touch_data(Place place, unsigned size, Kind kind, void* caller) {
+  if (variables.is_built_in(place)) return;
+  if (const Variable* of_host = variables.find(place); of_host && !variables.is_shared(place, 1)) {
+    note(now.report->illegal_address, "variable", here(caller, kind), {}, 0, size, 0, (long long)place);
+    abandon_kernel(cudaErrorIllegalAddress);
+  }
+  const Variable* before = variables.find_before(place);
+  const Place begin = before ? before->begin : Place(__data_start);
+  note(now.report->out_of_bounds, "variable", here(caller, kind), {}, (long long)(place - begin), size,
+       before ? (long long)before->bytes : 0, (long long)begin);
+}
+
 inline void touch_shared(Place place, unsigned size, Kind kind, void* caller) {
-  const Place dynamic = Place(emulator_dynamic_memory);
+  const Place dynamic = Place(emulator_dynamic_memory), begin = Place(__data_start);
+  if (!variables.is_shared(place, size)) return touch_data(place, size, kind, caller);
   if (place - dynamic < sizeof emulator_dynamic_memory && place + size > dynamic + now.dynamic_bytes)
     note(now.report->out_of_bounds, "shared", here(caller, kind), {}, (long long)(place - dynamic), size, (long long)now.dynamic_bytes);
-  const Place begin = Place(__data_start);
   check_races(shared_shadow, place - begin, size, Place(_end) - begin, kind, caller, "shared");
   count_access(caller, true, kind, size, place);
 }
@@ -69,7 +83,7 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
   }
   if (arena.holds(place))
     touch_global(place, size, kind, caller);
-  else if (place - Place(__data_start) < Place(_end) - Place(__data_start))
+  else if (variables.holds(place))
     touch_shared(place, size, kind, caller);
   else
     touch_elsewhere(place, size, kind, caller);

@@ -146,30 +146,41 @@ def _describe(key: str, fault: Mapping[str, Any], find: Find) -> str:
     if key == "barrier_divergence":
         return _describe_divergence(fault, find)
     if key == "unwritten_reads":
-        return f"{line}: {name_thread(first)} {first['kind']} shared memory that no thread of the block has written"
+        return f"{line}: {name_thread(first)} {first['kind']} {_name_memory(fault)} that no thread of the block has written"
     if key == "too_many_threads":
         return f"a launch of {detail[0]:,} threads: the emulator runs {detail[1]:,} at most, a GPU takes more"
     access = f"{line}: {name_thread(first)} {first['kind']} {detail[1]} bytes"
     if key == "illegal_address":
-        return f"{line}: {name_thread(first)} {_ILLEGAL[what].format(kind=first['kind'], bytes=detail[1])}"
+        words = _ILLEGAL[what].format(kind=first["kind"], bytes=detail[1], variable=fault["variable"])
+        return f"{line}: {name_thread(first)} {words}"
     if key == "used_after_free":
         return f"{access} of memory that cudaFree has given back"
-    return f"{access} {_describe_distance(detail[0], detail[2], what)}"
+    return f"{access} {_describe_distance(fault)}"
 
 
 _ILLEGAL = {
     "null": "{kind} {bytes} bytes through a null pointer",
     "host": "{kind} {bytes} bytes of the host's memory: a kernel sees only what cudaMalloc gave",
+    "variable": "{kind} the host's variable {variable}: give it to the kernel as an argument (nvcc refuses this)",
     "far": "{kind} {bytes} bytes far from everything that cudaMalloc gave",
     "misaligned": "{kind} {bytes} bytes at an address that is no multiple of {bytes} (misaligned address)",
 }
 
 
-def _describe_distance(offset: int, size: int, memory: str) -> str:
-    whole = f"the {size:,} bytes of dynamic shared memory" if memory == "shared" else f"an allocation of {size:,} bytes"
+def _describe_distance(fault: Mapping[str, Any]) -> str:
+    offset, _, size = fault["detail"]
+    whole = {
+        "shared": f"the {size:,} bytes of dynamic shared memory",
+        "variable": f"the {size:,} bytes of {fault['variable']} in shared memory",
+        "global": f"an allocation of {size:,} bytes",
+    }[fault["what"]]
     if offset < 0:
         return f"{-offset:,} bytes before {whole}"
     return f"at byte {offset:,} of {whole}"
+
+
+def _name_memory(fault: Mapping[str, Any]) -> str:
+    return f"{fault['what']} memory" + (f" ({fault['variable']})" if fault["variable"] else "")
 
 
 def _describe_race(fault: Mapping[str, Any], find: Find) -> str:
@@ -178,11 +189,9 @@ def _describe_race(fault: Mapping[str, Any], find: Find) -> str:
     them = f"{line}: {name_thread(first)} {first['kind']}"
     if first["block"] != other["block"]:
         order = "blocks run in any order, so only atomic functions may do that"
-    elif fault["what"] == "shared":
-        order = "no barrier is between them"
     else:
         order = "no barrier is between them"
-    place = f"the same place of {fault['what']} memory that"
+    place = f"the same place of {_name_memory(fault)} that"
     return f"{them} {place} {name_thread(other)} {other['kind']} ({other_line}), and {order}"
 
 

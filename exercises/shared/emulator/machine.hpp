@@ -28,7 +28,8 @@ struct Spot {
   Kind kind;
 };
 
-// How often a fault happened, and the first time: who, with whom, and in words of the reader what else (see kernels.py).
+// How often a fault happened, and the first time: who, with whom, and what else kernels.py says of it: numbers, and the address
+// of a variable as the last of them.
 struct Fault {
   uint64_t count = 0;
   Spot first{}, other{};

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+extern "C" char __data_start[];
+
 namespace emulator {
 struct Access {
   unsigned epoch, caller, warp_epoch;
@@ -145,14 +147,15 @@ inline void check_races(Shadow& shadow, size_t offset, unsigned size, size_t ran
   Cell* cell = shadow.at(offset, size, range);
   const size_t cells = ((offset + size - 1) >> shadow.shift) - (offset >> shadow.shift) + 1;
   const bool is_shared = what[0] == 's';
+  const long long place = is_shared ? (long long)(Place(__data_start) + offset) : 0;
   for (Cell* end = cell + cells; cell < end; ++cell) {
     if (is_shared) {
       for (Access* earlier : {&cell->writer, &cell->reader, &cell->other_reader})
         if (!is_of_this_block(*earlier)) *earlier = Access{};
-      if (kind != WRITE && !cell->writer.epoch) note(now.report->unwritten_reads, what, here(caller, kind));
+      if (kind != WRITE && !cell->writer.epoch) note(now.report->unwritten_reads, what, here(caller, kind), {}, 0, 0, 0, place);
     }
     if (const Access* earlier = find_race(*cell, kind))
-      note(now.report->races, what, here(caller, kind), spot_of(*earlier, earlier == &cell->writer));
+      note(now.report->races, what, here(caller, kind), spot_of(*earlier, earlier == &cell->writer), 0, 0, 0, place);
     keep_access(*cell, kind, caller);
   }
 }

@@ -1,6 +1,6 @@
 // The report as JSON, in the file that EMULATOR_REPORT names. Places in the program are addresses; kernels.py makes lines of them.
 #pragma once
-#include "machine.hpp"
+#include "variables.hpp"
 
 #include <csignal>
 
@@ -83,8 +83,10 @@ class Writer {
 
   void write_fault(const char* key, const Fault& fault) {
     if (!fault.count) return;
-    fprintf(file_, ",\"%s\":{\"count\":%llu,\"what\":\"%s\",\"detail\":[%lld,%lld,%lld,%lld],\"first\":", key,
-            (unsigned long long)fault.count, fault.what, fault.detail[0], fault.detail[1], fault.detail[2], fault.detail[3]);
+    fprintf(file_, ",\"%s\":{\"count\":%llu,\"what\":\"%s\",\"detail\":[%lld,%lld,%lld],\"variable\":", key,
+            (unsigned long long)fault.count, fault.what, fault.detail[0], fault.detail[1], fault.detail[2]);
+    text(Variables::name_of(fault.detail[3] ? variables.find(Place(fault.detail[3])) : nullptr).c_str());
+    fprintf(file_, ",\"first\":");
     write_spot(fault.first);
     fprintf(file_, ",\"other\":");
     write_spot(fault.other);

@@ -3,6 +3,9 @@
 #include <cuda_runtime.h>
 #define CASE(NAME) if (!strcmp(argv[1], #NAME))
 
+int of_host = 3;
+const int CONSTANT = 3;
+
 __global__ void no_guard(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   y[i % 64] = x[i];  // reads past the end
@@ -26,6 +29,10 @@ __global__ void fixed_size(float* y, int n) {
   second[threadIdx.x] = 2;
   __syncthreads();
   y[threadIdx.x] = first[31 - threadIdx.x] + second[threadIdx.x];
+}
+__global__ void globals(float* y, int n) {
+  y[0] = fmaxf(CONSTANT, blockDim.x);
+  if (n) y[0] = of_host;  // reads a variable of the host
 }
 __global__ void copy(const float* x, float* y) {
   y[threadIdx.x] = x[threadIdx.x];  // reads what was given
@@ -111,6 +118,7 @@ int main(int argc, char** argv) {
   CASE(before) before<<<1, 32>>>(y + number, 0);
   CASE(dynamic) dynamic<<<1, 32, 32 * sizeof(float)>>>(y, number);
   CASE(fixed_size) fixed_size<<<1, 32>>>(y, number);
+  CASE(globals) globals<<<1, 1>>>(y, number);
   CASE(freed) {
     if (number) cudaFree(x);
     copy<<<1, 32>>>(x, y);

@@ -38,6 +38,7 @@ def run(program: Any, *words: str) -> tuple[Any, str]:
         "dynamic 0",
         "fixed_size 0",
         "freed 0",
+        "globals 0",
         "null 0",
         "host 0",
         "far 0",
@@ -82,6 +83,12 @@ def test_a_right_kernel_has_no_fault(program: Any, words: str) -> None:
             f"{place('writes past the dynamic memory')}: thread (31,0,0) of block (0,0,0) writes 4 bytes at byte 128 of the 128 "
             "bytes of dynamic shared memory",
         ),
+        (
+            "fixed_size 32",
+            32,
+            f"{place('writes past an array')}: thread (0,0,0) of block (0,0,0) writes 4 bytes at byte 128 of the 128 bytes of first in "
+            "shared memory",
+        ),
     ],
 )
 def test_out_of_bounds(program: Any, words: str, count: int, says: str) -> None:
@@ -107,12 +114,18 @@ def test_use_after_free(program: Any) -> None:
             "an illegal memory access was encountered",
         ),
         ("far 1", "reads 4 bytes far from everything that cudaMalloc gave", "an illegal memory access was encountered"),
+        (
+            "globals 1",
+            "reads the host's variable of_host: give it to the kernel as an argument (nvcc refuses this)",
+            "an illegal memory access was encountered",
+        ),
         ("pairs 1", "reads 8 bytes at an address that is no multiple of 8 (misaligned address)", "misaligned address"),
     ],
 )
 def test_an_illegal_address_ends_the_kernel_as_on_a_gpu(program: Any, words: str, says: str, error: str) -> None:
     kernel, output = run(program, *words.split())
-    line = place("reads two floats" if words == "pairs 1" else "reads what was given")
+    comments = {"pairs 1": "reads two floats", "globals 1": "reads a variable of the host"}
+    line = place(comments.get(words, "reads what was given"))
     assert kernel.first_fault() == f"{line}: thread (0,0,0) of block (0,0,0) {says}"
     assert (kernel.illegal_address, output) == (1, error)
 
@@ -125,7 +138,7 @@ def test_a_race_in_shared_memory_names_both_threads(program: Any, words: str) ->
     reader, writer = place("reads another's place"), place("writes a place")
     assert kernel.races >= size / 2
     assert kernel.first_fault() in {
-        f"{line}: thread ({me},0,0) of block (0,0,0) {kind} the same place of shared memory that thread ({size - 1 - me},0,0) of "
+        f"{line}: thread ({me},0,0) of block (0,0,0) {kind} the same place of shared memory (s) that thread ({size - 1 - me},0,0) of "
         f"block (0,0,0) {other} ({other_line}), and no barrier is between them"
         for line, kind, other, other_line in ((reader, "reads", "writes", writer), (writer, "writes", "reads", reader))
         for me in range(size)
@@ -194,6 +207,6 @@ def test_reads_of_shared_memory_that_nobody_wrote(program: Any) -> None:
     kernel, _ = run(program, "unwritten", "16")
     assert kernel.unwritten_reads == 32
     assert kernel.first_fault() == (
-        f"{place('reads what nobody wrote')}: thread (16,0,0) of block (0,0,0) reads shared memory that no thread of the block has "
+        f"{place('reads what nobody wrote')}: thread (16,0,0) of block (0,0,0) reads shared memory (s) that no thread of the block has "
         "written"
     )
