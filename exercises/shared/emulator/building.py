@@ -19,14 +19,24 @@ from emulator.program import Program
 
 HERE = Path(__file__).resolve().parent
 STANDARD = ("-std=c++17", "-fno-pie", "-U_FORTIFY_SOURCE", "-w")
-KERNEL_FLAGS = (*STANDARD, "-O1", "-g1", "-fsanitize=thread", "-fno-tree-sra", "-fmax-errors=5", "-fno-diagnostics-show-caret")
+KERNEL_FLAGS = (
+    *STANDARD,
+    "-O1",
+    "-g1",
+    "-fsanitize=thread",
+    "-fno-tree-sra",
+    "-fmax-errors=5",
+    "-fno-diagnostics-show-caret",
+    "-fno-show-column",
+)
 LINES_SHOWN, LONGEST_LINE = 5, 300
 COMPILE_S = 120.0
 MOST_KEPT = 60  # programs in the cache
 ZONE = 1024  # bytes; variables.hpp has the same number
 _ZEROED = re.compile(r"(\.size\t(_ZZ\S+), )(\d+)(\n\2:\n\t\.zero\t)(\d+)")
 _COMMON = re.compile(r"(\.comm\t_ZZ[^\s,]+,)(\d+),")
-_PLACE = re.compile(r"^([^\s:][^:\n]*):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
+_OURS = re.compile(rf"{re.escape(str(HERE))}/|<lambda\(auto:|^\s+from |^In file included")
+_PLACE = re.compile(r"^([^\s:][^:\n]*):(\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
 
 
 class UnsupportedMachine(Exception):
@@ -61,14 +71,18 @@ def build(
     """
     compiler = _need_compiler()
     texts = _collect(sources)
-    flags = [f"-D{name}={value}" for name, value in (defines or {}).items()]
-    key = _hash([compiler, _describe_compiler(compiler), *KERNEL_FLAGS, *flags, _hash_emulator()], texts)
+    head = [
+        "#include <cuda_runtime.h>",
+        *(f"#define {name} {value}" for name, value in (defines or {}).items()),
+    ]  # as nvcc does
+    texts[sources[0].name] = "\n".join([*head, texts[sources[0].name]])
+    key = _hash([compiler, _describe_compiler(compiler), *KERNEL_FLAGS, _hash_emulator()], texts)
     store = _choose_store(cache, folder)
     program = Program(store / f"program-{key}", frozenset(texts))
     if not program.path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as work:
-            _compile(compiler, flags, texts, sources[0].name, Path(work), store, program.path)
+            _compile(compiler, texts, sources[0].name, Path(work), store, program.path)
         _forget_old(store)
     return program
 
@@ -104,13 +118,11 @@ def _collect(sources: Sequence[Path]) -> dict[str, str]:
     return texts
 
 
-def _compile(
-    compiler: str, flags: list[str], texts: Mapping[str, str], first: str, work: Path, store: Path, target: Path
-) -> None:
+def _compile(compiler: str, texts: Mapping[str, str], first: str, work: Path, store: Path, target: Path) -> None:
     for name, text in texts.items():
         (work / name).write_text(text, encoding="utf-8")
     emulator = _Emulator(compiler, store, work)
-    words = [compiler, *KERNEL_FLAGS, *flags, f"-I{HERE}", "-x", "c++", "-S", first, "-o", "kernels.s"]
+    words = [compiler, *KERNEL_FLAGS, f"-I{HERE}", "-x", "c++", "-S", first, "-o", "kernels.s"]
     done = _run(words, work)
     if done.returncode != 0:
         emulator.end()
@@ -173,7 +185,7 @@ def _run(words: list[str], work: Path) -> subprocess.CompletedProcess[str]:
 
 def _explain(complaint: str, texts: Iterable[str]) -> CompileError:
     """The error of a compiler that ended with these lines."""
-    lines = [line.replace(f"{HERE}/", "")[:LONGEST_LINE] for line in complaint.splitlines() if line.strip()]
+    lines = [line[:LONGEST_LINE] for line in complaint.splitlines() if line.strip() and not _OURS.search(line)]
     matches = [(match[1], int(match[2]), match[3]) for match in _PLACE.finditer(complaint)]
     own = [match for match in matches if Path(match[0]).name in set(texts)]
     file, line, message = next(iter(own or matches), ("", 0, lines[0] if lines else "g++ said nothing"))

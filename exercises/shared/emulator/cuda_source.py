@@ -65,6 +65,12 @@ def rewrite(text: str) -> str:
         if not re.search(r"\boperator\b|\bstruct\b|\bclass\b|<", match[2]):
             line = code[: match.start()].count("\n") + 1
             raise SourceError(line, f"the emulator has no {match[1]} variables: give the kernel a pointer to memory instead")
+    for match in re.finditer(r"\b__shared__\b", code):
+        before = code[: match.start()]
+        if before.count("{") == before.count("}") and "extern" not in code[match.start() - 8 : match.end() + 8]:
+            raise SourceError(
+                before.count("\n") + 1, "declare a __shared__ variable inside its kernel: the emulator has no others"
+            )
     edits = [*_find_launches(text, code), *_find_dynamic(code)]
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
@@ -101,10 +107,12 @@ def _find_callee(code: str, end: int) -> int | None:
     """Where the name of the kernel that is launched at `end` begins; None where there is no name."""
     place = len(code[:end].rstrip())
     if code[:place].endswith(">"):
-        depth = 0
+        depth = brackets = 0
         while place > 0:
             place -= 1
-            depth += {">": 1, ")": 1, "<": -1, "(": -1}.get(code[place], 0)
+            brackets += (code[place] == ")") - (code[place] == "(")
+            if not brackets:
+                depth += (code[place] == ">") - (code[place] == "<")
             if depth == 0 or code[place] in ";{}":
                 break
         if depth:

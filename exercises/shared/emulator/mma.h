@@ -23,21 +23,21 @@ struct col_major {
 };
 enum layout_t { mem_row_major, mem_col_major };
 
-template <class Use, int M, int N, int K, class T, class Layout = void>
+template <class Use, int Rows, int Columns, int Depth, class Number, class Layout = void>
 struct fragment {
-  static_assert(M == 16 && N == 16 && K == 16, "this emulator knows tiles of 16 x 16 x 16 only");
-  using element_type = T;
+  static_assert(Rows == 16 && Columns == 16 && Depth == 16, "this emulator knows tiles of 16 x 16 x 16 only");
+  using element_type = Number;
   static constexpr int num_elements = 8;
-  T x[8];
+  Number x[8];
 };
 
-template <class Fragment, class V>
-void fill_fragment(Fragment& tile, V value) {
+template <class Fragment, class Value>
+void fill_fragment(Fragment& tile, Value value) {
   for (auto& element : tile.x) element = typename Fragment::element_type(value);
 }
 
-template <class Use, class T, class Layout>
-void load_matrix_sync(fragment<Use, 16, 16, 16, T, Layout>& tile, const T* from, unsigned stride) {
+template <class Use, class Number, class Layout>
+void load_matrix_sync(fragment<Use, 16, 16, 16, Number, Layout>& tile, const Number* from, unsigned stride) {
   emulator::count_bytes_only(true);
   for (int i = 0; i < 8; ++i) {
     const int row = (emulator::lane() * 8 + i) / 16, column = (emulator::lane() * 8 + i) % 16;
@@ -46,8 +46,8 @@ void load_matrix_sync(fragment<Use, 16, 16, 16, T, Layout>& tile, const T* from,
   emulator::count_bytes_only(false);
 }
 
-template <class T>
-void load_matrix_sync(fragment<accumulator, 16, 16, 16, T>& tile, const T* from, unsigned stride, layout_t layout) {
+template <class Number>
+void load_matrix_sync(fragment<accumulator, 16, 16, 16, Number>& tile, const Number* from, unsigned stride, layout_t layout) {
   emulator::count_bytes_only(true);
   for (int i = 0; i < 8; ++i) {
     const int row = (emulator::lane() * 8 + i) / 16, column = (emulator::lane() * 8 + i) % 16;
@@ -56,8 +56,8 @@ void load_matrix_sync(fragment<accumulator, 16, 16, 16, T>& tile, const T* from,
   emulator::count_bytes_only(false);
 }
 
-template <class T>
-void store_matrix_sync(T* to, const fragment<accumulator, 16, 16, 16, T>& tile, unsigned stride, layout_t layout) {
+template <class Number>
+void store_matrix_sync(Number* to, const fragment<accumulator, 16, 16, 16, Number>& tile, unsigned stride, layout_t layout) {
   emulator::count_bytes_only(true);
   for (int i = 0; i < 8; ++i) {
     const int row = (emulator::lane() * 8 + i) / 16, column = (emulator::lane() * 8 + i) % 16;
@@ -67,12 +67,14 @@ void store_matrix_sync(T* to, const fragment<accumulator, 16, 16, 16, T>& tile, 
 }
 
 // d = a b + c. Each lane reads the tiles of all lanes, and computes its own eight numbers.
-template <class D, class A, class LA, class B, class LB, class C>
-EMULATOR_UNSEEN void mma_sync(fragment<accumulator, 16, 16, 16, D>& d, const fragment<matrix_a, 16, 16, 16, A, LA>& a,
-                              const fragment<matrix_b, 16, 16, 16, B, LB>& b, const fragment<accumulator, 16, 16, 16, C>& c) {
+template <class Out, class Left, class LeftLayout, class Right, class RightLayout, class In>
+EMULATOR_UNSEEN void mma_sync(fragment<accumulator, 16, 16, 16, Out>& d,
+                              const fragment<matrix_a, 16, 16, 16, Left, LeftLayout>& a,
+                              const fragment<matrix_b, 16, 16, 16, Right, RightLayout>& b,
+                              const fragment<accumulator, 16, 16, 16, In>& c) {
   struct {
-    const A* a;
-    const B* b;
+    const Left* a;
+    const Right* b;
   } own = {a.x, b.x};
   void* const* lanes = emulator::gather_addresses(&own, EMULATOR_CALLER);
   auto tiles = [&](int element) EMULATOR_UNSEEN { return static_cast<const decltype(own)*>(lanes[element / 8]); };
@@ -86,7 +88,7 @@ EMULATOR_UNSEEN void mma_sync(fragment<accumulator, 16, 16, 16, D>& d, const fra
     }
   }
   emulator::leave_tile(EMULATOR_CALLER);
-  for (int i = 0; i < 8; ++i) d.x[i] = D(sums[i]);
+  for (int i = 0; i < 8; ++i) d.x[i] = Out(sums[i]);
 }
 }  // namespace wmma
 }  // namespace nvcuda

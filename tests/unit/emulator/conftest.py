@@ -25,14 +25,19 @@ def emulator() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def build(emulator: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Builds a text as `kernels.cu`; the emulator's own object is built once for all tests."""
-    cache = tmp_path_factory.mktemp("cache")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the emulator's own object is built once for all tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def build(emulator: Any, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """Builds a text as `kernels.cu`."""
 
     def build_text(text: str, name: str = "kernels.cu", **more: Any) -> Any:
         folder = tmp_path_factory.mktemp("build")
         source = folder / name
         source.write_text(text, encoding="utf-8")
-        return emulator.build([source], folder=folder, cache=more.pop("cache", cache), **more)
+        return emulator.build([source], folder=folder, cache=cache, **more)
 
     return build_text

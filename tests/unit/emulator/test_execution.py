@@ -10,6 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).with_name("execution.cu")
 LINES = SOURCE.read_text(encoding="utf-8").splitlines()
+FIRST = "thread (0,0,0) of block (0,0,0)"
 RIGHT = sum(i % 7 for i in range(256))
 
 
@@ -119,18 +120,17 @@ def test_a_flood_of_output_ends_the_program(emulator: Any, program: Any) -> None
     [
         (
             "divide 1",
-            f"{place('divides')}: in kernel divide, thread (0,0,0) of block (0,0,0): an integer was divided by zero (a GPU gives some "
+            f"{place('divides')}: in kernel divide, {FIRST}: an integer was divided by zero (a GPU gives some "
             "number and goes on)",
         ),
         (
             "recurse 1",
-            f"{place('calls itself')}: in kernel recurse, thread (0,0,0) of block (0,0,0): stack overflow: too many local variables, "
+            f"{place('calls itself')}: in kernel recurse, {FIRST}: stack overflow: too many local variables, "
             "or a function that calls itself without end",
         ),
         (
             "failing 1",
-            "in kernel failing, thread (0,0,0) of block (0,0,0): the program was aborted (a failed assert, or an exception that "
-            "nobody caught)",
+            f"in kernel failing, {FIRST}: the program was aborted (a failed assert, or an exception that nobody caught)",
         ),
         ("crash 1", f"{place('the host' + chr(39) + 's own')}: the program crashed (SIGSEGV)"),
     ],

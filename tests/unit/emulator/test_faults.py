@@ -10,6 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).with_name("faults.cu")
 LINES = SOURCE.read_text(encoding="utf-8").splitlines()
+FIRST = "thread (0,0,0) of block (0,0,0)"
 
 
 def place(comment: str) -> str:
@@ -69,25 +70,24 @@ def test_a_right_kernel_has_no_fault(program: Any, words: str) -> None:
         (
             "no_guard",
             32,
-            f"{place('reads past the end')}: thread (0,0,0) of block (2,0,0) reads 4 bytes at byte 256 of an allocation of 256 bytes",
+            f"{place('reads past the end')}: thread (0,0,0) of block (2,0,0) reads 4 bytes at byte 256 of an "
+            "allocation of 256 bytes",
         ),
         (
             "before 0",
             1,
-            f"{place('writes before the beginning')}: thread (0,0,0) of block (0,0,0) writes 4 bytes 4 bytes before an allocation "
-            "of 256 bytes",
+            f"{place('writes before the beginning')}: {FIRST} writes 4 bytes 4 bytes before an allocation of 256 bytes",
         ),
         (
             "dynamic 1",
             1,
-            f"{place('writes past the dynamic memory')}: thread (31,0,0) of block (0,0,0) writes 4 bytes at byte 128 of the 128 "
-            "bytes of dynamic shared memory",
+            f"{place('writes past the dynamic memory')}: thread (31,0,0) of block (0,0,0) writes 4 bytes at byte 128 of the "
+            "128 bytes of dynamic shared memory",
         ),
         (
             "fixed_size 32",
             32,
-            f"{place('writes past an array')}: thread (0,0,0) of block (0,0,0) writes 4 bytes at byte 128 of the 128 bytes of first in "
-            "shared memory",
+            f"{place('writes past an array')}: {FIRST} writes 4 bytes at byte 128 of the 128 bytes of first in shared memory",
         ),
     ],
 )
@@ -100,7 +100,7 @@ def test_use_after_free(program: Any) -> None:
     kernel, _ = run(program, "freed", "1")
     assert kernel.used_after_free == 32
     assert kernel.first_fault() == (
-        f"{place('reads what was given')}: thread (0,0,0) of block (0,0,0) reads 4 bytes of memory that cudaFree has given back"
+        f"{place('reads what was given')}: {FIRST} reads 4 bytes of memory that cudaFree has given back"
     )
 
 
@@ -126,7 +126,7 @@ def test_an_illegal_address_ends_the_kernel_as_on_a_gpu(program: Any, words: str
     kernel, output = run(program, *words.split())
     comments = {"pairs 1": "reads two floats", "globals 1": "reads a variable of the host"}
     line = place(comments.get(words, "reads what was given"))
-    assert kernel.first_fault() == f"{line}: thread (0,0,0) of block (0,0,0) {says}"
+    assert kernel.first_fault() == f"{line}: {FIRST} {says}"
     assert (kernel.illegal_address, output) == (1, error)
 
 
@@ -138,8 +138,8 @@ def test_a_race_in_shared_memory_names_both_threads(program: Any, words: str) ->
     reader, writer = place("reads another's place"), place("writes a place")
     assert kernel.races >= size / 2
     assert kernel.first_fault() in {
-        f"{line}: thread ({me},0,0) of block (0,0,0) {kind} the same place of shared memory (s) that thread ({size - 1 - me},0,0) of "
-        f"block (0,0,0) {other} ({other_line}), and no barrier is between them"
+        f"{line}: thread ({me},0,0) of block (0,0,0) {kind} the same place of shared memory (s) that thread "
+        f"({size - 1 - me},0,0) of block (0,0,0) {other} ({other_line}), and no barrier is between them"
         for line, kind, other, other_line in ((reader, "reads", "writes", writer), (writer, "writes", "reads", reader))
         for me in range(size)
     }
@@ -149,7 +149,7 @@ def test_a_race_between_blocks_names_both(program: Any) -> None:
     kernel, _ = run(program, "blocks", "0")
     line = place("no atomic")
     assert kernel.race == (
-        f"{line}: thread (0,0,0) of block (1,0,0) reads the same place of global memory that thread (0,0,0) of block (0,0,0) writes "
+        f"{line}: thread (0,0,0) of block (1,0,0) reads the same place of global memory that {FIRST} writes "
         f"({line}), and blocks run in any order, so only atomic functions may do that"
     )
 
@@ -171,28 +171,27 @@ def test_a_last_block_needs_a_fence(program: Any) -> None:
     [
         (
             "early_return 40",
-            f"{place('not all come')}: thread (0,0,0) of block (0,0,0) waits at a barrier that 24 of the block's 64 threads never "
+            f"{place('not all come')}: {FIRST} waits at a barrier that 24 of the block's 64 threads never "
             "reach, such as thread (40,0,0) of block (0,0,0)",
         ),
         (
             "two_barriers 8",
-            f"{place('some here')}: thread (0,0,0) of block (0,0,0) waits at a barrier, and thread (8,0,0) of block (0,0,0) at "
+            f"{place('some here')}: {FIRST} waits at a barrier, and thread (8,0,0) of block (0,0,0) at "
             f"another one ({place('others here')})",
         ),
         (
             "warp_and_block 8",
-            f"{place('waits for its warp')}: thread (0,0,0) of block (0,0,0) waits at a barrier of its warp, and thread (8,0,0) of "
+            f"{place('waits for its warp')}: {FIRST} waits at a barrier of its warp, and thread (8,0,0) of "
             f"block (0,0,0) at __syncthreads() ({place('waits for its block')})",
         ),
         (
             "masks 0xaaaaaaab 0x55555557",
-            f"{place('waits with another')}: thread (0,0,0) of block (0,0,0) waits at a barrier of its warp, and its mask names "
+            f"{place('waits with another')}: {FIRST} waits at a barrier of its warp, and its mask names "
             f"thread (1,0,0) of block (0,0,0), which waits with another one ({place('waits with one mask')})",
         ),
         (
             "masks 0xaaaaaaaa 0x10",
-            f"{place('waits with another')}: thread (0,0,0) of block (0,0,0) calls a function of its warp with a mask that leaves "
-            "itself out",
+            f"{place('waits with another')}: {FIRST} calls a function of its warp with a mask that leaves itself out",
         ),
     ],
 )
@@ -207,6 +206,6 @@ def test_reads_of_shared_memory_that_nobody_wrote(program: Any) -> None:
     kernel, _ = run(program, "unwritten", "16")
     assert kernel.unwritten_reads == 32
     assert kernel.first_fault() == (
-        f"{place('reads what nobody wrote')}: thread (16,0,0) of block (0,0,0) reads shared memory (s) that no thread of the block has "
-        "written"
+        f"{place('reads what nobody wrote')}: thread (16,0,0) of block (0,0,0) reads shared memory (s) that no thread of the "
+        "block has written"
     )

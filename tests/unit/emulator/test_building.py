@@ -1,0 +1,200 @@
+"""Files that cannot be built, each with the learner's own line; and what is kept of what was built."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KERNEL = """\
+#include <cuda_runtime.h>
+__global__ void add(float* x) { x[threadIdx.x] += 1; }
+int main() { float* x; cudaMalloc(&x, 128); add<<<1, 32>>>(x); }
+"""
+
+
+@pytest.fixture
+def building(emulator: Any) -> Any:
+    return sys.modules[emulator.build.__module__]
+
+
+def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
+    with pytest.raises(emulator.CompileError) as caught:
+        build(text, name="my_kernels.cu")
+    assert len(caught.value.text.splitlines()) <= 5
+    assert str(Path(emulator.__file__).parent) not in caught.value.text
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("int int x;\n" + KERNEL, 1, "two or more data types in declaration of 'x'"),
+        (KERNEL.replace("x[threadIdx.x]", "y[threadIdx.x]"), 2, "'y' was not declared in this scope"),
+        (KERNEL.replace("(x); }", "(x, 3); }"), 3, "too many arguments to function"),
+        (KERNEL.replace("add<<<1, 32>>>", "add<<<1>>>"), 3, "too few arguments to function|no matching function"),
+        ('#include "nowhere.cuh"\n' + KERNEL, 1, "nowhere.cuh: No such file or directory"),
+        ("#include <cooperative_groups.h>\n" + KERNEL, 1, "cooperative_groups.h: No such file or directory"),
+        (
+            "#include <cuda_runtime.h>\n"
+            "template <int T> __global__ void tiled(float* x) {\n"
+            "  __shared__ float t[T];\n"
+            "  t[0] = x.y;\n"
+            "}\n"
+            "int main() { tiled<16><<<1, 32>>>((float*)0); }\n",
+            4,
+            "request for member 'y' in 'x', which is of non-class type 'float[*]'",
+        ),
+        ("__device__ int counter;\n" + KERNEL, 1, "the emulator has no __device__ variables"),
+        ("\n__constant__ float weights[3] = {1, 2, 3};\n" + KERNEL, 2, "the emulator has no __constant__ variables"),
+        ("\n__shared__ float s[32];\n" + KERNEL, 2, "declare a __shared__ variable inside its kernel"),
+        (KERNEL.replace("threadIdx", "threadId\0x"), 2, "this is not text"),
+        ("\n\n/*" + KERNEL, 3, "unterminated comment"),
+        (KERNEL.replace("+= 1;", "+= 1"), 2, "expected ';' before '}' token"),
+    ],
+)
+def test_a_compile_error_has_the_line_of_the_learner(
+    emulator: Any, build: Callable[..., Any], text: str, line: int, message: str
+) -> None:
+    error = error_of(emulator, build, text)
+    assert (error.file, error.line) == ("my_kernels.cu", line), error.text
+    assert re.search(message, error.message), error.message
+
+
+def test_a_file_that_is_no_utf8(emulator: Any, tmp_path: Path) -> None:
+    source = tmp_path / "my_kernels.cu"
+    source.write_bytes(b"// first\n// \xff\xfe\n" + KERNEL.encode())
+    with pytest.raises(emulator.CompileError, match=r"my_kernels\.cu:2: this is not text in UTF-8") as caught:
+        emulator.build([source], folder=tmp_path)
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("change", [lambda text: b"\xef\xbb\xbf" + text, lambda text: text.replace(b"\n", b"\r\n")])
+def test_a_byte_order_mark_and_windows_line_ends(
+    emulator: Any, cache: Path, tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    """Both are no fault, and lines keep their numbers."""
+    source = tmp_path / "my_kernels.cu"
+    source.write_bytes(change(KERNEL.replace("+= 1;", "+= 1").encode()))
+    with pytest.raises(emulator.CompileError) as caught:
+        emulator.build([source], folder=tmp_path, cache=cache)
+    assert (caught.value.line, caught.value.message) == (2, "expected ';' before '}' token")
+
+
+def test_launches_as_people_write_them(build: Callable[..., Any]) -> None:
+    """Over several lines, in comments and strings, with templates, with a stream, and of a template that finds its own type."""
+    program = build(r"""
+#include <cuda_runtime.h>
+// k<<<1, 1>>>(x) in a comment
+namespace mine { __global__ void k(int* x) { atomicAdd(x, 1); } }
+template <int A, class T> __global__ void t(T* x) { atomicAdd(x, A); }
+template <class T> __global__ void deduced(T* x, T by = 100) { atomicAdd(x, by); }
+int main() {
+  int *x, r = 0;
+  cudaMalloc(&x, sizeof(int));
+  cudaMemset(x, 0, sizeof(int));
+  const char* text = "k<<<1, 1>>>(x) /* in a string";
+  mine::k<<<1, 1>>>(x);
+  mine::k
+      <<<dim3(1),
+         dim3(1, 1)>>>(x);
+  t<(3 > 2) ? 10 : 5, int><<<1, 1, 0, 0>>>(x);
+  if (r < 8 << 2 && r >> 1 < 3) deduced<<<1, 1>>>(x, 100);
+  cudaMemcpy(&r, x, sizeof r, cudaMemcpyDeviceToHost);
+  printf("%d %s", r, text);
+}
+""")
+    result = program.run()
+    assert result.output == "112 k<<<1, 1>>>(x) /* in a string"
+    assert sorted(result.kernels) == ["deduced", "mine::k", "t<(3 > 2) ? 10 : 5, int>"]
+
+
+def test_a_harness_takes_the_file_that_is_named(emulator: Any, cache: Path, tmp_path: Path) -> None:
+    """And not the one of this name that lies beside it."""
+    course, mine = tmp_path / "course", tmp_path / "mine"
+    course.mkdir()
+    mine.mkdir()
+    (course / "harness.cu").write_text('#include "my_kernels.cu"\n#include "given.cuh"\nint main() { k<<<1, GIVEN>>>(T); }\n')
+    (course / "given.cuh").write_text("#define GIVEN 7\n")
+    (course / "my_kernels.cu").write_text("#error the file of the course\n")
+    (mine / "my_kernels.cu").write_text('#include <cuda_runtime.h>\n__global__ void k(int t) { printf("%d ", t); }\n')
+    program = emulator.build(
+        [course / "harness.cu", mine / "my_kernels.cu"], folder=tmp_path / "build", cache=cache, defines={"T": 16}
+    )
+    assert program.run().output == "16 " * 7
+
+
+def test_what_was_built_is_taken_from_the_cache(
+    emulator: Any, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text(KERNEL)
+    first = emulator.build([source], folder=tmp_path / "build", cache=cache)
+    other = emulator.build([source], folder=tmp_path / "build", cache=cache, defines={"N": 1})
+    assert first.path != other.path
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("the compiler was started"))
+    assert emulator.build([source], folder=tmp_path / "build", cache=cache) == first
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+def test_a_cache_of_nobody_else(building: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own cache folder; the folder of the build where that cannot be written, or others may write there."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own, folder = tmp_path / "gpucourse" / "emulator", tmp_path / "build"
+    assert building._choose_store(None, folder) == own
+    own.chmod(0o777)
+    assert building._choose_store(None, folder) == folder
+    (tmp_path / "file").write_text("no folder")
+    assert building._choose_store(tmp_path / "file" / "cache", folder) == folder
+
+
+@pytest.mark.slow  # each builds the emulator's object anew
+def test_two_that_build_the_same_at_once(emulator: Any, tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text(KERNEL)
+    launched: list[int] = []
+
+    def build() -> None:
+        program = emulator.build([source], folder=tmp_path / "build", cache=tmp_path / "cache")
+        launched.append(program.run().kernels["add"].threads)
+
+    threads = [threading.Thread(target=build) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert launched == [32, 32]
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.name.startswith(".")]
+
+
+def test_the_oldest_programs_leave_the_cache(building: Any, tmp_path: Path) -> None:
+    for number in range(building.MOST_KEPT + 3):
+        path = tmp_path / f"program-{number}"
+        path.write_text("")
+        os.utime(path, (number, number))
+    building._forget_old(tmp_path)
+    assert len(list(tmp_path.iterdir())) == building.MOST_KEPT
+    assert not (tmp_path / "program-2").exists()
+
+
+def test_a_computer_that_cannot(emulator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each says what to do."""
+    source = tmp_path / "k.cu"
+    source.write_text(KERNEL)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert emulator.find_compiler() is None
+    with pytest.raises(emulator.Unsupported, match=r"needs g\+\+, which is not installed: sudo apt-get install g\+\+"):
+        emulator.build([source], folder=tmp_path)
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    with pytest.raises(
+        emulator.Unsupported, match=r"needs Linux, and this is Darwin: .*--target hosts.*--target here.*--target aws"
+    ):
+        emulator.build([source], folder=tmp_path)
