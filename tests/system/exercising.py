@@ -99,6 +99,7 @@ def lay_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
     module, exercise = CATALOG.exercise(exercise_id)
     folder.mkdir()
     for name, place in CATALOG.sources(module, exercise).items():
+        (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(FOLDERS.exercises / place, folder / name)
     return exercise, folder / exercise.script
 

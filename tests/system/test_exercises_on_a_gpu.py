@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -64,3 +65,39 @@ def test_without_a_gpu_published_runs_are_shown_as_somebody_else_s(tmp_path: Pat
     published = read_finished(exercise, 0, output, script.parent, 1).metrics["published"]
     assert {"gpu": "T4, not yours", "slowest": 24, "fastest": 42.7, "peak": 65} in published
     assert "metrics.published" in [table.rows for table in exercise.tables]
+
+
+FAKE_NVCC = """#!/bin/sh
+case "$*" in *-cubin*) echo "Compiling entry function '_Z5naivePKfS0_Pfi' for 'sm_75'"
+  echo "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"; echo "Used 49 registers"; exit 0;; esac
+while [ "$1" != -o ]; do shift; done
+cat > "$2" <<'END'
+#!/bin/sh
+for version in naive coalesced tensor tiled; do
+  echo "{\\"version\\": \\"$version\\", \\"n\\": $1, \\"error\\": 0, \\"allowed\\": 1, \\"unwritten\\": 0, \\"ms\\": [1000]}"
+done
+echo "{\\"version\\": \\"registers\\", \\"n\\": $1, \\"error\\": 0, \\"allowed\\": 1, \\"unwritten\\": 0, \\"ms\\": [0.000001]}"
+END
+chmod +x "$2"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs Linux and g++")
+def test_kernels_are_timed_and_one_that_is_too_fast_is_refused(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.3", tmp_path / "work")
+    (tmp_path / "nvcc").write_text(FAKE_NVCC, encoding="utf-8")
+    (tmp_path / "nvcc").chmod(0o755)
+    env = with_a_gpu(script.parent)
+    words = [sys.executable, script.name, *flags(exercise, n="64", arch="sm_75")]
+    process = start(words, script.parent, env | {"PATH": f"{tmp_path}:{env['PATH']}"})
+    output = wait(process)
+    assert process.returncode == 0, output
+    values = read_finished(exercise, 0, output, script.parent, 1).metrics
+    assert [row["kernel"] for row in values["compiled"]] == ["naive"]
+    assert [row["what"] for row in values["library"]] == ["float32", "float16", "tf32"]
+    speeds = {row["version"]: row["gflop_per_s"] for row in values["timed"]}
+    assert speeds["registers"] is None
+    assert [speeds[version] for version in ("naive", "coalesced", "tiled", "tensor")] == [pytest.approx(2 * 64**3 / 1e9)] * 4
+    assert (values["refused"], values["steps_down"]) == (1, None)
+    assert "Timed on NVIDIA H100" in (script.parent / "versions.md").read_text(encoding="utf-8")

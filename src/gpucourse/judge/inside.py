@@ -52,10 +52,9 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
     return Verdict("passed")
 
 
-def load_judge(path: Path) -> Any:
-    """A judge file of the course, as a module with `WAYS` and `judge`. It may import files that lie beside it."""
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
+def load_judge(path: Path, more: tuple[Path, ...] = ()) -> Any:
+    """A judge file of the course, as a module with `WAYS` and `judge`. It may import files beside it, and of `more` folders."""
+    sys.path += [folder for folder in map(str, (path.parent, *more)) if folder not in sys.path]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

@@ -42,7 +42,7 @@ def prove(
 
     `most_ways`: so many wrong ways at most, the first ones; all where it is not said.
     """
-    known: dict[str, Way] = load_judge(judge_of(file)).WAYS
+    known: dict[str, Way] = load_judge(judge_of(file), (file.parent, shared)).WAYS
     ways = dict(list(known.items())[:most_ways])
     solution = file.parent / SOLUTIONS / file.name
     texts = {"as delivered": file.read_text(encoding="utf-8"), "the solution": solution.read_text(encoding="utf-8")}

@@ -1,0 +1,22 @@
+"""Judges the repaired versions.py of 5.3: the FLOP for each byte have to follow from the bytes that a kernel asks for."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way(
+        "a kernel that asks for {asked:,} bytes at n = {n} makes {right:g} FLOP for each of them, and the function says {given}"
+    ),
+}
+ROWS = ((64, 2_097_152, 0.25), (64, 131_072, 4.0), (96, 221_184, 8.0))  # n, bytes, 2 n³ / bytes
+
+
+def judge(part: Part) -> None:
+    """flop_per_byte, for three kernels that ask for very different numbers of bytes."""
+    flop_per_byte = part.function("flop_per_byte")
+    for n, asked, right in ROWS:
+        given = part.call(flop_per_byte, n, asked)
+        if not isinstance(given, (int, float)) or abs(given - right) > 1e-6 * right:
+            raise part.wrong("still", n=n, asked=asked, right=right, given=given)
+    part.note("2 n³ over the bytes that each kernel asks for")

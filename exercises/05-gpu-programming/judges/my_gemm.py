@@ -1,0 +1,337 @@
+"""Judges my_gemm.cu of 5.3: both kernels in the emulator, each with two sets of template arguments, by values and accesses."""
+
+from __future__ import annotations
+
+import array
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import emulator
+import versions
+
+from gpucourse.judge import Part, Way
+from gpucourse.judge.verdict import Verdict
+
+N, SMALL, TILE, LIMIT_S = 64, 32, 16, 8.0
+HARNESS = Path(__file__).resolve().parents[1] / "gemm_harness.cu"
+Matrix = list[list[float]]
+
+WAYS = {
+    "first-barrier": Way(
+        "{kernel}: a thread multiplies numbers that another one has not fetched yet ({fault}). Between fetching and "
+        "multiplying all threads of the block have to meet: __syncthreads()",
+        ("        __syncthreads();  // both tiles are complete\n", ""),
+    ),
+    "second-barrier": Way(
+        "{kernel}: a fast thread fetches the next tile while a slow one still reads this one ({fault}). After the "
+        "multiplication all threads have to meet once more. The values may be right in one order of the threads, and wrong in "
+        "another",
+        ("        __syncthreads();  // nobody reads them any more\n", ""),
+    ),
+    "not-all-meet": Way(
+        "{kernel}: {fault}. A barrier inside a condition, or behind a return, waits for threads that never come",
+        ("__syncthreads();  // both tiles are complete", "if (threadIdx.y < T / 2) __syncthreads();"),
+    ),
+    "past-the-end": Way(
+        "{kernel} uses memory outside its matrices: {fault}. How many tiles stand in a row of n numbers, and which one is the "
+        "last?",
+        ("for (int first = 0; first < n; first += T) {", "for (int first = 0; first <= n; first += T) {"),
+    ),
+    "one-slab": Way(
+        "{kernel} adds the products of the first {slab} numbers of a row only: the loop over the tiles has to reach n",
+        ("for (int first = 0; first < n; first += T) {", "for (int first = 0; first < T; first += T) {"),
+    ),
+    "last-slab": Way(
+        "{kernel} gives the products of the last {slab} numbers of a row only: its sum starts again from 0 with "
+        "each tile. Set it to 0 once, before the loop",
+        (
+            "        __syncthreads();  // nobody reads them any more\n",
+            "        __syncthreads();\n        if (first + T < n) sum = 0.0f;\n",
+        ),
+    ),
+    "turned": Way(
+        "{kernel} gives the product with rows and columns exchanged. threadIdx.x belongs to the column of C, threadIdx.y to "
+        "its row",
+        ("C[row * n + column] = sum;", "C[column * n + row] = sum;"),
+    ),
+    "blocks-turned": Way(
+        "{kernel} puts each block of C into the place of another: blockIdx.x counts along a row, blockIdx.y down a column",
+        (
+            "C[(blockIdx.y * M + down + i) * n + blockIdx.x * M + across + j]",
+            "C[(blockIdx.x * M + down + i) * n + blockIdx.y * M + across + j]",
+        ),
+    ),
+    "partly-written": Way(
+        "{kernel} leaves {missing:,} of {numbers:,} numbers of C unwritten. The threads of a block together have to write each "
+        "number of its part of C",
+        ("for (int j = 0; j < R; ++j) C[", "for (int j = 0; j < 1; ++j) C["),
+    ),
+    "not-shared": Way(
+        "{kernel} is right, and its threads ask main memory for {given:,} bytes, where {right:,} are enough: each number that "
+        "a block needs is fetched once, by one thread, and read by all the others from shared memory",
+        ("sum += a[threadIdx.y][k] * b[k][threadIdx.x];", "sum += a[threadIdx.y][k] * B[(first + k) * n + column];"),
+    ),
+    "by-column": Way(
+        "{kernel} is right, and each request of a warp touches {given:.1f} sectors of 32 bytes where {right:.1f} are enough: "
+        "its lanes fetch numbers below each other. Let threadIdx.x walk along a row of A, and of B",
+        (
+            "a[threadIdx.y][threadIdx.x] = A[row * n + first + threadIdx.x];",
+            "a[threadIdx.x][threadIdx.y] = A[(blockIdx.y * T + threadIdx.x) * n + first + threadIdx.y];",
+        ),
+    ),
+    "bank-conflicts": Way(
+        "{kernel} is right, and its reads of shared memory wait {given:,} times for a bank that another lane of the warp uses: "
+        "the lanes read a column of a tile. Turn the tile round, or give its rows one number more",
+        (
+            "        b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * n + column];\n"
+            "        __syncthreads();  // both tiles are complete\n"
+            "        for (int k = 0; k < T; ++k) sum += a[threadIdx.y][k] * b[k][threadIdx.x];",
+            "        b[threadIdx.x][threadIdx.y] = B[(first + threadIdx.y) * n + column];\n"
+            "        __syncthreads();  // both tiles are complete\n"
+            "        for (int k = 0; k < T; ++k) sum += a[threadIdx.y][k] * b[threadIdx.x][k];",
+        ),
+    ),
+    "fixed-size": Way(
+        "{kernel} is right with {usual}, and not with {other} ({why}): a number stands where a template argument belongs",
+        ("first += K) {", "first += 8) {"),
+    ),
+    "fixed-n": Way(
+        "{kernel} is right with n = {usual}, and not with n = {other}: a number stands where n belongs",
+        (
+            "b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * n + column];",
+            "b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * 64 + column];",
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a learner's kernel: its name in the harness, as the emulator reports it, and its template arguments."""
+
+    name: str
+    launched: str
+    arguments: str
+    slab: int  # numbers of a row that it takes at a time
+    side: int  # of the part of C that a block computes
+
+    @property
+    def kernel(self) -> str:
+        return self.name.partition("-")[0]
+
+
+LAUNCHES = (
+    Launch("tiled", "tiled<TILE>", "T = 16", 16, 16),
+    Launch("tiled-half", "tiled<TILE / 2>", "T = 8", 8, 8),
+    Launch("registers", "registers<2 * TILE, 8, 4>", "M, K, R = 32, 8, 4", 8, 32),
+    Launch("registers-half", "registers<2 * TILE, 4, 2>", "M, K, R = 32, 4, 2", 4, 32),
+)
+
+
+@dataclass
+class Observation:
+    """What one launch did: the harness's line, that of a smaller product, the emulator's counts, and the product."""
+
+    line: Mapping[str, Any]
+    small: Mapping[str, Any]
+    counts: Any
+    product: Matrix
+
+
+def judge(part: Part) -> None:
+    """Both kernels: values and accesses of the usual size first, then of another one."""
+    with tempfile.TemporaryDirectory() as place:
+        observations = run_launches(part, Path(place))
+    written = {
+        launch.kernel: touches_memory(observations[launch.name].counts) for launch in LAUNCHES if launch.name in observations
+    }
+    if not any(written.values()):
+        raise Verdict("open", says="tiled and registers: no number is fetched yet")
+    for usual, other in (LAUNCHES[:2], LAUNCHES[2:]):
+        if written[usual.kernel]:
+            check_launch(part, usual, observations[usual.name])
+            check_other_size(part, usual, other, observations[other.name])
+            if not is_right(observations[usual.name].small):
+                raise part.wrong("fixed-n", f"n = {SMALL}", kernel=usual.kernel, usual=N, other=SMALL)
+            part.note(describe(usual, observations[usual.name]))
+    missing = [kernel for kernel, is_written in written.items() if not is_written]
+    if missing:
+        raise Verdict("open", says=f"{missing[0]} fetches no number yet; the other kernel is right")
+
+
+def run_launches(part: Part, place: Path) -> dict[str, Observation]:
+    """Build and run all launches. Raises Verdict where the file does not compile, or a kernel does not end."""
+    source = place / "my_gemm.cu"
+    source.write_bytes(part.file.read_bytes())
+    try:
+        program = emulator.build([HARNESS, source], folder=place / "build", defines={"TILE": TILE, "VARIANTS": 1})
+        result = program.run(str(N), "integers", str(place), limit_s=LIMIT_S)
+        small = program.run(str(SMALL), "integers", limit_s=LIMIT_S)
+    except emulator.CompileError as error:
+        raise explain_compiler(error) from None
+    except emulator.Unsupported as error:
+        raise Verdict("error", "unsupported", str(error)) from None
+    except emulator.Endless as error:
+        raise Verdict("failed", "endless", f"{error}. Which loop never reaches n?", f"n = {N}") from None
+    except emulator.TooMuchOutput as error:
+        raise Verdict("failed", "too-much-output", f"{error}: take the printf out of the kernel") from None
+    lines, small_lines = (read_lines(run) for run in (result, small))
+    return {
+        launch.name: Observation(
+            lines[launch.name], small_lines[launch.name], result.kernels[launch.launched], read_product(place, launch)
+        )
+        for launch in LAUNCHES
+    }
+
+
+def explain_compiler(error: emulator.CompileError) -> Verdict:
+    """The compiler's first error, with the learner's line."""
+    if error.file == "my_gemm.cu":
+        return Verdict("failed", "not-compiled", f"{error.file}:{error.line}: {error.message}")
+    says = (
+        "it does not fit what calls it: keep template <int T> tiled(A, B, C, n), template <int M, int K, int R> "
+        f"registers(A, B, C, n), and their types ({error.message})"
+    )
+    return Verdict("failed", "not-compiled", says)
+
+
+def read_lines(result: emulator.Result) -> dict[str, Any]:
+    """The harness's line of each launch. Raises Verdict where the program ended early."""
+    lines, failed = versions.read_lines(result.output, names=[launch.name for launch in LAUNCHES])
+    if failed or result.code or len(lines) != len(LAUNCHES):
+        reason = result.crash or failed or result.output.strip()[-300:]
+        raise Verdict("failed", "ended", f"a kernel ended the program: {reason}")
+    return lines
+
+
+def read_product(place: Path, launch: Launch) -> Matrix:
+    """The matrix C that a launch left."""
+    numbers = array.array("f")
+    numbers.frombytes((place / f"{launch.name}.bin").read_bytes())
+    return [list(numbers[row * N : row * N + N]) for row in range(N)]
+
+
+def touches_memory(counts: Any) -> bool:
+    """Whether a kernel used any memory at all: as delivered it does not."""
+    kinds = (counts.global_load, counts.global_store, counts.shared_load, counts.shared_store)
+    return any(kind.requests for kind in kinds)
+
+
+def check_other_size(part: Part, usual: Launch, other: Launch, observation: Observation) -> None:
+    """Raises Verdict where only the usual template arguments work."""
+    try:
+        check_faults(part, other, observation)
+        check_values(part, other, observation)
+    except Verdict as verdict:
+        why = observation.counts.first_fault() or f"{count_wrong(observation)} numbers of C are wrong"
+        raise part.wrong(
+            "fixed-size", verdict.case, kernel=usual.kernel, usual=usual.arguments, other=other.arguments, why=why
+        ) from None
+
+
+def check_launch(part: Part, launch: Launch, observation: Observation) -> None:
+    """Faults, values, and what it asked of memory. Raises Verdict."""
+    check_faults(part, launch, observation)
+    check_values(part, launch, observation)
+    check_accesses(part, launch, observation)
+
+
+def check_faults(part: Part, launch: Launch, observation: Observation) -> None:
+    """Races, reads of what nobody wrote, accesses out of bounds, barriers that some threads miss."""
+    counts = observation.counts
+    if counts.out_of_bounds:
+        raise part.wrong("past-the-end", launch.arguments, kernel=launch.kernel, fault=counts.where)
+    if counts.barrier_divergence:
+        raise part.wrong("not-all-meet", launch.arguments, kernel=launch.kernel, fault=counts.diverged)
+    if counts.unwritten_reads:
+        raise part.wrong("first-barrier", launch.arguments, kernel=launch.kernel, fault=counts.unwritten)
+    if counts.races:
+        raise part.wrong("second-barrier", launch.arguments, kernel=launch.kernel, fault=counts.race)
+    if fault := counts.first_fault():
+        raise Verdict("failed", "fault", f"{launch.kernel}: {fault}", launch.arguments)
+
+
+def is_right(line: Mapping[str, Any]) -> bool:
+    """Whether the harness found every number of C right."""
+    return bool(line["error"] <= line["allowed"] and not line["unwritten"])
+
+
+def count_wrong(observation: Observation) -> int:
+    """How many numbers of C are not those of the product."""
+    right = multiply(range(N))
+    return sum(observation.product[row][column] != right[row][column] for row in range(N) for column in range(N))
+
+
+def check_values(part: Part, launch: Launch, observation: Observation) -> None:
+    """Compare the product with the right one, and with what the wrong ways give. Raises Verdict."""
+    line, product = observation.line, observation.product
+    if line["unwritten"]:
+        raise part.wrong("partly-written", launch.arguments, kernel=launch.kernel, missing=line["unwritten"], numbers=N * N)
+    if is_right(line):
+        return
+    right = multiply(range(N))
+    for way, make in name_products(launch, right).items():
+        if product == make():
+            raise part.wrong(way, launch.arguments, kernel=launch.kernel, slab=launch.slab)
+    row, column = next((r, c) for r in range(N) for c in range(N) if product[r][c] != right[r][c])
+    says = (
+        f"{launch.kernel}: {count_wrong(observation):,} of {N * N:,} numbers of C are wrong; in row {row} and column {column} "
+        f"it has {product[row][column]:g}, right is {right[row][column]:g}. Integers are multiplied, so nothing is rounded"
+    )
+    if all(product[r][c] == right[r][c] for r in range(launch.side) for c in range(launch.side)):
+        says += ". The first block is right: does a sum keep what was there before? A local variable begins with any value"
+    raise Verdict("failed", "values", says, launch.arguments)
+
+
+def name_products(launch: Launch, right: Matrix) -> dict[str, Callable[[], Matrix]]:
+    """What C is by each wrong way that shows in its values."""
+    side = launch.side
+
+    def swap_blocks() -> Matrix:
+        return [[right[c // side * side + r % side][r // side * side + c % side] for c in range(N)] for r in range(N)]
+
+    return {
+        "one-slab": lambda: multiply(range(launch.slab)),
+        "last-slab": lambda: multiply(range(N - launch.slab, N)),
+        "turned": lambda: [list(column) for column in zip(*right, strict=True)],
+        "blocks-turned": swap_blocks,
+    }
+
+
+def multiply(ks: range) -> Matrix:
+    """The product of the harness's two matrices, over these places of a row of A."""
+    a = [[make_number(row * N + k, 1) for k in ks] for row in range(N)]
+    b = [[make_number(k * N + column, 77777) for k in ks] for column in range(N)]
+    return [[float(sum(map(int.__mul__, left, right))) for right in b] for left in a]
+
+
+def make_number(i: int, seed: int) -> int:
+    """Number i of a matrix, as gemm_harness.cu makes it."""
+    x = (i + seed) * 2654435761 & 0xFFFFFFFF
+    x = (x ^ x >> 15) * 2246822519 & 0xFFFFFFFF
+    return (x ^ x >> 13) % 7 - 3
+
+
+def check_accesses(part: Part, launch: Launch, observation: Observation) -> None:
+    """Bytes, sectors and bank conflicts of a kernel whose values are right. Raises Verdict."""
+    load, shared = observation.counts.global_load, observation.counts.shared_load
+    needed = 8 * N**3 // launch.side
+    if load.bytes > needed:
+        raise part.wrong("not-shared", launch.arguments, kernel=launch.kernel, given=load.bytes, right=needed)
+    ideal = load.sectors_ideal / load.requests
+    if load.sectors_per_request > 1.5 * ideal:
+        given = load.sectors_per_request
+        raise part.wrong("by-column", launch.arguments, kernel=launch.kernel, given=given, right=ideal)
+    if launch.name == "tiled" and shared.bank_conflicts:
+        raise part.wrong("bank-conflicts", launch.arguments, kernel=launch.kernel, given=shared.bank_conflicts)
+
+
+def describe(launch: Launch, observation: Observation) -> str:
+    """What is good about a right kernel, in one line."""
+    load = observation.counts.global_load
+    text = f"{launch.kernel}: right; {load.bytes:,} bytes asked for, {versions.flop_per_byte(N, load.bytes):.1f} FLOP a byte"
+    conflicts = observation.counts.shared_store.bank_conflicts
+    return text + (f"; {conflicts:,} bank conflicts when it writes its slabs" if conflicts else "")

@@ -1,0 +1,212 @@
+"""The versions of a product as rows: what each asks of main memory, how fast it is, what others published; and the page.
+
+FLOP are counted as 2 n³: a multiplication and an addition for each of n products of each of n² numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+FLOAT32 = ("naive", "coalesced", "tiled", "registers")
+VERSIONS = (*FLOAT32, "tensor")
+YOURS = ("tiled", "registers")
+FAULTS = ("races", "unwritten_reads", "out_of_bounds", "barrier_divergence")
+TOLERANCE = 1.05  # of the library's own speed: two measurements of one thing differ by so much
+NOT_MEASURED = "not measured"
+
+# GFLOP/s in float32 at n = 4096 (the first README says 4092), by our names: their "2D block tiling" is `registers`.
+PUBLISHED: tuple[dict[str, Any], ...] = (
+    {
+        "key": "a6000", "gpu": "RTX A6000",
+        "source": "github.com/siboehm/SGEMM_CUDA (README; siboehm.com/articles/22/CUDA-MMM explains each)",
+        "naive": 309.0, "coalesced": 1986.5, "tiled": 2980.3, "registers": 15971.7, "library": 23249.6,
+        "beyond": {"four numbers a load": 18237.3, "tuned sizes": 19721.0, "tiles by warp": 21779.3},
+    },
+    {
+        "key": "v100", "gpu": "V100 32 GB", "source": "github.com/jhlee508/matmul-cuda (README; CUDA 12.4)",
+        "naive": 245.7, "coalesced": 2311.7, "tiled": 4263.2, "registers": 12053.7, "library": 14205.7,
+        "beyond": {"four numbers a load": 13583.9},
+    },
+)  # fmt: skip
+
+
+def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, dict[str, Any]], str | None]:
+    """What the harness printed: a row for each version of `names`, and why it ended early (None where it did not)."""
+    rows, failed = {}, None
+    for line in output.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:  # what a kernel prints itself
+            continue
+        if isinstance(row, dict) and "failed" in row:
+            failed = str(row["failed"])
+        elif isinstance(row, dict) and row.get("version") in names:
+            rows[row["version"]] = row
+    return rows, failed
+
+
+def flop_per_byte(n: int, load_bytes: int) -> float | None:
+    """Arithmetic intensity: FLOP for each byte that the threads ask main memory for; None where they ask for none."""
+    return 2 * n**3 / load_bytes if load_bytes else None
+
+
+def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: Any) -> dict[str, Any]:
+    """One row of the table: the product's error and what `kernel`, as the emulator counted it, asked of memory.
+
+    A version that touches no memory is not written yet; its numbers are None. So are the requests of `tensor`: NVIDIA does not
+    say which lane of a warp holds which number of a fragment.
+    """
+    if row is None or kernel is None:
+        return _fill(version, n, "did not end")
+    if not kernel.global_load.bytes and not kernel.global_store.bytes:
+        return _fill(version, n, "not written yet")
+    right = row["error"] <= row["allowed"] and not row["unwritten"]
+    fault = kernel.first_fault()
+    return {
+        **_fill(version, n, "wrong" if not right else "right, with a fault" if fault else "right"),
+        "error_of_allowed": _find_share(row), "fault": fault,
+        "load_bytes": kernel.global_load.bytes, "load_mb": kernel.global_load.bytes / 1e6,
+        "flop_per_byte": flop_per_byte(n, kernel.global_load.bytes),
+        "load_sectors_per_request": kernel.global_load.sectors_per_request,
+        "shared_load_conflicts": kernel.shared_load.bank_conflicts,
+        "shared_store_conflicts": kernel.shared_store.bank_conflicts,
+        **{key: getattr(kernel, key) for key in FAULTS},
+    }  # fmt: skip
+
+
+def _find_share(row: Mapping[str, Any]) -> float:
+    """The error of a product as a share of what is allowed; infinite where nothing is, or where numbers were not written."""
+    if row["unwritten"] or not row["allowed"]:
+        return math.inf
+    return row["error"] / row["allowed"]
+
+
+def _fill(version: str, n: int, state: str) -> dict[str, Any]:
+    keys = (
+        "error_of_allowed", "load_bytes", "load_mb", "flop_per_byte", "load_sectors_per_request", "shared_load_conflicts",
+        "shared_store_conflicts", *FAULTS, "fault",
+    )  # fmt: skip
+    return {"version": version, "n": n, "state": state, **dict.fromkeys(keys)}
+
+
+def summarize_version(rows: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
+    """A version over all sizes: its worst error, its faults, what it asked for at the largest n; None where not written."""
+    mine = [row for row in rows if row["version"] == version]
+    last = max(mine, key=lambda row: row["n"])
+    fault = next((row["fault"] for row in mine if row["fault"]), None)
+    return {
+        **last, "error_of_allowed": find_worst(mine), "fault": fault,
+        **{key: _add(mine, key) for key in (*FAULTS, "shared_load_conflicts")},
+    }  # fmt: skip
+
+
+def find_worst(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The largest error of these rows, as a share of what is allowed; None where one has none."""
+    errors = [row["error_of_allowed"] for row in rows]
+    return None if None in errors else max(errors)
+
+
+def count_faults(rows: Sequence[Mapping[str, Any]]) -> int | None:
+    """Races, reads of what nobody wrote, and accesses out of bounds of these rows; None where one was not counted."""
+    counts = [_add(rows, key) for key in FAULTS]
+    return None if None in counts else sum(counts)
+
+
+def _add(rows: Sequence[Mapping[str, Any]], key: str) -> int | None:
+    values = [row[key] for row in rows]
+    return None if None in values else sum(values)
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """How many times the second number the first is; None where one is missing or nothing."""
+    return above / below if above and below else None
+
+
+def time_version(
+    row: Mapping[str, Any], median_ms: float | None, library_gflop_per_s: float | None, peak_tflops: float | None
+) -> dict[str, Any]:
+    """The speed of a version on a GPU beside the library's product of the same format, and beside the data sheet.
+
+    A speed above the data sheet, or more than 5 % above the library, is refused: it is None, and `refused` is true.
+    """
+    speed = 2 * row["n"] ** 3 / median_ms / 1e6 if median_ms else None
+    limits = [peak_tflops * 1e3] if peak_tflops else []
+    limits += [library_gflop_per_s * TOLERANCE] if library_gflop_per_s else []
+    refused = speed is not None and any(speed > limit for limit in limits)
+    kept = None if refused else speed
+    return {
+        "version": row["version"], "n": row["n"], "median_ms": median_ms, "gflop_per_s": kept, "library": library_gflop_per_s,
+        "percent_of_library": 100 * kept / library_gflop_per_s if kept and library_gflop_per_s else None,
+        "percent_of_peak": kept / peak_tflops / 10 if kept and peak_tflops else None,
+        "error_of_allowed": _find_share(row), "refused": refused,
+    }  # fmt: skip
+
+
+def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
+    """How many versions in float32 are no faster than the one before, at the largest size; None where one was not timed."""
+    largest = max((row["n"] for row in timed), default=None)
+    speed = {row["version"]: row["gflop_per_s"] for row in timed if row["n"] == largest}
+    if any(speed.get(version) is None for version in FLOAT32):
+        return None
+    return sum(speed[after] <= speed[before] for before, after in itertools.pairwise(FLOAT32))
+
+
+def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each version in float32: yours in % of the library at the largest size, None where it was not timed, and what
+    others measured of other cards on other computers."""
+    largest = max((row["n"] for row in timed), default=None)
+    mine = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
+    return [
+        {
+            "version": version, "yours": mine.get(version),
+            **{card["key"]: 100 * card[version] / card["library"] for card in PUBLISHED},
+            **{f"{card['key']}_gflop_per_s": card[version] for card in PUBLISHED},
+        }
+        for version in FLOAT32
+    ]  # fmt: skip
+
+
+def write_page(device: str, counted: Sequence[Mapping[str, Any]], timed: Sequence[Mapping[str, Any]]) -> str:
+    """The versions as a page in Markdown: your versions, and those that others published, each with its source."""
+    lines = ["# GEMM in five versions", "", "## Counted by the emulator", ""]
+    lines += _table(
+        ("version", "n", "state", "MB asked for", "FLOP a byte", "sectors a request"),
+        [(row["version"], row["n"], row["state"], _show(row["load_mb"], 3), _show(row["flop_per_byte"], 2),
+          _show(row["load_sectors_per_request"], 2)) for row in counted],
+    )  # fmt: skip
+    lines += ["", f"## Timed on {device}", ""]
+    if timed:
+        lines += _table(
+            ("version", "n", "median ms", "GFLOP/s", "% of the library"),
+            [(row["version"], row["n"], _show(row["median_ms"], 3), _show(row["gflop_per_s"], 0),
+              _show(row["percent_of_library"], 1)) for row in timed],
+        )  # fmt: skip
+    else:
+        lines += [f"{NOT_MEASURED.capitalize()}: that needs a GPU and nvcc. The emulator knows addresses, and no times."]
+    lines += ["", "## Published: float32, n = 4096, of other cards on other computers", ""]
+    lines += _table(
+        ("version", *(f"{card['gpu']}, GFLOP/s (% of the library)" for card in PUBLISHED)),
+        [(version, *(f"{card[version]:,.1f} ({100 * card[version] / card['library']:.1f})" for card in PUBLISHED))
+         for version in (*FLOAT32, "library")],
+    )  # fmt: skip
+    lines += ["", *(f"{card['gpu']}: {card['source']}" + _name_beyond(card) for card in PUBLISHED)]
+    lines += ["", "A percentage of the library's speed can be compared between cards, GFLOP/s cannot.", ""]
+    return "\n".join(lines)
+
+
+def _name_beyond(card: Mapping[str, Any]) -> str:
+    return "; beyond these versions: " + ", ".join(
+        f"{name} {100 * speed / card['library']:.1f} %" for name, speed in card["beyond"].items()
+    )
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    return [f"| {' | '.join(map(str, cells))} |" for cells in (titles, ["---"] * len(titles), *rows)]
+
+
+def _show(value: float | None, digits: int) -> str:
+    return NOT_MEASURED if value is None else f"{value:,.{digits}f}"
