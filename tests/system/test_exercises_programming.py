@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +35,63 @@ def programming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     learner.types("deploy", "5")
     yield learner
     learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+
+
+# --- 5.3 ---------------------------------------------------------------------------------------------------------------
+
+OF_THE_KERNELS = {"yours-right", "no-races", "no-conflicts", "tiled-saves", "registers-save"}
+needs_emulator = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
+)
+
+
+@needs_emulator
+def test_three_products_are_counted_and_two_are_open(programming: Learner, tmp_path: Path) -> None:
+    run, folder = by_command_line(programming, "5.3", n="64", arch="sm_75")
+    assert run.code == 0, run.output
+    assert on_cpu(run) >= OF_THE_KERNELS
+    assert list_failed_checks(run) == set()
+    values = run.metrics
+    assert (values["asked_mb"], values["naive"]["load_sectors_per_request"]) == (8 * 64**3 / 1e6, 16.5)
+    assert (values["coalesced"]["load_sectors_per_request"], values["tensor"]["flop_per_byte"]) == (2.5, 8.0)
+    assert {values[name]["state"] for name in ("tiled", "registers")} == {"not written yet"}
+    assert (values["timed"], values["refused"]) == ([], 0), "what needs a GPU is not made up"
+    assert {row["kernel"] for row in values["compiled"]} in (set(), {"naive", "coalesced", "tensor"}), "with nvcc, or without"
+    for name in ("intensity.png", "sectors.png", "beside-published.png"):
+        assert (folder / name).is_file()
+
+
+@pytest.mark.slow
+@needs_emulator
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("--n=96,100", "--n 100: a multiple of 32"),
+        ("--n=96 --tile=32", "--n 96: a multiple of 64"),
+        ("--n=1024", "without a GPU and nvcc the emulator counts"),
+        ("--tile=12", "--tile 12: 8, 16 or 32"),
+        ("--arch=sm_1", "--arch: sm_1 is none of"),
+    ],
+)
+def test_a_product_that_cannot_be_is_refused_with_the_rule(word: str, said: str, tmp_path: Path) -> None:
+    _, script = lay_out("5.3", tmp_path / "work")
+    process = start([sys.executable, script.name, *word.split()], script.parent, environment(script.parent))
+    output = wait(process)
+    assert process.returncode == 2
+    assert said in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.slow
+@needs_emulator
+def test_an_error_on_line_1_ends_the_run_with_that_line(tmp_path: Path) -> None:
+    _, script = lay_out("5.3", tmp_path / "work")
+    kernels = script.with_name("my_gemm.cu")
+    kernels.write_text(f"int x = ;\n{kernels.read_text(encoding='utf-8')}", encoding="utf-8")
+    process = start([sys.executable, script.name, "--n=64"], script.parent, environment(script.parent))
+    output = wait(process)
+    assert process.returncode == 1
+    assert re.search(r"my_gemm\.cu does not compile:\n(.*\n)?my_gemm\.cu:1:\d+: error: ", output)
 
 
 # --- 5.8 ---------------------------------------------------------------------------------------------------------------
