@@ -46,14 +46,18 @@ IMPORTED = {
 class Fork:
     """A script or a command under way, with the part of subprocess.Popen's interface that tests use."""
 
-    def __init__(self, words: Sequence[str], folder: Path, env: Mapping[str, str], *, apart: bool = False) -> None:
-        """Start it. `apart`: standard error is kept apart from standard output."""
+    def __init__(
+        self, words: Sequence[str], folder: Path, env: Mapping[str, str], *, apart: bool = False, library: str = ""
+    ) -> None:
+        """Start it. `apart`: standard error is kept apart from standard output. `library`: what it has already, gpucourse for
+        a command and torch for a script where nothing is said."""
         self.args = list(words)
         self.returncode: Any = None  # as subprocess has it
         self._files = [tempfile.NamedTemporaryFile(prefix="gpucourse-fork-") for _ in range(1 + apart)]  # noqa: SIM115
         outputs = (self._files[0].name, self._files[-1].name)
         request = {"words": self.args, "folder": str(folder), "env": dict(env), "outputs": outputs}
-        self._answers = _find_server("gpucourse" if words[1] == "-m" else "torch", env.get("PYTHONPATH", "")).start(request)
+        library = library or ("gpucourse" if words[1] == "-m" else "torch")
+        self._answers = _find_server(library, env.get("PYTHONPATH", "")).start(request)
         self.pid = self._read_answer()
 
     def poll(self) -> Any:

@@ -149,7 +149,12 @@ def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, 
     if not forks.can_start(command, env):
         done = subprocess.run(command, env=env, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
         return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-    fork = forks.Fork(command, Path.cwd(), env, apart=True)
+    return finish(forks.Fork(command, Path.cwd(), env, apart=True), timeout)
+
+
+def finish(fork: forks.Fork, timeout: float) -> tuple[int, str, str]:
+    """Wait for the end of a fork that keeps its outputs apart: its exit code, its standard output and standard error. Past its
+    time it is killed, and subprocess.TimeoutExpired raised."""
     try:
         out, err = fork.communicate(timeout)
     except subprocess.TimeoutExpired:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.system.cli import Learner, Typed
+from tests import forks
+from tests.system.cli import Learner, Typed, finish
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = """\
+PROGRAM = f"""\
 import sys
+sys.path.insert(0, {str(ROOT)!r})
 from gpucourse.labs.target import TARGETS
 TARGETS["toy"] = "tests.toy_target:ToyTarget"
 from gpucourse.__main__ import run_command
@@ -27,17 +28,12 @@ class ToyLearner(Learner):
     """Somebody whose program has one more line in its registry."""
 
     def types(self, *words: str, code: int | None = 0, timeout: float = 120, **_other: Any) -> Typed:
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *words],
-            env={**self.environment, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        return Typed(done.returncode, done.stdout, done.stderr)
+        program = self.workspace.parent / "program.py"
+        program.write_text(PROGRAM, encoding="utf-8")
+        fork = forks.Fork([sys.executable, str(program), *words], ROOT, self.environment, apart=True, library="gpucourse")
+        typed = Typed(*finish(fork, timeout))
+        assert typed.code == code, typed.err
+        return typed
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpucourse.course.locate import find_course
-from tests.system.exercising import needs_torch
+from tests.system.exercising import environment, needs_torch, start, wait
 
 pytestmark = needs_torch
 GATHER = find_course({}).exercises / "02-slurm" / "gather.py"
@@ -29,7 +27,9 @@ def compare(folder: Path, *ranges: tuple[float, float] | None) -> dict[str, Any]
         }  # fmt: skip
         (folder / f"job-7_{task}.json").write_text(json.dumps(row))
     command = [sys.executable, str(GATHER), "--values=" + ",".join("1" for _ in ranges)]
-    subprocess.run(command, env={**os.environ, "GPUCOURSE_OUT": str(folder)}, check=True, capture_output=True)
+    gathering = start(command, folder, environment(folder))
+    said = wait(gathering)
+    assert gathering.returncode == 0, said
     metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
     return metrics
 

