@@ -55,9 +55,16 @@ def basic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
 
 
-def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> None:
-    hello, folder = by_command_line(basic, "1.1", **TINY)
-    assert (folder / "screen.svg").is_file(), "the captured screen"
+@pytest.mark.slow
+def test_two_exercises_by_their_command(basic: Learner) -> None:
+    for exercise, settings in (("1.1", TINY), ("1.3", BRIEFLY)):
+        run, folder = by_command_line(basic, exercise, **settings)
+        assert list_unanswered(run) == {}
+        assert (folder / "screen.svg").is_file(), "the captured screen"
+
+
+def test_two_products_are_right_and_timed(tmp_path: Path) -> None:
+    hello = with_faults("1.1", tmp_path / "work", **TINY)
     assert hello.code == 0, hello.output
     assert list_unanswered(hello) == {}
     assert on_cpu(hello) == {"copies-cost", "first-call", "grows"}
@@ -210,9 +217,9 @@ needs_psutil = needs_module("psutil")
 
 
 @needs_psutil
-def test_loads_and_another_exercise_are_recorded(basic: Learner, tmp_path: Path) -> None:
-    run, home = by_command_line(basic, "1.3", **BRIEFLY)
-    folder = home / "outputs" / "node0"
+def test_loads_and_another_exercise_are_recorded(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    run = with_faults("1.3", folder, **BRIEFLY)
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     assert on_cpu(run) == {"looks-busy"}

@@ -48,8 +48,15 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
 
 
-def test_the_table_checks_itself_and_a_cpu_is_no_gpu(benchmark: Learner, tmp_path: Path) -> None:
-    run, _ = by_command_line(benchmark, "4.1")
+@pytest.mark.slow
+def test_two_exercises_by_their_command(benchmark: Learner) -> None:
+    for exercise, settings in (("4.1", {}), ("4.2", SMALL)):
+        run, _ = by_command_line(benchmark, exercise, **settings)
+        assert list_unanswered(run) == {}
+
+
+def test_the_table_checks_itself_and_a_cpu_is_no_gpu(tmp_path: Path) -> None:
+    run = with_faults("4.1", tmp_path / "work")
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     assert on_cpu(run) == {"agrees"}
@@ -76,8 +83,8 @@ def test_a_sparse_figure_and_a_guess_are_found(tmp_path: Path) -> None:
 SMALL = {"sizes": "48,96", "dtypes": "float32,float64,float16", "sustained_s": "0.1"}
 
 
-def test_formats_and_sizes_in_a_burst_and_for_a_while(benchmark: Learner, tmp_path: Path) -> None:
-    speeds, _ = by_command_line(benchmark, "4.2", **SMALL)
+def test_formats_and_sizes_in_a_burst_and_for_a_while(tmp_path: Path) -> None:
+    speeds = with_faults("4.2", tmp_path / "work", **SMALL)
     assert speeds.code == 0, speeds.output
     assert list_unanswered(speeds) == {}
     assert on_cpu(speeds) == {"plausible"}

@@ -60,8 +60,6 @@ def test_without_a_gpu_it_says_so_and_leaves_nothing(learner: Learner) -> None:
 @needs_torch
 def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
     give_gpu(learner, f'PYTHONPATH="{FAKE_GPU}:$PYTHONPATH" exec python_here "$@"')
-    assert "1 to create" in learner.types("deploy", "1", "--target", "here", "--dry-run").out
-    assert record(learner) == {}
     assert "lab of module 1 is ready" in learner.types("deploy", "1", "--target", "here").out
     [lab] = learner.documents("status")["stacks"]
     [node] = lab["deployment"]["inventory"]["nodes"]

@@ -50,7 +50,7 @@ def test_a_target_of_one_file_does_what_every_target_does(learner: ToyLearner) -
     assert "lab of module 3 is ready" in learner.types("deploy", "3", "--target", "toy").out
     [lab] = learner.documents("status")["stacks"]
     assert (lab["deployment"]["target"], lab["healthy"], len(lab["nodes"])) == ("toy", True, 2)
-    learner.types("run", "3.1", "--set", "elements=1000")
+    learner.types("run", "3.1", "--launcher", "python", "--set", "elements=1000")
     run = learner.newest_run()
     assert (run["stack"], run["mode"], run["world_size"], run["verdict"]) == ("03-toy", "local", 2, "passed")
     assert "03-toy is not a lab on AWS: toys stand until they are put away" in learner.types("stop", "3", code=2).err
