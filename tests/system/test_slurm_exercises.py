@@ -15,6 +15,7 @@ from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
 
 pytestmark = [pytest.mark.system, needs_torch]
+SMALL = [word for value in ("hidden=64", "samples=512", "batch_size=64", "steps=10", "epochs=2") for word in ("--set", value)]
 EXERCISES = Path(__file__).parent.parent.parent / "exercises" / "02-slurm"
 
 
@@ -145,7 +146,7 @@ def test_several_machines(cluster: Learner, nodes: int) -> None:
     ],
 )
 def test_an_array_over_learning_rates(cluster: Learner, settings: tuple[str, ...], values: list[float]) -> None:
-    ran = cluster.types("run", "2.4", "--set", "epochs=1", *settings)
+    ran = cluster.types("run", "2.4", "--set", "epochs=1", "--set", "seeds=1", *settings)
     assert "--dependency=afterok:" in ran.err
     assert have_all_passed(cluster, but=("two-at-once",))
     documents = metrics(cluster)
@@ -202,7 +203,7 @@ def test_an_array_of_the_learner_keeps_its_limit(cluster: Learner) -> None:
 
 
 def test_a_training_of_module_3_under_slurm(cluster: Learner) -> None:
-    ran = cluster.types("run", "3.2", "--launcher", "slurm", "--nodes", "2", "--set", "epochs=1")
+    ran = cluster.types("run", "3.2", "--launcher", "slurm", "--nodes", "2", *SMALL)
     assert set(verdicts(cluster).values()) <= {"passed", "not_measured"}
     assert "by slurm in the partition gpu" in ran.out
     assert len({log.name.partition("-rank")[0] for log in (cluster.run_folder() / "logs").glob("*-rank*.log")}) == 2
