@@ -34,6 +34,11 @@ def need_module(name: str) -> ModuleType:
         raise
 
 
+def slow_after(count: int, *values: object) -> list[object]:
+    """Values of a parameter, of which only the first `count` are part of `make test`."""
+    return [*values[:count], *(pytest.param(value, marks=pytest.mark.slow) for value in values[count:])]
+
+
 def needs_module(name: str, *, installed: Path = INSTALLED) -> pytest.MarkDecorator:
     """A mark for tests that use a module of the extra `local`: where it is missing they skip, unless the set-up provided it."""
     missing = importlib.util.find_spec(name) is None

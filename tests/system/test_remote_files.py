@@ -18,10 +18,9 @@ from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
+from tests.sshlab import OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
 
 pytestmark = pytest.mark.system
-on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
 on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
 
 
@@ -69,7 +68,7 @@ def test_five_hundred_small_files_and_a_big_one(lab: SshLab, tmp_path: Path, fle
     assert not list((lab.homes["node0"] / ".gpucourse" / "store").glob("*.[0-9]*"))
 
 
-@on_both
+@on_openssh_first
 def test_names_modes_and_empty_files(lab: SshLab, tmp_path: Path) -> None:
     names = ["-rf", "with space", "quo\"te'd", "new\nline", "$(id)", "ünï/日本", "deep/er/still", "#%", "trailing ", "*?[x]"]
     uploads = []
@@ -116,7 +115,7 @@ def test_missing_source(tmp_path: Path) -> None:
         parcels([Upload(name="x", source=tmp_path / "nothing")])
 
 
-@on_both
+@on_openssh_first
 def test_a_push_that_is_cut_leaves_no_half_file(lab: SshLab, tmp_path: Path) -> None:
     big = tmp_path / "big"
     big.write_bytes(random.Random(5).randbytes(1 << 20) * 30)
@@ -162,7 +161,7 @@ def test_a_full_disk_on_the_node(lab: SshLab, fleet: Fleet, tmp_path: Path) -> N
     assert failure.what == "node0: no space left on the node's disk"
 
 
-@on_both
+@on_openssh_first
 def test_outputs_come_home_once(lab: SshLab, tmp_path: Path) -> None:
     script = (
         "import os\nout = os.environ['GPUCOURSE_OUT']\n"
@@ -194,7 +193,7 @@ def test_outputs_come_home_once(lab: SshLab, tmp_path: Path) -> None:
     run.fleet.close()
 
 
-@on_both
+@on_openssh_first
 def test_an_interrupted_collect_goes_on_where_it_was(lab: SshLab, tmp_path: Path) -> None:
     script = "import os\nfor n in range(40): open(os.environ['GPUCOURSE_OUT'] + f'/{n}', 'wb').write(bytes([n]) * 200_000)"
     line = Line(lab.nodes[0])
@@ -242,7 +241,7 @@ if len(sys.argv) > 1: import time; time.sleep(300)
 """
 
 
-@on_both
+@on_openssh_first
 def test_temporary_files_are_the_runs_own_and_end_with_it(lab: SshLab, tmp_path: Path) -> None:
     run = run_to_end(lab, tmp_path, TEMPORARY)
     place = Path(run.log().decode().strip())

@@ -17,10 +17,10 @@ from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, SshLab, eventually, find_marked_processes, ssh_lab
+from tests.sshlab import OPENSSH_FIRST, SshLab, eventually, find_marked_processes, ssh_lab
 
 pytestmark = pytest.mark.system
-on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
+on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
 
 Make = Callable[..., Run]
 
@@ -59,7 +59,7 @@ def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
         run.fleet.close()
 
 
-@on_both
+@on_openssh_first
 def test_two_nodes_to_the_end(make: Make, lab: SshLab) -> None:
     script = "import os, sys; print('rank', os.environ['RANK'], sys.argv[1:], os.getcwd()); print('oops', file=sys.stderr)"
     run = make(script, "--name", "a b", "$(id)\n'\"").launch()
@@ -92,7 +92,7 @@ def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None
     assert described.has_ended
 
 
-@on_both
+@on_openssh_first
 def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> None:
     script = (
         "import os, signal, sys\n"
@@ -106,7 +106,7 @@ def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> No
     assert run.log() == b"['SIGPIPE'] True False True\n"
 
 
-@on_both
+@on_openssh_first
 def test_one_rank_fails_and_the_other_is_ended_after_the_grace(make: Make) -> None:
     script = "import os, sys, time\nif os.environ['RANK'] == '1': print('boom'); sys.exit(3)\ntime.sleep(300)"
     run = make(script).launch()
@@ -153,7 +153,7 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
     assert ended.killed >= 3
 
 
-@on_both
+@on_openssh_first
 def test_cancel_ends_stubborn_stopped_and_detached_processes(make: Make) -> None:
     run = make(STUBBORN).launch()
     eventually(lambda: all(len(find_marked_processes(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
@@ -216,7 +216,7 @@ def test_what_hides_its_environment_and_its_session_is_ended_too(make: Make, lab
     assert not is_hidden()
 
 
-@on_both
+@on_openssh_first
 def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> None:
     script = "import pathlib, time\nwith open('../outputs/starts', 'a') as f: f.write('x')\ntime.sleep(0.5)"
     run = make(script, nodes=lab.nodes[:1]).launch()
@@ -228,7 +228,7 @@ def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> N
     assert (run.folder() / "outputs" / "starts").read_text() == "x"
 
 
-@on_both
+@on_openssh_first
 def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -> None:
     run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
     eventually((run.folder() / "logs" / "rank0.log").exists, "the rank is up")

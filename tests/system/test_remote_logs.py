@@ -16,10 +16,9 @@ from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute, follow
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
+from tests.sshlab import OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
 
 pytestmark = pytest.mark.system
-on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
 on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
 
 FLOOD = """
@@ -107,7 +106,7 @@ def test_a_slow_watcher_does_not_slow_the_run(lab: SshLab, tmp_path: Path) -> No
     finish(run)
 
 
-@on_both
+@on_openssh_first
 def test_escapes_invalid_utf8_and_bytes_without_a_line_end(lab: SshLab, tmp_path: Path) -> None:
     odd = bytes(range(256)) + b"\x1b[2J\x1b]0;title\x07\r50%\r100%\n\xff\xfe\xc3\x28" + random.Random(1).randbytes(50_000)
     script = f"import os, sys; os.write(1, {odd!r}); os.write(2, b'\\x00end without a line')"
@@ -117,7 +116,7 @@ def test_escapes_invalid_utf8_and_bytes_without_a_line_end(lab: SshLab, tmp_path
     finish(run)
 
 
-@on_both
+@on_openssh_first
 def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "12000", nodes=[line.node]).launch()
     rest = random.Random(7)

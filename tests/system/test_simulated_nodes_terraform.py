@@ -18,6 +18,7 @@ import pytest
 from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.node import Node
 from gpucourse.provision.template import copy_template
+from tests.parts import slow_after
 from tests.simulated import SimulatedNodes, eventually, make_key
 from tests.system.provisioning import any_terraform
 
@@ -128,6 +129,7 @@ def test_64_nodes(stack: Terraformed) -> None:
     stack.assert_nothing_is_left()
 
 
+@pytest.mark.slow
 def test_more_and_fewer_nodes(stack: Terraformed) -> None:
     two = list(stack.apply())
     stack.set_count(4)
@@ -140,6 +142,7 @@ def test_more_and_fewer_nodes(stack: Terraformed) -> None:
     stack.assert_nothing_is_left()
 
 
+@pytest.mark.slow
 def test_a_killed_host_is_healed_with_the_same_ports(stack: Terraformed) -> None:
     before = list(stack.apply())
     os.kill(stack.nodes.host_pid, signal.SIGKILL)
@@ -150,6 +153,7 @@ def test_a_killed_host_is_healed_with_the_same_ports(stack: Terraformed) -> None
     stack.assert_nothing_is_left()
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_healed_with_the_same_port(stack: Terraformed) -> None:
     before = list(stack.apply())
     layout.description(stack.nodes.folder, "node0").unlink()
@@ -160,7 +164,7 @@ def test_a_missing_file_is_healed_with_the_same_port(stack: Terraformed) -> None
     stack.assert_nothing_is_left()
 
 
-@pytest.mark.parametrize("damage", ["host killed", "files gone", "folder gone", "host stopped by SIGTERM"])
+@pytest.mark.parametrize("damage", slow_after(2, "host killed", "folder gone", "files gone", "host stopped by SIGTERM"))
 def test_destroy_from_a_broken_state(stack: Terraformed, damage: str) -> None:
     stack.apply()
     if damage == "host killed":
@@ -202,7 +206,7 @@ def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     eventually("the drivers that it left have ended", lambda: drivers(stack) == [])
 
 
-MOMENTS = ["host.lock", "host.json", "node0.json"]
+MOMENTS = slow_after(1, "host.json", "host.lock", "node0.json")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -92,7 +92,7 @@ def test_a_terminal_on_a_node(cluster: Learner) -> None:
         ["run", "2.2", "--no-predict"],
         [
             (r"@\S*node[0-9]", "echo GPUS=[$CUDA_VISIBLE_DEVICES]; stty size; hostname\n"),
-            (r"GPUS=\[0\]", "python session.py\n"),
+            (r"GPUS=\[0\]", "OMP_NUM_THREADS=1 python session.py\n"),
             (r"written: ", "squeue -h -o '%T %b'; false; exit\n"),
         ],
     )
