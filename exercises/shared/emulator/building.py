@@ -36,7 +36,10 @@ ZONE = 1024  # bytes; variables.hpp has the same number
 _ZEROED = re.compile(r"(\.size\t(_ZZ\S+), )(\d+)(\n\2:\n\t\.zero\t)(\d+)")
 _COMMON = re.compile(r"(\.comm\t_ZZ[^\s,]+,)(\d+),")
 _OURS = re.compile(rf"{re.escape(str(HERE))}/|<lambda\(auto:|^\s+from |^In file included")
-_PLACE = re.compile(r"^([^\s:][^:\n]*):(\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
+_PLACE = re.compile(
+    r"^([^\s:][^:\n]*):(\d+): (?:(?:fatal )?error: )?((?<=error: ).*|undefined reference.*|multiple definition.*)$",
+    re.MULTILINE,
+)
 
 
 class UnsupportedMachine(Exception):
@@ -84,6 +87,8 @@ def build(
         with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as work:
             _compile(compiler, texts, sources[0].name, Path(work), store, program.path)
         _forget_old(store)
+    with suppress(OSError):  # used now: it is not among the oldest
+        os.utime(program.path)
     return program
 
 
@@ -126,13 +131,13 @@ def _compile(compiler: str, texts: Mapping[str, str], first: str, work: Path, st
     done = _run(words, work)
     if done.returncode != 0:
         emulator.end()
-        raise _explain(done.stderr, texts)
+        raise _explain(done.stderr, texts, work)
     assembly = work / "kernels.s"
     assembly.write_text(add_zones(assembly.read_text(encoding="utf-8", errors="surrogateescape")), errors="surrogateescape")
     built = work / "program"
     linked = _run([compiler, "-no-pie", "kernels.s", str(emulator.wait()), "-o", str(built)], work)
     if linked.returncode != 0:
-        raise _explain(linked.stderr, texts)
+        raise _explain(linked.stderr, texts, work)
     _move(built, target)
 
 
@@ -183,8 +188,9 @@ def _run(words: list[str], work: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(words, 1, "", f"{words[-3]}:1: error: g++ did not end within {COMPILE_S:g} s")
 
 
-def _explain(complaint: str, texts: Iterable[str]) -> CompileError:
+def _explain(complaint: str, texts: Iterable[str], work: Path) -> CompileError:
     """The error of a compiler that ended with these lines."""
+    complaint = complaint.replace(f"{work}/", "")
     lines = [line[:LONGEST_LINE] for line in complaint.splitlines() if line.strip() and not _OURS.search(line)]
     matches = [(match[1], int(match[2]), match[3]) for match in _PLACE.finditer(complaint)]
     own = [match for match in matches if Path(match[0]).name in set(texts)]
@@ -194,8 +200,8 @@ def _explain(complaint: str, texts: Iterable[str]) -> CompileError:
 
 def _choose_store(cache: Path | None, folder: Path) -> Path:
     """A folder of this user alone that can be written, for what was built; `folder` where there is none."""
-    own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpucourse" / "emulator"
-    for place in (cache or own, folder):
+    home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or folder) / ".cache"
+    for place in (cache or Path(home) / "gpucourse" / "emulator", folder):
         try:
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
             status = place.stat()
@@ -217,11 +223,11 @@ def _move(built: Path, target: Path) -> None:
 
 
 def _forget_old(store: Path) -> None:
-    """Keep the newest programs of a store."""
+    """Keep what was used last of a store."""
     with suppress(OSError):
-        programs = sorted(store.glob("program-*"), key=lambda path: path.stat().st_mtime)
-        for path in programs[:-MOST_KEPT]:
-            path.unlink(missing_ok=True)
+        for pattern, most in (("program-*", MOST_KEPT), ("emulator-*", 3)):
+            for path in sorted(store.glob(pattern), key=lambda path: path.stat().st_mtime)[:-most]:
+                path.unlink(missing_ok=True)
 
 
 def _describe_compiler(compiler: str) -> str:

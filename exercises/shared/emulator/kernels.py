@@ -102,7 +102,7 @@ class Kernel:
 def make_kernel(name: str, told: Mapping[str, Any], find: Find) -> Kernel:
     """A kernel from what the program reported of it; `find` gives the line of an address."""
     counts = {key: Counts(*told[key]) for key in ("global_load", "global_store", "shared_load", "shared_store")}
-    words = {key: _describe(key, told[key], find) for key in FAULTS if key in told}
+    words = {key: text for key in FAULTS if key in told and (text := _describe(key, told[key], find))}
     numbers = {key: told[key]["count"] for key in words}
     return Kernel(
         name=name,
@@ -203,6 +203,8 @@ def _describe_divergence(fault: Mapping[str, Any], find: Find) -> str:
     if what == "ended":
         return f"{waits} that {detail[0]:,} of the block's {detail[1]:,} threads never reach, such as {name_thread(other)}"
     if what == "two barriers":
+        if find(first["caller"]) == find(other["caller"]):  # one barrier of the source, of which g++ made two
+            return ""
         return f"{waits}, and {name_thread(other)} at another one ({find(other['caller'])})"
     if what == "warp and block":
         return f"{waits} of its warp, and {name_thread(other)} at __syncthreads() ({find(other['caller'])})"

@@ -3,6 +3,9 @@
 #define EMULATOR_ITSELF
 #include "cuda_runtime.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -87,6 +90,14 @@ inline void note(Fault& fault, const char* what, const Spot& first, const Spot& 
   fault.what = what;
   const long long detail[4] = {a, b, c, d};
   memcpy(fault.detail, detail, sizeof detail);
+}
+
+// Zeroed memory of the emulator's own; it takes room only where it is used.
+inline void* reserve(size_t bytes) {
+  void* place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place != MAP_FAILED) return place;
+  fprintf(stderr, "emulator: no memory to keep account of the program's (%zu bytes)\n", bytes);
+  _exit(70);
 }
 
 uint3 block_of_epoch(unsigned epoch);

@@ -3,7 +3,6 @@
 #include "machine.hpp"
 #include "races.hpp"
 
-#include <sys/mman.h>
 
 namespace emulator {
 constexpr size_t PAGE = 64 << 10, MOST_LIVE_BYTES = size_t(2) << 30;

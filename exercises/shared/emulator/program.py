@@ -169,6 +169,8 @@ _SIGNALS = {
 def _describe_crash(told: Mapping[str, Any], code: int, find: Any) -> str | None:
     if told["end"] == "stack":
         return f"{_say_place(told, find)}stack overflow: too many local variables, or a function that calls itself without end"
+    if not told["end"] and code == 0:
+        return "the program ended without a report: it calls _exit, or the disk is full"
     number = told["signal"] or -code if told["end"] == "crash" or code < 0 else 0
     if not number:
         return None

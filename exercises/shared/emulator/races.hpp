@@ -6,7 +6,6 @@
 #pragma once
 #include "machine.hpp"
 
-#include <sys/mman.h>
 
 #include <algorithm>
 
@@ -29,22 +28,13 @@ struct Shadow {
   unsigned shift = 2;
 
   Cell* at(size_t offset, unsigned size, size_t range) {
-    if (!cells) cells = reserve(count = (range >> shift) + 1);
+    if (!cells) cells = static_cast<Cell*>(reserve((count = (range >> shift) + 1) * sizeof(Cell)));
     if (size < 4 && shift) split(range);
     return cells + (offset >> shift);
   }
 
-  static Cell* reserve(size_t count) {
-    void* place = mmap(nullptr, count * sizeof(Cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED) {
-      fprintf(stderr, "emulator: no memory to keep account of %zu places\n", count);
-      exit(70);
-    }
-    return static_cast<Cell*>(place);
-  }
-
   void split(size_t range) {
-    Shadow fine{reserve(range + 4), range + 4, 0};
+    Shadow fine{static_cast<Cell*>(reserve((range + 4) * sizeof(Cell))), range + 4, 0};
     for (size_t i = 0; i < count && 4 * i + 3 < fine.count; ++i)
       if (cells[i].writer.epoch || cells[i].reader.epoch)
         for (size_t k = 0; k < 4; ++k) fine.cells[4 * i + k] = cells[i];

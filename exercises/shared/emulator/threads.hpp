@@ -6,7 +6,6 @@
 
 #include <csetjmp>
 #include <numeric>
-#include <sys/mman.h>
 #include <ucontext.h>
 
 namespace emulator {
@@ -31,8 +30,7 @@ struct Fiber {
 class Threads {
  public:
   Threads() {
-    stacks_ = static_cast<char*>(mmap(nullptr, MOST_THREADS * STACK, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0));
+    stacks_ = static_cast<char*>(reserve(MOST_THREADS * STACK));
     fibers_.resize(MOST_THREADS);
   }
 
@@ -58,6 +56,7 @@ class Threads {
   void meet(unsigned warp, unsigned group);
   void release_block();
   void report_stuck(unsigned waiting);
+  Spot spot_of_wait(unsigned thread) const { return {place_in_block(thread), block_index, fibers_[thread].caller, READ}; }
   static void live();
   void leave();
 
@@ -153,6 +152,10 @@ inline bool Threads::run_warp(unsigned warp, const std::vector<unsigned>& lanes)
 // The lanes of a group have all come: give each what it came for.
 inline void Threads::meet(unsigned warp, unsigned group) {
   Fiber* lanes = &fibers_[warp * WARP];
+  const unsigned first = unsigned(__builtin_ctz(group));
+  for (unsigned lane = first + 1; lane < WARP; ++lane)
+    if ((group >> lane & 1) && lanes[lane].caller != lanes[first].caller)
+      note(now.report->barrier_divergence, "two barriers", spot_of_wait(warp * WARP + first), spot_of_wait(warp * WARP + lane));
   uint64_t brought[WARP];
   unsigned votes = 0;
   for (unsigned lane = 0; lane < WARP; ++lane) {
@@ -166,7 +169,7 @@ inline void Threads::meet(unsigned warp, unsigned group) {
     if (fiber.meeting == SHUFFLE) fiber.value = brought[fiber.from & 31];
     if (fiber.meeting == VOTE) fiber.value = votes;
     if (fiber.meeting == ADDRESSES) addresses[warp * WARP + lane] = reinterpret_cast<void*>(brought[lane]);
-    if (fiber.meeting == SYNC) now.warp_epoch[warp] += lane == unsigned(__builtin_ctz(group));
+    if (fiber.meeting == SYNC) now.warp_epoch[warp] += lane == first;
   }
 }
 
@@ -199,9 +202,8 @@ inline void Threads::report_stuck(unsigned waiting) {
     const Fiber& candidate = fibers_[waiting / WARP * WARP + lane];
     if ((missing >> lane & 1) && (candidate.state != AT_WARP || candidate.mask != fiber.mask)) other = waiting / WARP * WARP + lane;
   }
-  const Spot first{place_in_block(waiting), block_index, fiber.caller, READ};
-  const Spot second{place_in_block(other), block_index, fibers_[other].caller, READ};
-  note(now.report->barrier_divergence, fibers_[other].state == AT_BLOCK ? "warp and block" : "two masks", first, second);
+  const char* what = fibers_[other].state == AT_BLOCK ? "warp and block" : "two masks";
+  note(now.report->barrier_divergence, what, spot_of_wait(waiting), spot_of_wait(other));
 }
 
 // Nobody can run: threads wait for each other. Where they do not all wait at one barrier, that is a fault; then let them go on.
@@ -227,12 +229,10 @@ inline void Threads::release_block() {
     block_count += fiber.value != 0;
     fiber.state = READY;
   }
-  const Spot waiting{place_in_block(first), block_index, fibers_[first].caller, READ};
   if (ended)
-    note(now.report->barrier_divergence, "ended", waiting, {place_in_block(left), block_index, nullptr, READ}, ended, now.threads);
+    note(now.report->barrier_divergence, "ended", spot_of_wait(first), spot_of_wait(left), ended, now.threads);
   else if (other != MOST_THREADS)
-    note(now.report->barrier_divergence, "two barriers", waiting,
-         {place_in_block(other), block_index, fibers_[other].caller, READ});
+    note(now.report->barrier_divergence, "two barriers", spot_of_wait(first), spot_of_wait(other));
   now.epoch++;
   memset(now.warp_epoch, 0, sizeof now.warp_epoch);
 }

@@ -5,9 +5,7 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 extern "C" char __data_start[], _end[];
 
@@ -23,9 +21,8 @@ struct Variable {
 class Variables {
  public:
   Variables() : begin_(Place(__data_start)), words_((Place(_end) - begin_) / 4 + 1) {
-    void* place = mmap(nullptr, words_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    kinds_ = place == MAP_FAILED ? nullptr : static_cast<unsigned char*>(place);
-    if (kinds_) read_symbols();
+    kinds_ = static_cast<unsigned char*>(reserve(words_));
+    read_symbols();
   }
 
   bool holds(Place place) const { return place - begin_ < 4 * words_; }
@@ -61,7 +58,7 @@ class Variables {
  private:
   enum What : unsigned char { NOTHING, SHARED, BUILT_IN };
 
-  bool is(What what, Place place) const { return kinds_ && holds(place) && kinds_[(place - begin_) / 4] == what; }
+  bool is(What what, Place place) const { return holds(place) && kinds_[(place - begin_) / 4] == what; }
 
   void read_symbols() {
     const int file = open("/proc/self/exe", O_RDONLY);
@@ -99,7 +96,7 @@ class Variables {
 
   Place begin_;
   size_t words_;
-  unsigned char* kinds_ = nullptr;
+  unsigned char* kinds_;
   std::vector<Variable> variables_;
 };
 extern Variables variables;

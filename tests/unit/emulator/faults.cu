@@ -99,6 +99,12 @@ __global__ void masks(float* y, unsigned odd, unsigned even) {
   if (threadIdx.x % 2) y[threadIdx.x] = __shfl_sync(odd, 1.0f, 1);  // waits with one mask
   else y[threadIdx.x] = __shfl_sync(even, 2.0f, 0);  // waits with another
 }
+__global__ void two_shuffles(float* y, int n) {
+  if (threadIdx.x < n)
+    y[threadIdx.x] = __shfl_sync(~0u, 1.0f, 0);  // some shuffle here
+  else
+    y[threadIdx.x] = __shfl_sync(~0u, 2.0f, 0);  // others shuffle here
+}
 __global__ void unwritten(float* y, int n) {
   __shared__ float s[32];
   if (threadIdx.x < n) s[threadIdx.x] = 1;
@@ -138,6 +144,7 @@ int main(int argc, char** argv) {
   CASE(two_barriers) two_barriers<<<1, 64>>>(y, number);
   CASE(warp_and_block) warp_and_block<<<1, 32>>>(y, number);
   CASE(masks) masks<<<1, 32>>>(y, (unsigned)strtoul(argv[2], nullptr, 0), (unsigned)strtoul(argv[3], nullptr, 0));
+  CASE(two_shuffles) two_shuffles<<<1, 32>>>(y, number);
   CASE(unwritten) unwritten<<<2, 32>>>(y, number);
   printf("%s", cudaGetErrorString(cudaDeviceSynchronize()));
 }

@@ -57,6 +57,11 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
         ("\n__shared__ float s[32];\n" + KERNEL, 2, "declare a __shared__ variable inside its kernel"),
         (KERNEL.replace("threadIdx", "threadId\0x"), 2, "this is not text"),
         ("\n\n/*" + KERNEL, 3, "unterminated comment"),
+        (
+            "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
+            4,
+            "undefined reference to `gone",
+        ),
         (KERNEL.replace("+= 1;", "+= 1"), 2, "expected ';' before '}' token"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,21 @@ def test_shuffles_and_votes(program: Any, order: int) -> None:
 def test_atomic_functions(program: Any, order: int) -> None:
     out = numbers(program, "atomics", order)
     assert out[:8] == [128, 127, -127, -1, 0x42800000, sum(range(128)), 128 % 10, 3]
+
+
+def test_half_precision_rounds_as_ieee_says(program: Any) -> None:
+    numbers = [0.1, -1.5, 2049, 2051, 65504, 65519.9, 6e-8, 2.9e-8, 6.1e-5, 1 / 3, 1000.25, 1000.75]
+    words = program.run("halves", *map(str, numbers)).output.split()
+    halves = [struct.unpack("<e", struct.pack("<e", number))[0] for number in numbers]
+    assert [int(word) for word in words[::2]] == [struct.unpack("<H", struct.pack("<e", number))[0] for number in numbers]
+    assert [float(word) for word in words[1::2]] == pytest.approx(
+        [2 * half if half < 4e4 else math.inf for half in halves], rel=1e-8
+    )
+
+
+def test_a_program_that_leaves_no_report(program: Any) -> None:
+    result = program.run("quiet")
+    assert result.first_fault() == "the program ended without a report: it calls _exit, or the disk is full"
 
 
 def test_a_missing_barrier_shows_in_other_orders(program: Any) -> None:

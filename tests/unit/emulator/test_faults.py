@@ -56,6 +56,7 @@ def run(program: Any, *words: str) -> tuple[Any, str]:
         "two_barriers 64",
         "warp_and_block 32",
         "masks 0xaaaaaaaa 0x55555555",
+        "two_shuffles 32",
         "unwritten 32",
     ],
 )
@@ -178,6 +179,11 @@ def test_a_last_block_needs_a_fence(program: Any) -> None:
             "two_barriers 8",
             f"{place('some here')}: {FIRST} waits at a barrier, and thread (8,0,0) of block (0,0,0) at "
             f"another one ({place('others here')})",
+        ),
+        (
+            "two_shuffles 8",
+            f"{place('some shuffle here')}: {FIRST} waits at a barrier, and thread (8,0,0) of block (0,0,0) at another one "
+            f"({place('others shuffle here')})",
         ),
         (
             "warp_and_block 8",
