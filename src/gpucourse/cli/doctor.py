@@ -87,7 +87,7 @@ def _machine(session: Session, meant: str, module: str | None, *, json: bool) ->
     findings = act(session.context, meant, module)
     if json:
         session.console.document({"findings": findings})
-    session.console.show(machine(findings))
+    session.console.show(machine(findings, module or "3"))
     return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import os
 import shutil
 import sys
@@ -12,6 +14,7 @@ from gpucourse.errors import GpucourseError
 from gpucourse.labs.course import check_course
 from gpucourse.labs.target import load_targets
 from gpucourse.model.cloud import Finding
+from gpucourse.model.launching import USUAL, advise_install, advised_extra
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.units import format_bytes
 
@@ -33,7 +36,8 @@ def doctor(context: Context, meant: str, module: str | None = None) -> list[Find
 
 
 def list_programs(module: Module) -> list[Finding]:
-    """The programs of a module's exercises: a lacking one that is optional leaves figures out, another stops the exercise."""
+    """The programs and rare packages of a module's exercises: without an optional one figures are left out, another stops the
+    exercise."""
     needed = _users(module, lambda exercise: exercise.programs)
     optional = _users(module, lambda exercise: exercise.optional_programs)
     findings = [_tool(name, _join(users), f"sudo apt-get install {name}") for name, users in needed.items()]
@@ -41,7 +45,13 @@ def list_programs(module: Module) -> list[Finding]:
         if name not in needed:
             path = shutil.which(name)
             detail = path or f"not found: what it measures in {_join(users)} is not measured"
-            findings.append(Finding(what=name, state="ok" if path else "unknown", detail=detail))
+            findings.append(Finding(what=name, state="ok" if path else "warning", detail=detail))
+    packages = _users(module, lambda exercise: [name for name in exercise.packages if advised_extra(name) != USUAL])
+    for name, users in packages.items():
+        there = importlib.util.find_spec(name) is not None
+        detail = importlib.metadata.version(name) if there else f"not installed; needed for {_join(users)}"
+        mend = "" if there else advise_install([name], sys.executable, here=True)
+        findings.append(Finding(what=name, state="ok" if there else "warning", detail=detail, mend=mend))
     return findings
 
 

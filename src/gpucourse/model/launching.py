@@ -11,12 +11,18 @@ from pydantic import Field, model_validator
 from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Seconds, Strict
 from gpucourse.model.slurm import SLURM
 
-_EXTRAS = {"triton": "kernels"}  # all others come with `local`
+USUAL = "local"
+_EXTRAS = {"triton": "kernels"}
+
+
+def advised_extra(package: str) -> str:
+    """The extra of gpucourse that brings a package: the usual one, or another for what is large."""
+    return _EXTRAS.get(package, USUAL)
 
 
 def advise_install(packages: Iterable[str], python: str, *, here: bool) -> str:
     """What to type where an exercise's packages are missing, for that Python; `here`: it is this computer's."""
-    extras = sorted({_EXTRAS.get(name, "local") for name in packages})
+    extras = sorted({advised_extra(name) for name in packages})
     if here and "kernels" in extras and sys.platform == "darwin":
         return (
             "Triton has no build for macOS: run it on Linux machines, with gpucourse deploy 5 --target hosts, or --target aws"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from gpucourse.context import Context
@@ -20,11 +21,11 @@ def test_programs_are_listed_with_the_exercises_that_use_them(tmp_path: Path) ->
             "exercises": (
                 first.model_copy(update={"programs": ("sh", "no-such-compiler")}),
                 second.model_copy(update={"programs": ("no-such-compiler",), "optional_programs": ("no-such-profiler",)}),
-                third.model_copy(update={"optional_programs": ("sh",)}),
+                third.model_copy(update={"optional_programs": ("sh",), "packages": ("torch", "triton")}),
             )
         }
     )
-    there, lacking, optional = list_programs(needing)
+    there, lacking, optional, triton = list_programs(needing)
     assert (there.what, there.state) == ("sh", "ok")
     assert (lacking.what, lacking.state, lacking.mend) == (
         "no-such-compiler",
@@ -32,5 +33,9 @@ def test_programs_are_listed_with_the_exercises_that_use_them(tmp_path: Path) ->
         "sudo apt-get install no-such-compiler",
     )
     assert lacking.detail == "not found; needed for 3.1 and 3.2"
-    assert (optional.what, optional.state) == ("no-such-profiler", "unknown")
+    assert (optional.what, optional.state) == ("no-such-profiler", "warning")
     assert optional.detail == "not found: what it measures in 3.2 is not measured"
+    assert triton.what == "triton"
+    if find_spec("triton") is None:
+        assert (triton.state, triton.detail) == ("warning", "not installed; needed for 3.3")
+        assert "gpucourse[kernels]" in triton.mend or "macOS" in triton.mend

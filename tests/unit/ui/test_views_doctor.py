@@ -38,7 +38,8 @@ def test_a_machine_that_lacks_something() -> None:
         "\n"
         "1 of 2 are missing.\n"
     )
-    assert "Ready. Start:" in text(doctor.machine([GOOD]))
+    assert "Ready. Start: gpucourse deploy 3" in text(doctor.machine([GOOD]))
+    assert "Ready. Start: gpucourse deploy 5" in text(doctor.machine([GOOD], "5"))
 
 
 def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
