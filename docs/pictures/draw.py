@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.pictures import accesses, devices, kernels, limits, overlap, parallel, pytorch
+from docs.pictures import accesses, devices, kernels, limits, overlap, parallel, products, pytorch
 from docs.pictures.canvas import Canvas
 
 MODULES = Path(__file__).parents[2] / "modules"
@@ -19,7 +19,12 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     "02-slurm": {"waiting": devices.draw_waiting},
     "03-parallel-computing": parallel.PICTURES,
     "04-benchmarking": {"roofline": devices.draw_roofline, "price": devices.draw_price},
-    "05-gpu-programming": accesses.PICTURES | pytorch.PICTURES | limits.PICTURES | overlap.PICTURES | kernels.PICTURES,
+    "05-gpu-programming": accesses.PICTURES
+    | pytorch.PICTURES
+    | limits.PICTURES
+    | overlap.PICTURES
+    | kernels.PICTURES
+    | products.PICTURES,
 }
 
 

@@ -184,8 +184,6 @@ by_name = {name: versions.summarize_version(counted, name) for name in versions.
 tiled, registers = by_name["tiled"], by_name["registers"]
 given, yours = ([row for name, row in by_name.items() if (name in versions.YOURS) == mine] for mine in (False, True))
 last = {row["version"]: row for row in timed if row["n"] == sizes[-1]}
-tensor_speed = last.get("tensor", {}).get("gflop_per_s")
-float32_speed = last.get("naive", {}).get("library")
 metrics = {
     **vars(args), "counted_at": counted_sizes[-1], "rows": counted, "summary": list(by_name.values()),
     "float32": [by_name[name] for name in versions.FLOAT32],
@@ -199,7 +197,6 @@ metrics = {
     "timed": timed, "library": library, "steps_down": versions.count_steps_down(timed),
     "registers_percent_of_library": last.get("registers", {}).get("percent_of_library"),
     "timed_error_of_allowed": max((row["error_of_allowed"] for row in timed), default=None),
-    "tensor_of_float32_library": versions.ratio(tensor_speed, float32_speed),
     "refused": sum(row["refused"] for row in timed),
     "beside_published": versions.set_beside(timed),
     "simulated": None if timed_here else "addresses are counted by an emulator on a processor; nothing was timed",

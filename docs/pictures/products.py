@@ -1,0 +1,173 @@
+"""The pictures of module 5 about a product of matrices: what a warp and a block ask for, sums in registers, the roofline."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from docs.pictures.canvas import Canvas
+from docs.pictures.devices import GPUS
+
+WHERE = "Recorded by the emulator from the kernels of 5.3, n = 64."
+SECTOR, CORNER = 8, 32  # float32 numbers of a sector; rows and columns that the picture of lanes shows
+KINDS = "acbe"
+
+
+def read_products() -> dict[str, Any]:
+    """What `record_products` wrote."""
+    data: dict[str, Any] = json.loads((Path(__file__).parent / "products.json").read_text(encoding="utf-8"))
+    return data
+
+
+def group_by_row(numbers: list[int], n: int) -> list[tuple[int, list[int]]]:
+    """Each row that these numbers of a matrix touch, with its columns, which are neighbours."""
+    return [(row, [number % n for number in own]) for row, own in groupby(sorted(numbers), lambda number: number // n)]
+
+
+def draw_lanes() -> Canvas:
+    """The numbers of both matrices that a warp reads at the same time, with the sectors that come with them."""
+    data = read_products()
+    n = data["n"]
+    counts = {name: [len({place // SECTOR for place in places}) for places in both] for name, both in data["lanes"].items()}
+    (naive_a, naive_b), (good_a, good_b) = counts["naive"], counts["coalesced"]
+    picture = Canvas(
+        "What the 32 lanes of a warp read for one k",
+        f"Corners of the matrices A and B, twice. In naive the lanes read a column of A, in {naive_a} sectors of which "
+        f"each serves one lane, and all the same number of B, {naive_b} sector. In coalesced all read the same number of A, "
+        f"{good_a} sector, and a row of B, in {good_b} sectors that are used whole.",
+        270,
+    )
+    cell = 5.2
+    for place, (name, title) in enumerate(
+        (("naive", "naive: lanes differ in the row"), ("coalesced", "coalesced: in the column"))
+    ):
+        left = 14 + place * 376
+        picture.text(left, 20, f"{title}; {data['sectors'][name]:g} sectors a request", kind="ink bold small")
+        for operand, matrix in enumerate("AB"):
+            x, y = left + operand * 182, 48
+            count = counts[name][operand]
+            picture.text(x, 40, f"{matrix}: {count} sector{'s' if count > 1 else ''}", kind="ink small")
+            picture.box(x, y, CORNER * cell, CORNER * cell, "empty")
+            numbers = data["lanes"][name][operand]
+            for sector in sorted({number // SECTOR for number in numbers}):
+                row, column = divmod(sector * SECTOR, n)
+                picture.box(x + column * cell, y + row * cell, SECTOR * cell, cell, "b")
+            for row, columns in group_by_row(numbers, n):
+                picture.box(x + columns[0] * cell, y + row * cell, len(columns) * cell, cell, "a")
+    for kind, x, words in (("a", 14, "read by a lane"), ("b", 140, "in the same sector, not used")):
+        picture.box(x, 226, 16, 12, kind)
+        picture.text(x + 22, 237, words, kind="dim small")
+    picture.text(14, 262, WHERE + " The first 32 rows and columns are shown.", kind="dim small")
+    return picture
+
+
+def draw_tiles() -> Canvas:
+    """The tiles that one block takes, step by step."""
+    data = read_products()
+    n, tile = data["n"], data["tile"]
+    steps = n // tile
+    picture = Canvas(
+        "What a block of tiled fetches",
+        f"The matrices A, B and C. A block computes {tile} x {tile} numbers of C. It takes A's tiles from left to right and "
+        f"B's from top to bottom, one of each in each of {steps} steps: {len(data['block'][0])} numbers of A and "
+        f"{len(data['block'][1])} of B in all, each of them once.",
+        380,
+    )
+    cell, left, right, top, bottom = 2.6, 150, 350, 14, 196
+    for x, y, name in ((left, bottom, "A"), (right, top, "B"), (right, bottom, "C")):
+        picture.box(x, y, n * cell, n * cell, "empty")
+        picture.text(x + n * cell - 6, y + n * cell - 8, name, anchor="end", kind="ink bold")
+    picture.box(right, bottom, tile * cell, tile * cell, "d")
+    for operand, (x, y) in enumerate(((left, bottom), (right, top))):
+        for step in range(steps):
+            corner = step * tile if operand == 0 else step * tile * n
+            own = {corner + row * n + column for row in range(tile) for column in range(tile)}
+            if not own <= set(data["block"][operand]):
+                raise ValueError(f"products.json: the block does not fetch the whole tile {step} of {'AB'[operand]}")
+            picture.box(x + corner % n * cell, y + corner // n * cell, tile * cell, tile * cell, KINDS[step])
+    for step in range(steps):
+        picture.text(left + (step + 0.5) * tile * cell, bottom - 6, f"{step + 1}", anchor="middle", kind="ink small")
+        picture.text(right - 8, top + (step + 0.5) * tile * cell + 4, f"{step + 1}", anchor="end", kind="ink small")
+    picture.text(540, 60, "steps 1 to 4 down B", kind="dim small")
+    picture.text(8, 280, "steps 1 to 4", kind="dim small")
+    picture.text(8, 294, "along A", kind="dim small")
+    picture.text(540, 216, f"one block's {tile} x {tile} sums", kind="dim small")
+    picture.text(8, 376, WHERE, kind="dim small")
+    return picture
+
+
+def draw_sums(side: int = 4) -> Canvas:
+    """The numbers that a thread of registers reads for one k, and the products that it makes of them."""
+    picture = Canvas(
+        "One step of a thread in registers",
+        f"A column of {side} numbers of A and a row of {side} numbers of B, and between them a grid of {side * side} sums, "
+        f"each of which gets the product of its row's and its column's number. {2 * side} reads make {side * side} products; "
+        "in tiled 2 reads make 1.",
+        230,
+    )
+    cell, left, top = 44, 150, 60
+    for i in range(side):
+        picture.box(left - 60, top + i * cell, 40, 36, "a", f"a{i}")
+        picture.box(left + i * cell, top - 50, 40, 36, "c", f"b{i}")
+        for j in range(side):
+            picture.box(left + j * cell, top + i * cell, 40, 36, "empty", f"a{i}b{j}")
+    words = (
+        ("for each k:", "ink bold"),
+        (f"{side} numbers of A from shared memory", "ink small"),
+        (f"{side} numbers of B from shared memory", "ink small"),
+        (f"{side * side} products, added to {side * side} sums in registers", "ink small"),
+        (f"{2 * side} reads for {side * side} products: {2 * side / side**2:g} each", "ink small"),
+        ("tiled: 2 reads for 1 product", "ink small"),
+    )
+    for row, (text, kind) in enumerate(words):
+        picture.text(380, top + 10 + row * 26, text, kind=kind)
+    return picture
+
+
+def draw_limits() -> Canvas:
+    """The GFLOP/s that a T4's memory allows each version, by the FLOP that it makes for each byte asked for."""
+    data, gpu = read_products(), GPUS["T4"]
+    peak, gb_per_s = gpu["fp32"] * 1e3, gpu["gb_per_s"]
+    intensity = {name: 2 * data["n"] ** 3 / asked for name, asked in data["bytes"].items()}
+    intensity["registers, 32 x 32"] = intensity.pop("registers")
+    intensity["registers, 128 x 128"] = 128 / 4
+    del intensity["tensor"], intensity["coalesced"]
+    limits = {name: min(peak, flop * gb_per_s) for name, flop in intensity.items()}
+    picture = Canvas(
+        "What a T4's memory allows each version",
+        f"Both axes are logarithmic. A slope of {gb_per_s} GB/s meets the roof of {peak:,.0f} GFLOP/s at "
+        f"{peak / gb_per_s:.0f} FLOP a byte. "
+        + "; ".join(f"{name} with {intensity[name]:g} FLOP a byte: {limits[name]:,.0f} GFLOP/s" for name in limits)
+        + ".",
+        300,
+    )
+    x_low, x_high, y_low, y_high = -3, 6, 1.5, 4.2
+
+    def at(flop: float, speed: float) -> tuple[float, float]:
+        x = 70 + (math.log2(flop) - x_low) / (x_high - x_low) * 640
+        return x, 240 - (math.log10(speed) - y_low) / (y_high - y_low) * 220
+
+    for speed in (100, 1000, 10000):
+        y = at(1, speed)[1]
+        picture.line(70, y, 710, y, "grid")
+        picture.text(62, y + 4, f"{speed:,}", anchor="end", kind="dim small")
+    for power in range(x_low, x_high + 1):
+        picture.text(at(2**power, 1)[0], 258, f"{2.0**power:g}", anchor="middle", kind="dim small")
+    picture.curve([at(2**x_low, 2**x_low * gb_per_s), at(peak / gb_per_s, peak), at(2**x_high, peak)], "sa")
+    for name, flop in intensity.items():
+        x, y = at(flop, limits[name])
+        picture.dot(x, y, "d")
+        label = "naive, coalesced" if name == "naive" else name
+        if flop * gb_per_s > peak:
+            picture.text(x, y - 12, f"{label}: {limits[name]:,.0f}", anchor="middle", kind="ink small")
+        else:
+            picture.text(x + 8, y + 18, f"{label}: {limits[name]:,.0f}", kind="ink small")
+    picture.text(390, 276, "FLOP for each byte asked for", anchor="middle", kind="dim small")
+    picture.text(8, 296, f"GFLOP/s at most, by data sheet and by bytes asked for. {WHERE}", kind="dim small")
+    return picture
+
+
+PICTURES = {"lanes": draw_lanes, "tiles": draw_tiles, "sums": draw_sums, "product-limits": draw_limits}

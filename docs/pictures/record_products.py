@@ -1,0 +1,63 @@
+"""What the kernels of 5.3 ask main memory for, as the emulator sees it: the data of the pictures of lanes, tiles and limits.
+
+python -m docs.pictures.record_products    writes products.json beside this file; needs g++ on Linux
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+EXERCISES = HERE.parents[1] / "exercises"
+FOLDER = EXERCISES / "05-gpu-programming"
+N, TILE, WORD, WARP = 64, 16, 4, 32
+NAMES = {"naive": "naive", "coalesced": "coalesced", "tiled": "tiled<TILE>", "tensor": "tensor"}
+REGISTERS = "registers<2 * TILE, 8, 4>"
+
+
+def list_loads(kernel: Any) -> list[list[int]]:
+    """The addresses of each load from main memory that was traced, in its order."""
+    requests = (request for request in kernel.trace if not request.shared and not request.write)
+    return [[address for address in request.addresses if address is not None] for request in requests]
+
+
+def find_places(kernel: Any, operand: int, requests: int) -> list[int]:
+    """The numbers (row times N and column) of the first matrix (operand 0) or the second one that these first requests touch.
+
+    The matrices lie apart, the first one lower; block (0, 0), which is the first, begins at the first number of both.
+    """
+    loads = list_loads(kernel)
+    border = (min(map(min, loads)) + max(map(max, loads))) // 2
+    own = [load for load in loads if (min(load) > border) == bool(operand)]
+    zero = min(map(min, own))
+    return sorted({(address - zero) // WORD for load in own[:requests] for address in load})
+
+
+def main() -> None:
+    """Run the kernels, and keep what one warp and one block of them touch, and the bytes of all."""
+    sys.path.insert(0, str(EXERCISES / "shared"))
+    emulator = importlib.import_module("emulator")
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [FOLDER / "gemm_harness.cu", FOLDER / "solutions" / "my_gemm.cu"]
+        program = emulator.build(sources, folder=Path(folder), defines={"TILE": TILE})
+        kernels = program.run(str(N), trace=1 << 20).kernels
+    document = {
+        "what": f"numbers of both matrices (row x {N} + column) that a warp, or a block, of the kernels of 5.3 asks for; bytes",
+        "n": N,
+        "tile": TILE,
+        "lanes": {name: [find_places(kernels[name], operand, 1) for operand in (0, 1)] for name in ("naive", "coalesced")},
+        "block": [find_places(kernels[NAMES["tiled"]], operand, TILE * N // WARP) for operand in (0, 1)],
+        "bytes": {name: kernels[key].global_load.bytes for name, key in {**NAMES, "registers": REGISTERS}.items()},
+        "sectors": {name: kernels[name].global_load.sectors_per_request for name in ("naive", "coalesced")},
+    }
+    (HERE / "products.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
+    sys.stdout.write(f"written: {HERE / 'products.json'}\n")
+
+
+if __name__ == "__main__":
+    main()
