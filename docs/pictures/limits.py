@@ -1,8 +1,11 @@
-"""The pictures of module 5 about limits: the ring that an FFT sees."""
+"""The pictures of module 5 about limits: the ring that an FFT sees, two roofs, and the bytes of a stencil's operations."""
 
 from __future__ import annotations
 
+import math
+
 from docs.pictures.canvas import Canvas
+from docs.pictures.devices import GPUS
 
 SAMPLES, PULSE = 24, (1.0, -0.8, 0.6, 1.0, -0.8, 0.6)  # both halves of the pulse are alike, so that half of it scores half
 
@@ -65,4 +68,85 @@ def _draw_scores(picture: Canvas, scores: list[float], wrong: list[int], axes: t
         picture.box(left + place * cell + 4, base - high, cell - 10, high, "d" if place in wrong else "a")
 
 
-PICTURES = {"circle": draw_circle}
+KERNELS = [("sparse", 1 / 7), ("saxpy", 1 / 6), ("stencil", 0.75), ("layer norm", 1.0), ("GEMM 16", 16 / 6)]
+KERNELS += [("FFT", 3.75), ("GEMM 512", 512 / 6), ("forces", 20 * 1024 / 28)]
+CORE = (10.0, 168.0)  # GB/s and GFLOP/s of one core of a server with AVX-512, as 5.7 measured them
+
+
+def draw_two_roofs() -> Canvas:
+    """The roofs of a T4 and of one core, with the kernels of 5.7 at their intensities."""
+    picture = Canvas(
+        "Two rooflines and eight kernels",
+        "Both axes are logarithmic: operations a byte from an eighth to 2,048, and GFLOP/s. Two roofs: a T4 in float32 with "
+        "320 GB/s and 8,100 GFLOP/s, its ridge at 25 operations a byte; and one core of a server with 10 GB/s and 168 GFLOP/s, "
+        "as measured, its ridge at 17. Dots under both roofs: sparse product 0.14, saxpy 0.17, stencil 0.75, layer norm 1, "
+        "GEMM of 16 2.7, FFT 3.75 on the slopes; GEMM of 512 85 and forces 731 under the flat parts.",
+        366,
+    )
+    left, top, wide, high = 70, 20, 660, 280
+    low_x, high_x, low_y, high_y = -3, 11, -1, 4  # powers of 2 for intensity, powers of 10 for GFLOP/s
+
+    def at(intensity: float, gflops: float) -> tuple[float, float]:
+        x = left + (math.log2(intensity) - low_x) / (high_x - low_x) * wide
+        return x, top + high - (math.log10(gflops) - low_y) / (high_y - low_y) * high
+
+    for power in range(low_y, high_y + 1):
+        y = at(1, 10.0**power)[1]
+        picture.line(left, y, left + wide, y, "grid")
+        picture.text(left - 8, y + 4, f"{10.0**power:,g}", anchor="end", kind="dim small")
+    for power in range(low_x, high_x + 1, 2):
+        x = at(2.0**power, 1)[0]
+        picture.text(x, top + high + 18, f"{2.0**power:g}", anchor="middle", kind="dim small")
+    t4 = GPUS["T4"]
+    for kind, name, bandwidth, peak in (("a", "T4, float32", t4["gb_per_s"], 1000 * t4["fp32"]), ("b", "one core", *CORE)):
+        ridge = peak / bandwidth
+        points = [at(2.0**low_x, bandwidth * 2.0**low_x), at(ridge, peak), at(2.0**high_x, peak)]
+        picture.curve(points, f"s{kind}")
+        picture.text(points[2][0], points[2][1] - 8, f"{name}: {peak:,.0f} GFLOP/s", anchor="end", kind="ink small")
+        x, y = points[1]
+        picture.text(x - 8, y - 6, f"ridge {ridge:.0f}", anchor="end", kind="ink small")
+        for _, intensity in KERNELS:
+            picture.dot(*at(intensity, min(peak, intensity * bandwidth)), kind)
+    for place, (name, intensity) in enumerate(KERNELS):
+        x, y = at(intensity, min(CORE[1], intensity * CORE[0]))
+        picture.text(x + 6, y + (18 if place % 2 else 32), name, kind="ink small")
+    picture.text(left + wide / 2, 338, "operations for each byte, at least", anchor="middle", kind="dim small")
+    picture.text(
+        8, 358, "GFLOP/s at most. T4: data sheet. Core: measured by 5.7 on a server. Dots: by counting.", kind="dim small"
+    )
+    return picture
+
+
+DELIVERED = [2, 1, 2, 2, 1, 2, 2, 1, 2, 1]  # operands of each operation of the delivered step that are tensors
+IN_PLACE = [1, 2, 2, 2, 2]
+NUMBER = 4  # bytes
+
+
+def draw_passes() -> Canvas:
+    """The bytes a point of each operation of a stencil, as delivered and in place."""
+    steps = {"delivered": DELIVERED, "in place": IN_PLACE}
+    sums = {name: NUMBER * sum(operands + 1 for operands in step) for name, step in steps.items()}
+    picture = Canvas(
+        "What a stencil's operations move",
+        f"Bars of bytes a point. The delivered step has ten operations of 8 or 12 bytes, {sums['delivered']} in all. In place "
+        f"there are five: a product into out of 8, and four additions of 12, {sums['in place']} in all. A dashed line at 8 is "
+        "the least: read once, written once.",
+        150,
+    )
+    left, scale = 84, 6.0
+    for row, (name, step) in enumerate(steps.items()):
+        y, x = 24 + row * 46, float(left)
+        picture.text(8, y + 20, name, kind="ink small")
+        for operands in step:
+            wide = NUMBER * (operands + 1) * scale
+            picture.box(x, y, wide - 2, 30, "d" if name == "delivered" else "c", str(NUMBER * (operands + 1)))
+            x += wide
+        picture.text(x + 6, y + 20, f"{sums[name]}", kind="ink small")
+    least = left + 2 * NUMBER * scale
+    picture.parts.append(f'<line class="line" x1="{least}" y1="14" x2="{least}" y2="112" stroke-dasharray="4 3"/>')
+    picture.text(least, 128, "the least: 8 bytes a point", kind="dim small")
+    picture.text(8, 144, "A box: one operation, with the bytes that it reads and writes for each point.", kind="dim small")
+    return picture
+
+
+PICTURES = {"circle": draw_circle, "two-roofs": draw_two_roofs, "passes": draw_passes}

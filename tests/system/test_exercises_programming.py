@@ -94,6 +94,56 @@ def test_an_error_on_line_1_ends_the_run_with_that_line(tmp_path: Path) -> None:
     assert re.search(r"my_gemm\.cu does not compile:\n(.*\n)?my_gemm\.cu:1:\d+: error: ", output)
 
 
+# --- 5.7 ---------------------------------------------------------------------------------------------------------------
+
+SMALL = {"size": "512", "gemm_small": "8", "gemm_large": "256"}
+
+
+def test_eight_kernels_lie_under_the_roofs_of_this_computer(programming: Learner, tmp_path: Path) -> None:
+    run, _ = by_command_line(programming, "5.7", **SMALL)
+    assert run.code == 0, run.output
+    values = run.metrics
+    assert list_unanswered(run) == {
+        "bounds-run": "not_measured: not written yet: find_bound in my_bounds.py",
+        "words": "not_measured: not written yet: find_bound in my_bounds.py",
+        "stencil-moves-less": "failed: 0 %",
+    }
+    assert {"large-gemm", "stencil-faster"} <= on_cpu(run)
+    assert [row["kernel"] for row in values["kernels"]] == [
+        "saxpy", "layer norm", "stencil", "sparse x vector", "FFT 4096", "all-pairs forces", "GEMM 8", "GEMM 256",
+        "stencil, yours",
+    ]  # fmt: skip
+    assert values["memory_bound"] + values["compute_bound"] == 8
+    assert values["roof"]["gb_per_s"] == max(loop["gb_per_s"] for loop in values["loops"])
+    assert (values["delivered_bytes"], values["yours_bytes"], values["sheet"]["gb_per_s"]) == (104, 104, None)
+    assert values["forces_moved_times"] > 1000
+    assert [row["flop_per_byte"] for row in values["drawn"]] == sorted(row["flop_per_byte"] for row in values["drawn"])
+    check_plots_and_tables(run, tmp_path, with_gaps=True)
+
+
+@pytest.mark.slow
+def test_faults_of_a_roofline_are_found(tmp_path: Path) -> None:
+    twice = ("roof_kernels.py", "2 * n**3, 12 * n * n", "40 * n**3, 12 * n * n")
+    half = ("my_stencil.py", "change = c * (vertical + horizontal)", "change = (c * (vertical + horizontal)).half()")
+    words = (
+        "my_bounds.py",
+        'raise NotImplementedError("find_bound: how many operations does each kernel make with a byte?")',
+        'return ""',
+    )
+    run = with_faults("5.7", tmp_path / "work", twice, half, words, **SMALL)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) >= {"possible", "stencil-right", "words"}
+
+
+@pytest.mark.slow
+def test_a_step_that_raises_is_named_and_the_rest_is_measured(tmp_path: Path) -> None:
+    run = with_faults("5.7", tmp_path / "work", ("my_stencil.py", "centre + change", "centre + changed"), **SMALL)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"step-runs"}
+    assert run.metrics["step_broken"].startswith("NameError")
+    assert (run.metrics["saved_percent"], run.metrics["stencil_speedup"]) == (None, None)
+
+
 # --- 5.8 ---------------------------------------------------------------------------------------------------------------
 
 FEW = {"signals": "64", "batch_sizes": "1,16"}
@@ -133,17 +183,20 @@ def test_a_planted_fault_of_a_filter_is_found(old: str, new: str, failed: set[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("exercise", "word", "said"),
     [
-        ("--template=5000", "at most --samples 4096"),
-        ("--batch-sizes=1,x", "whole numbers with commas"),
-        ("--batch-sizes=99999", "each from 1 to --signals 16384"),
-        ("--signals=1", "--signals of 16 at least"),
+        ("5.7", "--size=8", "--size is 0, or 256 at least"),
+        ("5.7", "--gemm-small=4096", "below --gemm-large"),
+        ("5.7", "--threads=4000", "the cores of this node"),
+        ("5.8", "--template=5000", "at most --samples 4096"),
+        ("5.8", "--batch-sizes=1,x", "whole numbers with commas"),
+        ("5.8", "--batch-sizes=99999", "each from 1 to --signals 16384"),
+        ("5.8", "--signals=1", "--signals of 16 at least"),
     ],
 )
-def test_a_filter_that_cannot_be_is_refused_with_the_rule(word: str, said: str, tmp_path: Path) -> None:
+def test_settings_that_cannot_be_are_refused_with_the_rule(exercise: str, word: str, said: str, tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    _, script = lay_out("5.8", folder)
+    _, script = lay_out(exercise, folder)
     process = start([sys.executable, script.name, word], folder, environment(folder))
     output = wait(process)
     assert process.returncode == 2

@@ -123,7 +123,8 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
-        marker = MARKERS[index % len(MARKERS)] if len(points) <= MANY else None
+        shape = (index + index // len(PALETTE)) % len(MARKERS)  # where colours come again, they come with other marks
+        marker = MARKERS[shape] if len(points) <= MANY else None
         width = 1.9 if plot.connect else 0
         axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=width, label=label, zorder=3)
         banded = [(point.x, *point.spread) for point in points if point.spread]

@@ -1,16 +1,19 @@
-"""Module 5's limits: lengths of transforms, what is counted of them, and signals in which a ring finds nothing."""
+"""Module 5's limits: lengths and counts of transforms, signals in which a ring finds nothing, bytes and intensities."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
+from docs.pictures import limits
 
 from tests.parts import needs_module
 from tests.unit.exercises.scripts import beside_the_script
 
 torch = pytest.importorskip("torch")
 transforms = beside_the_script("05-gpu-programming", "transforms")
+traffic = beside_the_script("05-gpu-programming", "traffic")
+roof_kernels = beside_the_script("05-gpu-programming", "roof_kernels")
 pytestmark = needs_module("torch")
 
 
@@ -62,3 +65,67 @@ def test_scores_of_another_shape_or_that_are_no_numbers_are_wrong() -> None:
     assert transforms.score_error(torch.ones(2, 3), right) == 0
     assert transforms.score_error(torch.ones(3), right) == math.inf
     assert transforms.score_error(torch.full((2, 3), math.nan), right) == math.inf
+
+
+def test_an_operation_moves_its_operands_and_its_result() -> None:
+    u, v = torch.rand(10, 10), torch.rand(10, 10)
+    for call, read, written in (
+        (lambda: u + v, 800, 400),
+        (lambda: u[1:-1, 1:-1] * 2, 256, 256),
+        (lambda: u.add_(v, alpha=2), 800, 400),
+        (lambda: torch.mul(u, 2, out=v), 400, 400),
+        (lambda: u.copy_(v), 400, 400),
+        (u.zero_, 0, 400),
+        (lambda: u[2:].view(-1)[:5], 0, 0),
+        (lambda: torch.empty(7), 0, 0),
+        (lambda: u[0].expand(50, 10).sum(), 40, 4),
+    ):
+        with traffic.ByteCounter() as counter:
+            call()
+        assert (counter.read, counter.written) == (read, written)
+
+
+def test_the_step_of_heat_moves_what_the_lesson_draws() -> None:
+    u, out = torch.rand(34, 66), torch.rand(34, 66)
+    with traffic.ByteCounter() as counter:
+        roof_kernels.step_slowly(u, out, 0.1)
+    points = 32 * 64
+    assert (counter.total / points, counter.operations) == (104, 10)
+    assert [limits.NUMBER * sum(operands + 1 for operands in step) for step in (limits.DELIVERED, limits.IN_PLACE)] == [104, 56]
+
+
+def test_intensities_are_those_of_the_lesson() -> None:
+    kernels = roof_kernels.make_kernels(roof_kernels.make_arrays(256, torch.device("cpu"), 0), 16, 32)
+    counted = {kernel.kind: kernel.flop_per_byte for kernel in kernels}
+    wanted = {
+        "saxpy": 1 / 6,
+        "layer norm": 1,
+        "stencil": 0.75,
+        "spmv": 1 / 7,
+        "fft": 3.75,
+        "forces": 5 * 1024 / 7,
+        "gemm": 32 / 6,
+    }
+    assert counted == pytest.approx(wanted)
+    assert [kernel.flop_per_byte for kernel in kernels][-2:] == pytest.approx([16 / 6, 32 / 6])
+    assert {name: dict(limits.KERNELS)[name] for name in ("sparse", "FFT", "forces")} == pytest.approx(
+        {"sparse": wanted["spmv"], "FFT": wanted["fft"], "forces": wanted["forces"]}
+    )
+
+
+def test_forces_are_those_of_pairs_one_by_one() -> None:
+    places, masses = torch.rand(5, 3, dtype=torch.float64), torch.rand(5, dtype=torch.float64)
+    pull = torch.zeros(5, 3, dtype=torch.float64)
+    for i in range(5):
+        for j in range(5):
+            d = places[j] - places[i]
+            pull[i] += masses[j] * d / (d.square().sum() + roof_kernels.SOFTENING**2) ** 1.5
+    assert torch.allclose(roof_kernels.find_forces(places, masses), pull)
+
+
+@pytest.mark.parametrize(
+    ("cache", "most", "side"),
+    [(None, 64 << 20, 4096), (1 << 20, 64 << 20, 2048), (16 << 20, 64 << 20, 4096), (480 << 20, 64 << 20, 4096)],
+)
+def test_arrays_are_four_times_the_last_cache_within_bounds(cache: int | None, most: int, side: int) -> None:
+    assert roof_kernels.choose_side(cache, most) == side

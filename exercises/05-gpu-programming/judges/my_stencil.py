@@ -1,0 +1,138 @@
+"""Judges my_stencil.py of 5.7 by its numbers, by what it leaves alone, and by the bytes of its operations. It takes no time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gpucourse.judge import Part, Verdict, Way
+
+SHAPES = ((134, 90), (67, 35), (3, 3))  # rows, columns
+COEFFICIENTS = (0.1, 0.24)
+TOLERANCE = 1e-5  # of the largest number: float32 reaches 1e-7, float16 no better than 1e-3
+MOST_PERCENT = 60  # of the bytes of the delivered step
+WAYS = {
+    "temporaries": Way(
+        "the numbers are right, and {given:,.0f} bytes a point are moved, {percent:.0f}% of the {delivered:,.0f} of the "
+        "delivered step: each a + b without out= or in place writes a new tensor, which the next operation reads again",
+        (
+            "inner.add_(u[first:end, :-2], alpha=c).add_(u[first:end, 2:], alpha=c)",
+            "inner.add_(c * (u[first:end, :-2] + u[first:end, 2:]))",
+        ),
+    ),
+    "input-changed": Way(
+        "it has changed u: the points that come next then see new neighbours, and so does whoever calls it",
+        ("torch.mul(u[first:end, 1:-1], 1 - 4 * c, out=inner)", "inner.copy_(u[first:end, 1:-1].mul_(1 - 4 * c))"),
+    ),
+    "not-in-out": Way(
+        "out is as it was: the caller looks there, and not at what you return. Write into out[1:-1, 1:-1]",
+        ("inner = out[first:end, 1:-1]", "inner = out[first:end, 1:-1].clone()"),
+    ),
+    "edge-changed": Way(
+        "the edge of out is no longer as it was: its first and last row and column are held at their temperature",
+        ("    last = u.shape[0] - 1\n", "    last = u.shape[0] - 1\n    out.copy_(u)\n"),
+    ),
+    "rows-missing": Way(
+        "{rows} rows of the inner points are as they were: where blocks do not divide the rows, the last block is shorter",
+        ("range(1, last, ROWS)", "range(1, last - ROWS + 1, ROWS)"),
+    ),
+    "centre-forgotten": Way(
+        "that is u + c * (up + down + left + right): the term - 4 * u is missing, and a plate of one temperature heats itself",
+        ("1 - 4 * c", "1"),
+    ),
+    "neighbours-missing": Way(
+        "the {which} neighbours are missing: heat flows from all four sides",
+        (".add_(u[first:end, 2:], alpha=c)", ""),
+    ),
+    "rounded": Way(
+        "the numbers are off by {error:.0e} of the largest: that is a format of 16 bits. Halving bytes by halving the digits "
+        "is another exercise; here float32 stays",
+        ("torch.mul(u[first:end, 1:-1], 1 - 4 * c, out=inner)", "inner.copy_(u[first:end, 1:-1].half().mul_(1 - 4 * c))"),
+    ),
+}
+
+
+def judge(part: Part) -> None:
+    """Several shapes and coefficients for the numbers; the bytes of the largest."""
+    from roof_kernels import step_slowly
+    from traffic import ByteCounter
+
+    torch.set_num_threads(1)
+    step = part.function("step")
+    for shape in SHAPES:
+        for c in COEFFICIENTS:
+            _judge_numbers(part, step, shape, c)
+    u, out = _make_plate(SHAPES[0])
+    with ByteCounter() as yours:
+        part.call(step, u, out, 0.1)
+    with ByteCounter() as delivered:
+        step_slowly(u, out, 0.1)
+    points = (SHAPES[0][0] - 2) * (SHAPES[0][1] - 2)
+    percent = 100 * yours.total / delivered.total
+    bytes_a_point = {"given": yours.total / points, "delivered": delivered.total / points}
+    if percent > MOST_PERCENT:
+        raise part.wrong("temporaries", f"{SHAPES[0][0]} x {SHAPES[0][1]} points", percent=percent, **bytes_a_point)
+    part.note(f"{bytes_a_point['given']:.0f} bytes a point in {yours.operations} operations; delivered are "
+              f"{bytes_a_point['delivered']:.0f}")  # fmt: skip
+
+
+def _make_plate(shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """A plate and a result with an edge of its own, the same ones each time."""
+    random = torch.Generator().manual_seed(shape[0])
+    return torch.rand(shape, generator=random), torch.rand(shape, generator=random) - 2
+
+
+def _judge_numbers(part: Part, step: Any, shape: tuple[int, int], c: float) -> None:
+    case = f"{shape[0]} x {shape[1]} points, c = {c}"
+    (u, out), (before, old) = _make_plate(shape), _make_plate(shape)
+    part.call(step, u, out, c, case=case)
+    if out.shape != shape or out.dtype != torch.float32:
+        raise Verdict("failed", "shape", f"out has become {out.dtype} of shape {tuple(out.shape)}", case)
+    if not torch.equal(u, before):
+        raise part.wrong("input-changed", case)
+    inner, right = out[1:-1, 1:-1].double(), _step_right(before, c)
+    error = ((inner - right).abs().max() / right.abs().max()).item()
+    untouched = inner == old[1:-1, 1:-1]
+    if untouched.all():
+        raise part.wrong("not-in-out", case)
+    if not torch.equal(_without_inner(out), _without_inner(old)):
+        raise part.wrong("edge-changed", case)
+    if error <= TOLERANCE:
+        return
+    if (rows := int(untouched.all(dim=1).sum())) > 0:
+        raise part.wrong("rows-missing", case, rows=rows)
+    _name_wrong_numbers(part, before, c, inner, case)
+    raise part.wrong("rounded", case, error=error) if error < 0.01 else _other(error, case)
+
+
+def _step_right(u: torch.Tensor, c: float) -> torch.Tensor:
+    """The inner points after a step, in double precision."""
+    wide = u.double()
+    around = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
+    return wide[1:-1, 1:-1] + c * (around - 4 * wide[1:-1, 1:-1])
+
+
+def _without_inner(grid: torch.Tensor) -> torch.Tensor:
+    edge = grid.clone()
+    edge[1:-1, 1:-1] = 0
+    return edge
+
+
+def _name_wrong_numbers(part: Part, u: torch.Tensor, c: float, inner: torch.Tensor, case: str) -> None:
+    """Raise the verdict of the wrong way that gives these numbers, if one does."""
+    wide, right = u.double(), _step_right(u, c)
+    sides = {"upper": wide[:-2, 1:-1], "lower": wide[2:, 1:-1], "left": wide[1:-1, :-2], "right": wide[1:-1, 2:]}
+    if _close(inner, right + 4 * c * wide[1:-1, 1:-1]):
+        raise part.wrong("centre-forgotten", case)
+    for which, side in sides.items():
+        if _close(inner, right - c * side):
+            raise part.wrong("neighbours-missing", case, which=which)
+
+
+def _close(given: torch.Tensor, wanted: torch.Tensor) -> bool:
+    return bool(given.numel()) and torch.allclose(given, wanted, rtol=0, atol=1e-5)
+
+
+def _other(error: float, case: str) -> Verdict:
+    return Verdict("failed", "other", f"a point is off by {error:.2g} of the largest", case)

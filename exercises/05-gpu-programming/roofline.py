@@ -1,0 +1,200 @@
+"""Roofline: what limits each of eight kernels on this very device, and a stencil that moves less and gets faster by it.
+
+You will learn    to measure the two roofs of a device; to place a kernel under them by counting; what to change, and what not
+You will produce  a roofline with eight kernels under it, and a step of heat that moves about half of the bytes
+Run it            python roofline.py --gemm-small 16 --gemm-large 512     (a CPU: one core of it)
+                  python roofline.py                                      (a GPU)
+Your part         find_bound in my_bounds.py; step in my_stencil.py
+Reading           modules/05-gpu-programming/lesson-5-limits.md, "Two roofs"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpus
+import my_bounds
+import my_stencil
+import roof_kernels
+import torch
+from bench import say
+from roof_kernels import Kernel, step_slowly
+from traffic import ByteCounter
+
+SEED, TURNS, MOST_PERCENT, PLATE, C = 0, 2, 105.0, 514, 0.1
+LARGEST_ARRAY = {"cpu": 64 << 20, "cuda": 256 << 20}  # bytes
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="eight kernels under the roofs of this device")
+parser.add_argument("--size", type=int, default=0, help="side of the large arrays; 0: four times the last cache")
+parser.add_argument("--gemm-small", type=int, default=256, help="side of the small matrices")
+parser.add_argument("--gemm-large", type=int, default=4096, help="side of the large matrices")
+parser.add_argument("--threads", type=int, default=1, help="processor cores, where there is no GPU")
+args = parser.parse_args()
+if args.size and args.size < 256:
+    parser.error("--size is 0, or 256 at least: shorter arrays measure nothing but calls")
+if not 4 <= args.gemm_small < args.gemm_large:
+    parser.error("--gemm-small of 4 at least, and below --gemm-large")
+if not 1 <= args.threads <= (os.cpu_count() or 1):
+    parser.error(f"--threads from 1 to {os.cpu_count()}, the cores of this node")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = bench.here()
+on_gpu = device.type == "cuda"
+gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
+flush = bench.cache_flush(device)
+if not on_gpu:
+    torch.set_num_threads(args.threads)
+    say(f"No GPU here: this is the roofline of {args.threads} core{'s' * (args.threads > 1)} of this computer. (local mode)")
+cache = roof_kernels.find_last_cache(device)
+side = args.size or roof_kernels.choose_side(cache, LARGEST_ARRAY[device.type])
+array_mib, cache_mib = side * side * 4 / 2**20, cache / 2**20 if cache else None
+beyond_cache = cache_mib is not None and array_mib >= 3.99 * cache_mib
+say(f"arrays of {side:,} x {side:,} numbers, {array_mib:,.0f} MiB; "
+    + ("the last cache is unknown" if cache_mib is None else f"the last cache has {cache_mib:,.0f} MiB"))  # fmt: skip
+if not beyond_cache:
+    say("they may stay in the cache: the roof may be that of the cache (a virtual machine is told its whole host's)")
+arrays = roof_kernels.make_arrays(side, device, SEED)
+
+
+def least_seconds(call: Callable[[], object]) -> float:
+    """The least time of several warm calls: whatever else runs on the computer only adds to it."""
+    if on_gpu:
+        return min(bench.measure(call, device, budget_s=0.2, flush=flush))
+    cold, warm = bench.time_each(call, device, 2)
+    slow = min(cold, warm) > 0.02
+    return min([warm, *(bench.time_each(call, device, 1) if slow else bench.measure(call, device, budget_s=0.04))])
+
+
+def measure_loops() -> list[dict]:
+    """GB/s of each loop that the roof is made of, by the bytes that the loop itself asks for."""
+    return [{"loop": name, "gb_per_s": width * arrays.a.numel() / least_seconds(call) / 1e9}
+            for name, call, width in roof_kernels.list_loops(arrays)]  # fmt: skip
+
+
+def choose_roof(loops: list[dict]) -> dict:
+    """The loop that moved most bytes a second: nothing shows that a device can do less."""
+    return max(loops, key=lambda loop: loop["gb_per_s"])
+
+
+def describe(kernel: Kernel, seconds: float, name: str = "") -> dict:
+    """A kernel under the roofs; what lies above them is refused."""
+    intensity, gflop_per_s = kernel.flop_per_byte, kernel.flops / seconds / 1e9
+    roof = min(peak, intensity * memory["gb_per_s"])
+    percent = 100 * gflop_per_s / roof
+    refused = percent > MOST_PERCENT
+    return {
+        "kernel": name or kernel.name, "n": kernel.n, "formula": kernel.formula, "flop_per_byte": intensity,
+        "bound": "memory" if intensity < ridge else "compute", "gflop_per_s": None if refused else gflop_per_s,
+        "gb_per_s": None if refused else kernel.least_bytes / seconds / 1e9,
+        "percent_of_roof": None if refused else percent, "roof_gflop_per_s": roof, "refused": refused,
+    }  # fmt: skip
+
+
+def count_bytes(call: Callable[[], object]) -> int:
+    """Bytes that the operations of a call read and write."""
+    with ByteCounter() as counter:
+        call()
+    return counter.total
+
+
+def try_step() -> tuple[str, float | None, float | None]:
+    """How your step ended ("no": without an error), its error against double precision, and its bytes a point."""
+    plate = torch.rand(PLATE, PLATE, generator=torch.Generator().manual_seed(SEED)).to(device)
+    out, wide = plate.clone(), plate.double()
+    try:
+        moved = count_bytes(lambda: my_stencil.step(plate, out, C))
+        my_stencil.step(arrays.a, arrays.c, C)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+        traceback.print_exc(file=sys.stdout)
+        return f"{type(error).__name__}: {error}"[:500], None, None
+    right = wide.clone()
+    step_slowly(wide, right, C)
+    return "no", ((out - right).abs().max() / right.abs().max()).item(), moved / (PLATE - 2) ** 2
+
+
+def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
+    """How your counting ended (None where it is not written), and its word for each kernel."""
+    try:
+        return "no", {kernel.name: str(my_bounds.find_bound(kernel.kind, kernel.n, ridge)) for kernel in kernels}
+    except NotImplementedError:
+        return None, {}
+    except Exception as error:  # noqa: BLE001
+        traceback.print_exc(file=sys.stdout)
+        return f"{type(error).__name__}: {error}"[:500], {}
+
+
+# --- the roofs, before and after the kernels, of which the best counts; the kernels ---------------------------------------
+kernels = roof_kernels.make_kernels(arrays, args.gemm_small, args.gemm_large)
+products = [roof_kernels.make_gemm(n, device) for n in ((4096, 8192) if on_gpu else (512, 1024))]
+loops, gflops = measure_loops(), [product.flops / least_seconds(product.call) / 1e9 for product in products]
+seconds = {kernel.name: least_seconds(kernel.call) for kernel in kernels}
+step_broken, step_error, step_bytes = try_step()
+turns: dict[str, list[float]] = {"delivered": [seconds["stencil"]], "yours": []}
+for _ in range(TURNS if step_broken == "no" else 0):
+    turns["yours"] += bench.time_each(lambda: my_stencil.step(arrays.a, arrays.c, C), device, 2, flush)
+    turns["delivered"] += bench.time_each(lambda: step_slowly(arrays.a, arrays.c, C), device, 1, flush)
+seconds["stencil"] = min(turns["delivered"])
+loops += measure_loops()
+gflops += [product.flops / least_seconds(product.call) / 1e9 for product in products]
+gflops.append(kernels[-1].flops / seconds[kernels[-1].name] / 1e9)
+memory, peak = choose_roof(loops), max(gflops)
+ridge = peak / memory["gb_per_s"]
+sheet = {"gb_per_s": gpu.gb_per_s if gpu else None, "gflop_per_s": gpu.fp32 * 1e3 if gpu else None}
+most_gflops = sheet["gflop_per_s"] if on_gpu else gpus.cpu_limit_tflops(args.threads) * 1e3
+roof_refused = (most_gflops is not None and peak > most_gflops) + bool(gpu and memory["gb_per_s"] > gpu.gb_per_s)
+say(f"\nmemory: {memory['gb_per_s']:.1f} GB/s, by {memory['loop']}; arithmetic: {peak:,.0f} GFLOP/s, by a product of matrices"
+    f"\nridge: {ridge:.1f} operations a byte\n")  # fmt: skip
+
+bounds_broken, told = ask_bounds(kernels)
+rows = []
+for kernel in kernels:
+    row = describe(kernel, seconds[kernel.name])
+    moved = count_bytes(kernel.call)
+    rows.append({**row, "yours": told.get(kernel.name), "moved_times": moved / kernel.least_bytes})
+words_right = sum(row["yours"] == row["bound"] for row in rows)
+stencil = next(row for row in rows if row["kernel"] == "stencil")
+delivered_bytes = stencil["moved_times"] * 8
+improved = None
+if turns["yours"]:
+    of_stencil = next(kernel for kernel in kernels if kernel.name == "stencil")
+    improved = describe(of_stencil, min(turns["yours"]), "stencil, yours") | {"yours": None, "moved_times": step_bytes / 8}
+shown = rows + ([improved] if improved else [])
+titles = {"kernel": "kernel", "formula": "operations / bytes", "flop_per_byte": "a byte", "gflop_per_s": "GFLOP/s",
+          "bound": "bound by", "percent_of_roof": "% of roof", "moved_times": "bytes, x least"}  # fmt: skip
+say(bench.table(shown, titles))
+
+# --- the record ------------------------------------------------------------------------------------------------------------
+corner = {"kernel": "the ridge", "flop_per_byte": ridge, "gflop_per_s": peak, "roof_gflop_per_s": peak}
+metrics = {
+    **vars(args), "side": side, "array_mib": array_mib, "last_cache_mib": cache_mib, "beyond_cache": beyond_cache,
+    "gpu": gpu.gpu if gpu else None, "sheet": sheet, "loops": loops,
+    "roof": {"gb_per_s": memory["gb_per_s"], "gb_by": memory["loop"], "gflop_per_s": peak, "ridge_flop_per_byte": ridge},
+    "kernels": shown, "drawn": sorted([*shown, corner], key=lambda row: row["flop_per_byte"]),
+    "memory_bound": sum(row["bound"] == "memory" for row in rows),
+    "compute_bound": sum(row["bound"] == "compute" for row in rows),
+    "refused": sum(row["refused"] for row in shown) + int(roof_refused),
+    "bounds_broken": bounds_broken, "words_right": words_right if bounds_broken == "no" else None,
+    "step_broken": step_broken, "stencil_error": step_error, "stencil_roof_gflop_per_s": stencil["roof_gflop_per_s"],
+    "delivered_bytes": delivered_bytes, "yours_bytes": step_bytes,
+    "saved_percent": None if step_bytes is None else 100 * (1 - step_bytes / delivered_bytes),
+    "stencil_speedup": min(turns["delivered"]) / min(turns["yours"]) if turns["yours"] else None,
+    "forces_moved_times": next(row["moved_times"] for row in rows if row["kernel"] == "all-pairs forces"),
+    "large_percent_of_roof": rows[-1]["percent_of_roof"], "large_bound": rows[-1]["bound"],
+}  # fmt: skip
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+for part in (my_stencil, my_bounds):
+    if (own := Path(part.__file__)).parent.resolve() != out.resolve():
+        shutil.copyfile(own, out / own.name)  # what was measured, beside the figures
+path = bench.write_metrics("roofline/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")

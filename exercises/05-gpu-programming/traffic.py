@@ -1,0 +1,73 @@
+"""How many bytes the operations of torch read and write: every operand once, every result once, views not at all.
+
+What lies in a cache between two operations is counted all the same: this is what a program asks for, not what memory delivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+NOTHING_READ = ("copy_", "fill_", "zero_", "normal_", "uniform_")  # in-place operations that only write the tensor itself
+
+
+class ByteCounter(TorchDispatchMode):
+    """Counts bytes inside a `with`: `read`, `written` and their sum `total`, in so many `operations`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = self.written = self.operations = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Every operation passes here."""
+        made = function(*args, **(kwargs or {}))
+        name = function.overloadpacket.__name__
+        if _makes_view(function) or name.startswith(("empty", "new_empty")):
+            return made
+        reads, writes = [], []
+        for argument, value in _pair_arguments(function, args, kwargs or {}):
+            changed = argument.alias_info is not None and argument.alias_info.is_write
+            only_written = changed and (argument.name != "self" or name in NOTHING_READ)
+            tensors = [item for item in tree_iter(value) if isinstance(item, torch.Tensor)]
+            writes += tensors if changed else []
+            reads += [] if only_written else tensors
+        new = [item for item in tree_iter(made) if isinstance(item, torch.Tensor) and not _is_among(item, writes)]
+        self.operations += 1
+        self.read += sum(map(count_bytes, reads))
+        self.written += sum(map(count_bytes, [*writes, *new]))
+        return made
+
+
+def count_bytes(tensor: torch.Tensor) -> int:
+    """The bytes of a tensor's numbers, of a sparse one with its indices; what `expand` repeats counts once."""
+    if tensor.layout is torch.sparse_csr:
+        return sum(count_bytes(of_it) for of_it in (tensor.crow_indices(), tensor.col_indices(), tensor.values()))
+    numbers = 1
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        numbers *= size if stride or not size else 1
+    return numbers * tensor.element_size()
+
+
+def _makes_view(function: Any) -> bool:
+    returned = [value.alias_info for value in function._schema.returns]  # noqa: SLF001 (torch has no other way to ask)
+    return any(alias is not None and not alias.is_write for alias in returned)
+
+
+def _pair_arguments(function: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    """Each argument of the operation's schema with its value; those that were not given are left out."""
+    wanted = function._schema.arguments  # noqa: SLF001
+    yield from zip(wanted, args, strict=False)
+    yield from ((argument, kwargs[argument.name]) for argument in wanted if argument.name in kwargs)
+
+
+def _is_among(tensor: torch.Tensor, others: list[torch.Tensor]) -> bool:
+    return any(tensor is other for other in others)
