@@ -61,6 +61,11 @@ texts = {name: (HERE / name).read_text(encoding="utf-8-sig", errors="replace") f
 rows: list[dict] = []
 broken: dict[str, str] = {}
 for name in findings.FILES:
+    bodies = {kernel: findings.find_body(texts[name], kernel) for kernel in findings.LEARNERS.get(name, findings.GIVEN)}
+    if missing := [kernel for kernel, body in bodies.items() if body is None]:
+        broken[name] = f"{name} has no kernel {missing[0]}"
+        say(f"{broken[name]}: keep its name")
+        continue
     try:
         program = builds[name].result()
     except emulator.CompileError as error:
@@ -69,13 +74,8 @@ for name in findings.FILES:
         continue
     except emulator.Unsupported as error:
         sys.exit(f"{error}")
-    for kernel in findings.LEARNERS.get(name, findings.GIVEN):
-        body = findings.find_body(texts[name], kernel)
-        if body is None:
-            broken[name] = f"{name} has no kernel {kernel}"
-            say(f"{broken[name]}: keep its name")
-            continue
-        whose = "course" if name not in findings.LEARNERS else "as delivered" if findings.is_open(body) else "yours"
+    for kernel, body in bodies.items():
+        whose = "course" if name not in findings.LEARNERS else "as delivered" if findings.is_open(body or "") else "yours"
         try:
             row = {"whose": whose, **findings.examine(program, kernel, setting, sizes)}
         except (emulator.Endless, emulator.TooMuchOutput) as error:

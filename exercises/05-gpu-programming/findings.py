@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import emulator
+from emulator.cuda_source import blank_out
 
 HARNESS = Path(__file__).resolve().parent / "harness.cu"
 FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")  # by their number in the harness, PART
@@ -22,7 +23,9 @@ LEARNERS = {"my_kernels.cu": ("vector_add", "block_sum"), "my_warps.cu": ("trans
 SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than a block of 256 has threads
 ORDERS = (1, 2, 3)  # of the threads, beside the plain one
 COUNTED = 4096  # elements where requests are counted: whole blocks of every size, and whole tiles
-LIMIT_S = 20.0
+# Up to the name of a kernel; __launch_bounds__(256) may stand before or behind void.
+_KERNEL = r"__global__(?:[^;{}()]|\([^()]*\))*?\bvoid\b(?:[^;{}()]|\([^()]*\))*?\b"
+LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,10 @@ def build(file: Path, folder: Path) -> emulator.Program:
     return emulator.build([HARNESS, file], folder=folder, defines={"PART": FILES.index(file.name)})
 
 
-def _strip(text: str) -> str:
-    """C++ without its comments."""
-    return re.sub(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', lambda match: match[1] or " ", text, flags=re.DOTALL)
-
-
 def find_body(text: str, kernel: str) -> str | None:
-    """What stands between the braces of a kernel, without comments; None where the text has no kernel of that name."""
-    code = _strip(text)
-    begin = re.search(rf"__global__[^;{{}}]*\bvoid\s+{kernel}\s*\([^{{]*\{{", code)
+    """What stands between the braces of a kernel, without comments and texts; None where there is no such kernel."""
+    code = blank_out(text)
+    begin = re.search(rf"{_KERNEL}{kernel}\s*\([^;{{]*\{{", code)
     if begin is None:
         return None
     depth, place = 1, begin.end()
@@ -58,7 +56,7 @@ def find_body(text: str, kernel: str) -> str | None:
 
 def list_kernels(text: str) -> list[str]:
     """The names of the kernels that a text defines."""
-    return re.findall(r"__global__[^;{}]*?\bvoid\s+(\w+)\s*\([^;{]*\{", _strip(text))
+    return re.findall(rf"{_KERNEL}((?!__)\w+)\s*\([^;{{]*\{{", blank_out(text))
 
 
 def is_open(body: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.system.cli import Learner
 from tests.system.exercising import (
+    FOLDERS,
     by_command_line,
     check_plots_and_tables,
     environment,
@@ -26,6 +27,9 @@ from tests.system.exercising import (
 )
 
 pytestmark = [pytest.mark.system, needs_torch]
+needs_emulator = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +41,97 @@ def programming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
 
 
+# --- 5.1 ---------------------------------------------------------------------------------------------------------------
+
+OF_YOUR_KERNELS = {
+    "right", "every-order", "ends", "inside", "no-races", "no-divergence", "written-first", "one-atomic",
+    "transpose-coalesced", "transpose-banks", "clip-warps", "clip-once",
+}  # fmt: skip
+
+
+@needs_emulator
+def test_kernels_of_the_course_are_counted_and_yours_are_open(programming: Learner, tmp_path: Path) -> None:
+    run, folder = by_command_line(programming, "5.1", stride="5")
+    assert run.code == 0, run.output
+    assert set(list_unanswered(run)) == OF_YOUR_KERNELS
+    assert on_cpu(run) == {*OF_YOUR_KERNELS, "add-fast", "sum-fast"}
+    values = run.metrics
+    rows = {row["kernel"]: row for row in values["kernels"]}
+    loads = {name: row["load_sectors_per_request"] for name, row in rows.items()}
+    assert [loads[name] for name in ("copy", "shifted_copy", "strided_copy", "read_field")] == [4, 5, 20, 16]
+    assert [rows[name]["bank_conflicts_per_request"] for name in ("column_of_32", "column_of_33")] == [31, 0]
+    assert (rows["transpose"]["store_sectors_per_request"], rows["clip_sum"]["lanes_per_request"]) == (32, 16)
+    assert rows["vector_add"]["out_of_bounds"] > 0
+    assert rows["vector_add"]["where"].startswith("my_kernels.cu:17: thread (1,0,0) of block (0,0,0) reads")
+    assert (values["blocks"], values["bytes_off"], values["copy_gb_per_s"]) == (16, 0, None)
+    assert not (folder / "gb-per-s.png").exists()
+    assert "no picture" not in run.output
+    assert (folder / "outputs" / "node0" / "emulator.json").is_file()
+    check_plots_and_tables(run, tmp_path)
+
+
+@pytest.mark.slow
+@needs_emulator
+def test_the_solutions_pass_every_check_that_a_cpu_can_answer(tmp_path: Path) -> None:
+    beside = FOLDERS.exercises / "05-gpu-programming"
+    changes = [
+        (name, (beside / name).read_text(encoding="utf-8"), (beside / "solutions" / name).read_text(encoding="utf-8"))
+        for name in ("my_kernels.cu", "my_warps.cu")
+    ]
+    run = with_faults("5.1", tmp_path / "work", *changes, block="64", elements="100000")
+    assert run.code == 0, run.output
+    assert list_unanswered(run) == {}
+    assert (run.metrics["blocks"], run.metrics["sizes"]) == (1563, [1, 31, 257, 1000])
+
+
+@pytest.mark.slow
+@needs_emulator
+@pytest.mark.parametrize(
+    ("file", "old", "new", "failed", "said"),
+    [
+        ("my_kernels.cu", "#include <cuda_runtime.h>", "int x = ;", {"compiles"}, "my_kernels.cu:8: error: "),
+        ("my_kernels.cu", "void block_sum(", "void sum_of_blocks(", {"compiles"}, "has no kernel block_sum: keep its name"),
+        (
+            "my_warps.cu", '  OPEN("transpose: how can a warp write a row of out after it has read a row of in?");\n', "",
+            {"transpose-coalesced"}, "transpose (yours): right; 4 sectors a load, 32 sectors a store",
+        ),
+    ],
+    ids=["syntax", "renamed", "direct"],
+)  # fmt: skip
+def test_kernels_that_are_wrong_end_the_run_well_and_fail_their_check(
+    file: str, old: str, new: str, failed: set[str], said: str, tmp_path: Path
+) -> None:
+    run = with_faults("5.1", tmp_path / "work", (file, old, new))
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == failed
+    assert said in run.output
+    assert "Traceback" not in run.output
+
+
+@pytest.mark.parametrize(
+    ("words", "compilers", "code", "said"),
+    [
+        (["--block=96"], True, 2, "--block must be 32, 64, 128, 256, 512 or 1024"),
+        (["--stride=65"], True, 2, "--stride of 1 to 64"),
+        (["--elements=4096"], False, 1, "the emulator needs g++, and there is none here: apt-get install g++"),
+    ],
+    ids=["block", "stride", "no compiler"],
+)
+def test_what_5_1_cannot_do_is_said_before_anything_starts(
+    words: list[str], compilers: bool, code: int, said: str, tmp_path: Path
+) -> None:
+    _, script = lay_out("5.1", tmp_path / "work")
+    path = {} if compilers else {"PATH": str(tmp_path)}
+    process = start([sys.executable, script.name, *words], script.parent, environment(script.parent) | path)
+    output = wait(process)
+    assert process.returncode == code
+    assert said in output
+    assert "Traceback" not in output
+
+
 # --- 5.3 ---------------------------------------------------------------------------------------------------------------
 
 OF_THE_KERNELS = {"yours-right", "no-races", "no-conflicts", "tiled-saves", "registers-save"}
-needs_emulator = pytest.mark.skipif(
-    sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
-)
 
 
 @needs_emulator

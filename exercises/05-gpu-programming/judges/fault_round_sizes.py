@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("of the sizes {sizes} only {uneven} leave threads of a block of {block} without an element")}
+WAYS = {
+    "still": Way("{uneven} of the sizes {sizes} leave threads of a block of {block} without an element, and at least 2 should")
+}
 RUNS = {
     "right": {"sizes": [1, 31, 257, 1000, 4096], "elements": 4096, "block": 256},
     "wrong": {"sizes": [256, 512, 1024, 2048, 4096], "elements": 4096, "block": 256},

@@ -18,9 +18,11 @@ def beside_the_script(folder: str, name: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    sys.path.append(str(exercises / "shared"))  # as every script does
+    places = [str(path.parent), str(exercises / "shared")]  # on a node both lie beside the script
+    sys.path += places
     try:
         spec.loader.exec_module(module)
     finally:
-        sys.path.remove(str(exercises / "shared"))
+        for place in places:
+            sys.path.remove(place)
     return module
