@@ -41,6 +41,7 @@ IMPORTED = {
     "torch": ("numpy", "torch", "torch.distributed", "torch._dynamo", "torch.utils.benchmark", "torch.nn.parallel"),
     "gpucourse": ("paramiko", "boto3", "rich.live", "rich.table", "typer.rich_utils"),
 }
+SERVICES = ("ec2", "efs", "iam", "resourcegroupstaggingapi", "scheduler", "service-quotas", "ssm", "sts")
 
 
 class Fork:
@@ -154,7 +155,18 @@ def load(library: str) -> None:
     """Import what the forks will need."""
     for name in (*IMPORTED[library], *(_list_modules() if library == "gpucourse" else ())):
         importlib.import_module(name)
+    if library == "gpucourse":
+        _read_models()
     gc.freeze()  # a fork that looks for circles would copy all of it
+
+
+def _read_models() -> None:
+    """Have AWS's descriptions of its services read, which the program does once in a process."""
+    from gpucourse.aws.session import Account
+
+    account = Account("us-east-2", {"AWS_ACCESS_KEY_ID": "nobody's", "AWS_SECRET_ACCESS_KEY": "nobody's"})
+    for service in SERVICES:
+        account.client(service)
 
 
 def _list_modules() -> Iterator[str]:

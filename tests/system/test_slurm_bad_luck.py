@@ -148,6 +148,7 @@ def test_cancel_ends_every_job_and_proves_it(cluster: Learner, sleeper: str) -> 
     assert "has ended already" in cluster.types("cancel", code=2).err
 
 
+@pytest.mark.slow
 def test_a_terminal_that_vanishes_loses_nothing(cluster: Learner, sleeper: str) -> None:
     running = cluster.begins("run", "2.1", "--script", sleeper, "--", "6")
     slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")

@@ -15,6 +15,7 @@ from gpucourse.workspace import ledger, regions, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION, eventually
 from tests.mock_aws.asking import launch
+from tests.parts import slow_after
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
@@ -81,7 +82,7 @@ def test_without_a_yes_and_without_a_terminal_nothing_is_touched(learner: CloudL
     assert len(hand_made.ids(learner)) == 1
 
 
-@pytest.mark.parametrize("module", ["3", None])
+@pytest.mark.parametrize("module", slow_after(1, None, "3"))
 def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) -> None:
     lab = hand_made.lab(learner)
     forget(learner)
@@ -178,7 +179,11 @@ def test_what_others_depend_on_for_good_is_left_with_the_commands(
 
 
 @pytest.mark.parametrize(
-    ("end", "words"), [("shut_down", "powered itself off"), ("interrupt", "AWS took the spot instance back")]
+    ("end", "words"),
+    [
+        pytest.param("shut_down", "powered itself off", marks=pytest.mark.slow),
+        ("interrupt", "AWS took the spot instance back"),
+    ],
 )
 def test_a_node_that_ended_itself_is_no_error(learner: CloudLearner, end: str, words: str) -> None:
     lab = hand_made.lab(learner, spot=end == "interrupt")
@@ -207,7 +212,9 @@ def test_outputs_that_are_not_home_keep_the_lab_and_its_price_is_said(learner: C
     assert learner.list_resources() == []
 
 
-@pytest.mark.parametrize("moment", ["ec2:DescribeInstances", "ec2:TerminateInstances", "ec2:DeleteSubnet", "ec2:DeleteVpc"])
+@pytest.mark.parametrize(
+    "moment", slow_after(1, "ec2:TerminateInstances", "ec2:DescribeInstances", "ec2:DeleteSubnet", "ec2:DeleteVpc")
+)
 def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: CloudLearner, moment: str) -> None:
     hand_made.lab(learner)
     learner.account.hold(moment, after=True)

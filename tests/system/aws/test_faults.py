@@ -28,7 +28,7 @@ def small(learner: CloudLearner, tmp_path: Path) -> CloudLearner:
     [
         pytest.param("looking at the account", "servicequotas:GetServiceQuota", marks=pytest.mark.slow),
         pytest.param("planning", "ec2:DescribeImages", marks=pytest.mark.slow),
-        ("building", "ec2:CreateVpc"),
+        pytest.param("building", "ec2:CreateVpc", marks=pytest.mark.slow),
         pytest.param("waiting for the host key", "ec2:GetConsoleOutput", marks=pytest.mark.slow),
     ],
 )
