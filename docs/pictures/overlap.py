@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -121,4 +122,92 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
     return picture
 
 
-PICTURES = {"engines": draw_engines, "hazard": draw_hazard}
+def list_launches(kernels: int, launch_us: float, kernel_us: float, *, graph_us: float = 0.0) -> list[tuple[str, float, float]]:
+    """What the processor and the GPU do, as (row, begin, end): launched one by one, or in `graph_us` all together."""
+    spans, free = [], 0.0
+    for number in range(kernels):
+        begin = 0.0 if graph_us else number * launch_us
+        end = graph_us or begin + launch_us
+        if not graph_us or number == 0:
+            spans.append(("processor", begin, end))
+        free = max(free, end) + kernel_us
+        spans.append(("GPU", free - kernel_us, free))
+    return spans
+
+
+def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8.0) -> Canvas:
+    """A request that is launched kernel by kernel, and by one graph: with small kernels and with large ones."""
+    charts = []
+    for kernel_us in (2.0, 8.0):
+        for words, graph in (("kernel by kernel", 0.0), ("one graph", graph_us)):
+            spans = list_launches(kernels, launch_us, kernel_us, graph_us=graph)
+            charts.append((f"kernels of {kernel_us:g} us, {words}", spans, max(end for _, _, end in spans)))
+    took = [f"{end:g}" for _, _, end in charts]
+    picture = Canvas(
+        "Launches and kernels",
+        f"Four charts of processor and GPU over time, for {kernels} kernels. A launch takes the processor {launch_us:g} us. "
+        f"With kernels of 2 us the GPU waits for each launch: {took[0]} us. As a graph all are launched at once, in "
+        f"{graph_us:g} us, and the kernels follow each other: {took[1]} us. With kernels of 8 us the processor is ahead "
+        f"anyway: {took[2]} us, and {took[3]} us as a graph.",
+        398,
+    )
+    scale = (760 - LEFT - 10) / max(end for _, _, end in charts)
+    for chart, (words, spans, end) in enumerate(charts):
+        top = 32 + chart * 92
+        picture.text(8, top - 10, f"{words}: {end:g} us", kind="ink bold")
+        for row, name in enumerate(("processor", "GPU")):
+            picture.text(8, top + row * 29 + 17, name, kind="ink small")
+            picture.box(LEFT, top + row * 29, end * scale, 25, "empty")
+            for place, begin, until in spans:
+                if place == name:
+                    picture.box(LEFT + begin * scale, top + row * 29, (until - begin) * scale - 1, 25, "ac"[row])
+    picture.text(
+        8,
+        392,
+        "By arithmetic: 5 us a launch, 8 us a graph. Blue: the processor launches. Green: the GPU computes.",
+        kind="dim small",
+    )
+    return picture
+
+
+def draw_addresses() -> Canvas:
+    """What a graph reads and writes, and which of it a request must copy."""
+    picture = Canvas(
+        "A graph knows addresses, not names",
+        "The tokens of a request are copied into the input at address A, which the graph reads. It writes its output at "
+        "address B, and that is copied into an answer of the caller's own. Below: a new tensor at address C is never read by "
+        "the graph, and two answers that are both the output at address B are one and the same memory.",
+        216,
+    )
+    chain = (
+        ("tokens", "empty"),
+        ("input, address A", "a"),
+        ("captured kernels", "c"),
+        ("output, address B", "a"),
+        ("answer", "empty"),
+    )
+    for place, (words, kind) in enumerate(chain):
+        x = 10 + place * 150
+        picture.box(x, 36, 122, 40, kind, words)
+        if place < len(chain) - 1:
+            picture.line(x + 122, 56, x + 148, 56, arrow=True)
+    picture.text(145, 26, "copy_", anchor="middle", kind="ink small")
+    picture.text(370, 26, "replay", anchor="middle", kind="ink small")
+    picture.text(596, 26, "clone", anchor="middle", kind="ink small")
+    picture.box(160, 128, 122, 40, "d", "input = tokens")
+    picture.text(160, 122, "address C", kind="dim small")
+    picture.text(160, 188, "never read: stale answers", kind="ink small")
+    picture.line(282, 148, 330, 148)
+    picture.line(330, 140, 330, 156, "curve sd")
+    picture.box(460, 128, 122, 40, "d", "answer = output")
+    picture.line(520, 128, 520, 80, arrow=True)
+    picture.text(460, 188, "the next replay changes it", kind="ink small")
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {
+    "engines": draw_engines,
+    "hazard": draw_hazard,
+    "launches": draw_launches,
+    "addresses": draw_addresses,
+}

@@ -55,3 +55,34 @@ def test_on_a_gpu_the_pipeline_is_timed_with_its_own_streams(tmp_path: Path) -> 
     assert (values["broken"], values["gpu"]["chunks_wrong"]) == ("no", 0)
     assert values["gpu"]["async_engines"] is None, "there is no driver that could say"
     assert min(values["gpu"][key] for key in ("sequential_ms", "pageable_ms", "best_ms", "compute_ms")) > 0
+
+
+def test_as_delivered_the_graph_never_sees_a_second_request(tmp_path: Path) -> None:
+    run = with_faults("5.5", tmp_path / "work")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"right", "falls-back"}, "which say nothing while the part is as delivered"
+    assert run.metrics["eager_operations"] == run.metrics["operations_by_formula"] == 44
+    assert run.metrics["served"]["wrong"] == 3 * (40 - 1), "the first request of each size is right"
+    assert {row["p50_us"] for row in run.metrics["rows"]} == {None}
+    assert "operation not permitted when stream is capturing" in run.output
+
+
+def test_heads_that_do_not_divide_the_width_are_refused(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.5", tmp_path / "work")
+    process = start([sys.executable, script.name, *flags(exercise, heads="5")], script.parent, environment(script.parent))
+    output = wait(process)
+    assert process.returncode == 2
+    assert "--width must be a multiple of --heads: 32 over 5 leaves 2" in output
+
+
+def test_on_a_gpu_eager_graph_and_compiled_requests_are_timed(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.5", tmp_path / "work")
+    (script.parent / "my_server.py").write_bytes((SCRIPTS / "solutions" / "my_server.py").read_bytes())
+    words = [sys.executable, script.name, *flags(exercise, layers="1", batch_sizes="1", requests="10")]
+    process = start(words, script.parent, with_a_gpu(script.parent) | {"TORCHDYNAMO_DISABLE": "1"})
+    output = wait(process)
+    assert process.returncode == 0, output
+    run = read_finished(exercise, 0, output, script.parent, 1)
+    assert {row["way"]: row["p50_us"] > 0 for row in run.metrics["rows"]} == dict.fromkeys(("eager", "graph", "compile"), True)
+    assert run.metrics["graph"]["operations_per_request"] == 3
+    assert list_failed_checks(run) == set()

@@ -1,0 +1,165 @@
+"""CUDA graphs, and what stands for them where there is no GPU: a recording of operations and addresses.
+
+`Graphs.capture(call)` runs `call` once and keeps what it did. `replay()` does the same again, on the same memory, with no
+Python of the model. On a GPU that is torch.cuda.CUDAGraph. Without one a dispatch mode writes down each operation with the
+tensors that it was given; a replay executes them on these very tensors and writes into their memory. So the mistakes have the
+consequences that they have on a GPU: a new tensor is not seen, an output is overwritten, a value cannot be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_iter, tree_map
+
+WARM_UPS = 3  # before a capture: libraries take their memory and choose their kernels in the first calls
+
+
+class CaptureError(RuntimeError):
+    """The call cannot be captured: it asks for a value while nothing is computed yet."""
+
+
+class Graphs:
+    """Makes graphs and counts them: `captures`, the attempts that failed, the replays, and those of a graph that reads memory
+    which is no longer that of the tensor it was captured with (`moved`)."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.captures, self.failures, self.replays, self.moved = device, 0, 0, 0, 0
+
+    def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
+        """A graph of what `call` does. Raises CaptureError where that depends on a value."""
+        try:
+            with torch.no_grad(), Recorder() as recorder:
+                output = call()
+        except CaptureError:
+            self.failures += 1
+            raise
+        self.captures += 1
+        if self.device.type != "cuda":
+            return Graph(self, recorder, output, recorder.replay)
+        recorder.operations.clear()  # and with them the memory of every step between; where tensors lie stays known
+        graph, output = capture_on_gpu(call)
+        return Graph(self, recorder, output, graph.replay)
+
+
+class Graph:
+    """What was captured. `output` is the memory that every replay writes its result to."""
+
+    def __init__(self, graphs: Graphs, recorder: Recorder, output: torch.Tensor, execute: Callable[[], None]) -> None:
+        self._graphs, self._recorder, self._execute, self.output = graphs, recorder, execute, output
+
+    def replay(self) -> None:
+        """Everything that was captured, once more, on the memory that it was captured with. On a GPU: one launch."""
+        self._graphs.replays += 1
+        self._graphs.moved += self._recorder.has_moved()
+        self._execute()
+
+
+def capture_on_gpu(call: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
+    """A torch.cuda.CUDAGraph of `call`, and its output. Warm-ups run on a side stream, as PyTorch's notes ask."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.no_grad(), torch.cuda.stream(side):
+        for _ in range(WARM_UPS):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph):
+        output = call()
+    return graph, output
+
+
+class Mode(TorchDispatchMode):
+    """A dispatch mode that no compiled code runs under, which spares the second that torch takes to import its compiler."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class Recorder(Mode):
+    """Writes down every operation, and refuses those that read a value.
+
+    A capture on a GPU begins with one of these as well: a capture that fails there leaves the allocator in the middle of it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: list[tuple[Any, Any, Any, Any]] = []
+        self._outside: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # what came from outside: the tensor, and its memory
+        self._inside: set[int] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Every operation passes here. Raises CaptureError at one that reads a value."""
+        kwargs = kwargs or {}
+        if reads_a_value(function, args):
+            raise CaptureError("operation not permitted when stream is capturing")
+        fixed_args, fixed_kwargs = tree_map(self._fix, args), tree_map(self._fix, kwargs)
+        result = function(*args, **kwargs)
+        self._inside |= {id(tensor) for tensor in list_tensors(result)}
+        self.operations.append((function, fixed_args, fixed_kwargs, result))
+        return result
+
+    def _fix(self, value: Any) -> Any:
+        """A tensor from outside as its memory is now: giving the tensor other memory later changes nothing here."""
+        if not isinstance(value, torch.Tensor) or id(value) in self._inside:
+            return value
+        if id(value) not in self._outside:
+            self._outside[id(value)] = (value, value.detach())
+        return self._outside[id(value)][1]
+
+    def has_moved(self) -> bool:
+        """Whether a tensor from outside has other memory than when it was captured."""
+        return any(tensor.data_ptr() != memory.data_ptr() for tensor, memory in self._outside.values())
+
+    def replay(self) -> None:
+        """Execute all operations on the tensors that they were captured with."""
+        with torch.no_grad(), _disable_current_modes():
+            for function, args, kwargs, result in self.operations:
+                if is_view(function, args, kwargs, result):
+                    continue  # it is a look at memory that another operation fills
+                for old, new in zip(list_tensors(result), list_tensors(function(*args, **kwargs)), strict=True):
+                    if old.data_ptr() != new.data_ptr():
+                        old.copy_(new)
+
+
+class OperationCounter(Mode):
+    """Counts the operations that compute something. Views and empty tensors launch nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Every operation passes here."""
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        empty = function.overloadpacket.__name__.startswith(("empty", "new_empty"))
+        self.count += not (empty or is_view(function, args, kwargs, result))
+        return result
+
+
+def reads_a_value(function: Any, args: Any) -> bool:
+    """Whether the host must look at values for this operation: for a number (item), or for the shape of the result (nonzero).
+    An index is asked for its values where it is a mask."""
+    if torch.Tag.data_dependent_output in function.tags:
+        return True
+    masked = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in list_tensors(args[1:]))
+    return torch.Tag.dynamic_output_shape in function.tags and (masked or not function.name().startswith("aten::index"))
+
+
+def is_view(function: Any, args: Any, kwargs: Any, result: Any) -> bool:
+    """Whether what an operation gave is a look at memory that it was given, and that it leaves as it is."""
+    if function._schema.is_mutable:  # noqa: SLF001 (the one place that says it)
+        return False
+    given = {tensor.untyped_storage().data_ptr() for tensor in list_tensors((args, kwargs))}
+    tensors = list_tensors(result)
+    return bool(tensors) and all(tensor.untyped_storage().data_ptr() in given for tensor in tensors)
+
+
+def list_tensors(tree: Any) -> list[torch.Tensor]:
+    """Every tensor in nested arguments or results."""
+    return [value for value in tree_iter(tree) if isinstance(value, torch.Tensor)]

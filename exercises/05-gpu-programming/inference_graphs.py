@@ -1,0 +1,214 @@
+"""CUDA graphs for inference: a model that is launched by one call, for each batch size, and every answer still the right one.
+
+You will learn    what a request costs before the GPU computes anything, what a graph keeps, and what it does not see
+You will produce  operations and latencies of eager, graph and compiled requests, and a server whose answers stay right
+Run it            python inference_graphs.py --layers 4 --width 32 --heads 4 --batch-sizes 1,2,4 --requests 40
+                  python inference_graphs.py                                         (on a GPU: real CUDA graphs, timed)
+Your part         predict how many operations a request launches; then repair Server in my_server.py
+Reading           modules/05-gpu-programming/lesson-3-overlap.md, "A graph: one launch for a whole model"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpus
+import graphs
+import my_server
+import torch
+from bench import say
+from served_models import EarlyExit, Transformer
+
+SEED, VOCABULARY, LENGTH, TOLERANCE, LAUNCH_US = 0, 256, 16, 1e-3, 5.0
+MOST_KEPT = 64  # answers that are looked at again; more would fill the memory of a long run
+BRANCHY_REQUESTS, WARM_UPS = 8, 3
+SERVED = 40  # requests of each batch size that are compared on a GPU, where the others are timed
+Answer = Callable[[torch.Tensor], torch.Tensor]
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="serve a model by CUDA graphs")
+parser.add_argument("--layers", type=int, default=12, help="layers of the transformer")
+parser.add_argument("--width", type=int, default=768, help="numbers a token is described by")
+parser.add_argument("--heads", type=int, default=12, help="heads of its attention; they must divide the width")
+parser.add_argument("--batch-sizes", default="1,2,4,8,16,32", help="sequences in a request, parted by commas")
+parser.add_argument("--requests", type=int, default=1000, help="requests of each batch size")
+args = parser.parse_args()
+if args.width % args.heads:
+    parser.error(f"--width must be a multiple of --heads: {args.width} over {args.heads} leaves {args.width % args.heads}")
+batch_sizes = sorted({int(word) for word in args.batch_sizes.split(",")})
+if batch_sizes[0] < 1 or args.requests < 1 or args.layers < 1:
+    parser.error("batch sizes, requests and layers start at 1")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = bench.here()
+on_gpu = device.type == "cuda"
+torch.manual_seed(SEED)
+torch.set_num_threads(1)  # a small model is slower on two
+model = Transformer(VOCABULARY, LENGTH, args.width, args.heads, args.layers).to(device).eval()
+weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
+source = torch.Generator().manual_seed(SEED)
+say(f"{args.layers} layers of {args.width}, {weight_bytes / 1e6:,.1f} MB; batch sizes {', '.join(map(str, batch_sizes))}")
+
+
+def make_tokens(size: int) -> torch.Tensor:
+    """The tokens of a request."""
+    return torch.randint(VOCABULARY, (size, LENGTH), generator=source).to(device)
+
+
+def count_operations(answer: Answer, size: int, made: graphs.Graphs | None = None) -> int:
+    """What one warm request launches from Python; a replay is one."""
+    tokens, before = make_tokens(size), made.replays if made else 0
+    with graphs.OperationCounter() as counter:
+        answer(tokens)
+    return counter.count + (made.replays - before if made else 0)
+
+
+def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
+    """Microseconds from a request to its answer, 50th and 99th percentile; None without a GPU, where they mean nothing."""
+    if not on_gpu:
+        return {"p50_us": None, "p99_us": None}
+    requests = [make_tokens(size) for _ in range(32)]
+    seconds = []
+    for number in range(args.requests + WARM_UPS):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        answer(requests[number % len(requests)])
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - begun)
+    return {f"p{at}_us": 1e6 * bench.percentile(seconds[WARM_UPS:], at) for at in (50, 99)}
+
+
+def find_least_us() -> float | None:
+    """The time in which the GPU can read all weights once; None where they fit its cache, or its memory's speed is unknown."""
+    gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
+    if gpu is None or not gpu.l2_mb or weight_bytes < 4e6 * gpu.l2_mb:
+        return None
+    return weight_bytes / gpu.gb_per_s / 1e3
+
+
+def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
+    """Ask for these sizes in turn: how many answers were wrong, how many of them, and of the callers' tokens, changed later."""
+    wrong, kept = 0, []
+    for size in sizes:
+        tokens = make_tokens(size)
+        asked, given, right = tokens.clone(), answer(tokens), model(tokens)
+        wrong += given.shape != right.shape or not torch.allclose(given, right, atol=TOLERANCE)
+        if len(kept) < MOST_KEPT:
+            kept.append((tokens, asked, given, given.clone()))
+    return {
+        "wrong": wrong,
+        "answers_changed": sum(not torch.equal(given, came) for _, _, given, came in kept),
+        "tokens_changed": sum(not torch.equal(tokens, asked) for tokens, asked, _, _ in kept),
+    }
+
+
+def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.Graphs, dict[str, Any]]:
+    """The learner's server for `model`, its graphs, and what came of these requests; `broken` says what it failed with."""
+    made = graphs.Graphs(device)
+    nothing = dict.fromkeys(("wrong", "answers_changed", "tokens_changed"))
+    try:
+        server = my_server.Server(model, made.capture)
+        return server.answer, made, serve(server.answer, model, sizes) | {"broken": "no"}
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+        if not isinstance(error, graphs.CaptureError):
+            traceback.print_exc(file=sys.stdout)
+        return None, made, nothing | {"broken": f"{type(error).__name__}: {error}"}
+
+
+def compile_model() -> Answer | None:
+    """The model compiled, with graphs that torch makes by itself; None, with the reason in the log, where that fails."""
+    compiled = torch.compile(model, mode="reduce-overhead")
+
+    def answer(tokens: torch.Tensor) -> torch.Tensor:
+        torch.compiler.cudagraph_mark_step_begin()
+        return compiled(tokens).clone()  # its output is overwritten by the next call, as a graph's is
+
+    try:
+        answer(make_tokens(batch_sizes[0]))
+    except Exception as error:  # noqa: BLE001 (a compiler that is missing says so in many ways)
+        say(f"torch.compile: not measured ({type(error).__name__}: {str(error).splitlines()[0][:120]})")
+        return None
+    return answer
+
+
+def measure(way: str, answer: Answer, made: graphs.Graphs | None = None) -> list[dict[str, Any]]:
+    """A row for each batch size: operations from Python, latencies, wrong answers. What torch compiled is not counted."""
+    return [
+        {
+            "batch": size,
+            "way": way,
+            "operations_per_request": None if way == "compile" else count_operations(answer, size, made),
+            "wrong": serve(answer, model, [size] * 4)["wrong"],
+            **time_requests(answer, size),
+        }
+        for size in batch_sizes
+    ]
+
+
+# --- the experiment ----------------------------------------------------------------------------------------------------
+with torch.no_grad():
+    rows = measure("eager", model)
+    served_each = SERVED if on_gpu else args.requests
+    reserved = torch.cuda.memory_reserved() if on_gpu else 0
+    answer, made, served = try_server(model, batch_sizes * served_each)
+    graph_memory, captures, moved = torch.cuda.memory_reserved() - reserved if on_gpu else None, made.captures, made.moved
+    if served["broken"] == "no":
+        rows += measure("graph", answer, made)
+    if on_gpu and (compiled := compile_model()):
+        rows += measure("compile", compiled)
+    sizes = [batch_sizes[number % len(batch_sizes)] for number in range(BRANCHY_REQUESTS)]
+    _, branchy_made, branchy = try_server(EarlyExit(model).to(device).eval(), sizes)
+
+by_way = {way: [row for row in rows if row["way"] == way] for way in ("eager", "graph", "compile")}
+operations = by_way["eager"][0]["operations_per_request"]
+graph_operations = max((row["operations_per_request"] for row in by_way["graph"]), default=None)
+least_us = find_least_us()
+refused = 0
+for row in rows:
+    if row["p50_us"] is not None and least_us is not None and row["p50_us"] < least_us:
+        row["p50_us"], row["p99_us"], refused = None, None, refused + 1
+fallbacks = BRANCHY_REQUESTS - branchy["wrong"] if branchy["broken"] == "no" and not branchy_made.replays else 0
+
+columns = {"batch": "batch", "way": "way", "operations_per_request": "operations", "wrong": "wrong of 4"}
+columns |= {"p50_us": "p50 us", "p99_us": "p99 us"} if on_gpu else {}
+say(f"\n{bench.table(rows, columns)}")
+if served["broken"] == "no":
+    say(f"\n{len(batch_sizes) * served_each} requests by your server: {served['wrong']} wrong answers, "
+        f"{served['answers_changed']} changed later; {captures} captures")  # fmt: skip
+else:
+    say(f"\nyour server failed: {served['broken']}")
+say(f"a model that branches on a value: {fallbacks} of {BRANCHY_REQUESTS} requests served without a graph"
+    + (f"\n  {branchy['broken']}" if branchy["broken"] != "no" else ""))  # fmt: skip
+if not on_gpu:
+    say("\nThe graphs were recordings of operations and addresses; no latency was measured.\nOn a GPU they are CUDA's.")
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+if (own := Path(my_server.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / "my_server.py")  # what was judged, beside the verdict
+break_even = [eager["batch"] for eager, graph in zip(by_way["eager"], by_way["graph"], strict=False)
+              if eager["p50_us"] and graph["p50_us"] and graph["p50_us"] > 0.95 * eager["p50_us"]]  # fmt: skip
+metrics = {
+    **vars(args), "rows": rows, "buckets": len(batch_sizes), "captures": captures, "addresses_changed": moved,
+    "eager_operations": operations, "operations_by_formula": 10 * args.layers + 4, "launch_us": LAUNCH_US * operations,
+    "graph": {"operations_per_request": graph_operations}, "served": served, "weight_bytes": weight_bytes,
+    "by_way": [{"way": "eager", "operations": operations}, {"way": "graph", "operations": graph_operations}],
+    "branchy_requests": BRANCHY_REQUESTS, "fallbacks": fallbacks, "branchy": branchy, "branchy_failures": branchy_made.failures,
+    "smallest_eager_us": by_way["eager"][0]["p50_us"], "refused": refused, "least_us": least_us,
+    "smallest_graph_us": by_way["graph"][0]["p50_us"] if by_way["graph"] else None, "graph_memory_bytes": graph_memory,
+    "break_even_batch": min(break_even, default=None),
+}  # fmt: skip
+path = bench.write_metrics("inference_graphs/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

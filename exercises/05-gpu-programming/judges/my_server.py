@@ -1,0 +1,171 @@
+"""Judges my_server.py of 5.5: requests of several batch sizes, each answer compared with the model's own, then kept and looked
+at again; what is captured, replayed and launched is counted. The graphs are those of the exercise without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gpucourse.judge import Part, Way
+from gpucourse.judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from graphs import Graphs
+
+VOCABULARY, LENGTH = 32, 8
+SIZES = (2, 2, 1, 3, 2, 1, 3, 1)  # batch sizes of the requests
+MOST_OPERATIONS = 3  # a copy in, a replay, a copy out
+TOLERANCE = 1e-4
+DELIVERED = Path(__file__).resolve().parent.parent / "my_server.py"
+WAYS = {
+    "stale": Way(
+        "request {number} got the answer to an earlier request: the graph reads the memory that it was captured with, and "
+        "never sees a new tensor. Copy the tokens into that memory before the replay",
+        ("        self.inputs[size].copy_(tokens)\n", ""),
+    ),
+    "memory-replaced": Way(
+        "request {number} got an earlier answer, though your input tensor holds the new tokens: it was given other memory, and "
+        "the graph still reads the old address. copy_ writes into the memory that is there",
+        ("self.inputs[size].copy_(tokens)", "self.inputs[size].data = tokens.clone()"),
+    ),
+    "one-behind": Way(
+        "request {number} got the answer to the request before it: the output was copied before the replay had made it",
+        (
+            "        graph.replay()\n        return graph.output.clone()\n",
+            "        result = graph.output.clone()\n        graph.replay()\n        return result\n",
+        ),
+    ),
+    "shared-output": Way(
+        "the answer to request {number} changed after it was handed out: every replay writes to the same memory, and that is "
+        "what the caller got. Hand out a copy",
+        ("graph.output.clone()", "graph.output"),
+    ),
+    "callers-tokens": Way(
+        "the tokens of request {number} were changed after they were answered: they belong to the caller. The graph needs "
+        "input memory of its own, which nobody else has",
+        ("self.inputs[size] = tokens.clone()", "self.inputs[size] = tokens"),
+    ),
+    "not-captured": Way(
+        "it gave up on a model that cannot be captured ({error}). Its requests still want an answer: call the model itself for "
+        "them",
+        ("        except RuntimeError:\n            self.graphs[size] = None\n", "        finally:\n            pass\n"),
+    ),
+    "tries-again": Way(
+        "it tried {attempts} times to capture a model that cannot be captured, for {sizes} batch sizes. Remember that it "
+        "failed: each attempt costs more than the request",
+        ("if size not in self.graphs:", "if self.graphs.get(size) is None:"),
+    ),
+    "captured-each-time": Way(
+        "it captured {captures} graphs for {sizes} batch sizes: a capture costs as much as many requests, so each size is "
+        "captured once and its graph is kept",
+        ("        if size not in self.graphs:\n", "        if True:\n"),
+    ),
+    "one-graph": Way(
+        "a request of {wanted} sequences got {given} answers: a graph has the shapes that it was captured with, so each batch "
+        "size needs its own",
+        ("size = len(tokens)", "size = 0"),
+    ),
+    "not-replayed": Way(
+        "a request takes {operations} operations from Python, where a copy in, a replay and a copy out are 3: the model itself "
+        "still runs, one launch after the other",
+        ("        if graph is None:\n", "        if graph is not None:\n"),
+    ),
+}
+
+
+def judge(part: Part) -> None:
+    """A model that can be captured, then one that branches on a value."""
+    if part.text == DELIVERED.read_text(encoding="utf-8"):
+        raise Verdict("open", says="as delivered: three faults are in it")
+    from graphs import Graphs
+    from served_models import EarlyExit, Transformer
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = Transformer(VOCABULARY, LENGTH, 16, 2, 2).eval()
+    sizes = len(set(SIZES))
+    with torch.no_grad():
+        graphs, branchy = Graphs(torch.device("cpu")), Graphs(torch.device("cpu"))
+        operations = _judge_requests(part, model, graphs, "a transformer")
+        if graphs.captures > sizes:
+            raise part.wrong("captured-each-time", captures=graphs.captures, sizes=sizes)
+        if operations > MOST_OPERATIONS:
+            raise part.wrong("not-replayed", operations=operations)
+        _judge_requests(part, EarlyExit(model).eval(), branchy, "a model that branches on a value")
+        if branchy.failures > sizes:
+            raise part.wrong("tries-again", attempts=branchy.failures, sizes=sizes)
+    part.note(f"{len(SIZES)} requests right, {graphs.captures} captures, {operations} operations a request")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: the tokens as the caller has them and as they were, the answer as the caller has it and as it came, and the
+    model's own."""
+
+    tokens: torch.Tensor
+    asked: torch.Tensor
+    answer: torch.Tensor
+    came: torch.Tensor
+    right: torch.Tensor
+
+
+def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
+    """Ask for all sizes; gives how many operations the last request took, a replay counted as one."""
+    from graphs import CaptureError, OperationCounter
+
+    server = part.call(part.function("Server"), model, graphs.capture, case=case)
+    requests: list[Request] = []
+    for size in SIZES:
+        tokens = torch.randint(VOCABULARY, (size, LENGTH))
+        asked, right, replays, counter = tokens.clone(), model(tokens), graphs.replays, OperationCounter()
+        try:
+            with counter:
+                answer = server.answer(tokens)
+        except CaptureError as error:
+            raise part.wrong("not-captured", case, error=error) from None
+        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
+            raise part.make_verdict(error, case) from None
+        _judge_shape(part, answer, right, f"{case}, request {len(requests) + 1}")
+        requests.append(Request(tokens, asked, answer, answer.clone(), right))
+    _judge_answers(part, requests, case, moved=graphs.moved > 0)
+    return int(counter.count + graphs.replays - replays)
+
+
+def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> None:
+    if not isinstance(answer, torch.Tensor):
+        raise Verdict("failed", "no-answer", f"it returned {type(answer).__name__}, not a tensor: is the return missing?", case)
+    if answer.shape != right.shape:
+        raise part.wrong("one-graph", case, wanted=len(right), given=len(answer))
+
+
+def _judge_answers(part: Part, requests: Sequence[Request], case: str, *, moved: bool) -> None:
+    """Whether each answer was right when it came, and whether tokens and answer are still what they were."""
+    ways = [_name_wrong_answer(requests[:at], request) for at, request in enumerate(requests)]
+    wrong = next((at for at, way in enumerate(ways) if way), None)
+    if wrong is not None:
+        if "other" in ways:
+            says = "the answer is neither the model's nor one that it gave before"
+            raise Verdict("failed", "other", says, f"{case}, request {ways.index('other') + 1}")
+        way = "memory-replaced" if moved else "stale" if "stale" in ways else "one-behind"
+        raise part.wrong(way, case, number=wrong + 1)
+    for number, request in enumerate(requests, 1):
+        if not torch.equal(request.tokens, request.asked):
+            raise part.wrong("callers-tokens", case, number=number)
+        if not torch.equal(request.answer, request.came):
+            raise part.wrong("shared-output", case, number=number)
+
+
+def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:
+    """Empty where the answer was right; else which earlier answer of the same size it was: the last one, or an older one. With
+    only one to compare with it may be both, and counts as the last."""
+    if torch.allclose(request.came, request.right, atol=TOLERANCE):
+        return ""
+    same_size = [old.right for old in earlier if old.right.shape == request.right.shape]
+    equal = [torch.allclose(request.came, old, atol=TOLERANCE) for old in same_size]
+    if not any(equal):
+        return "other"
+    return "one-behind" if equal[-1] else "stale"

@@ -1,0 +1,58 @@
+"""The two models that exercise 5.5 serves: a decoder transformer, and one that looks at a value before it goes on.
+
+Causal attention (Vaswani et al., 2017) with the normalisation before each half, as GPT-2 has it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    """A layer: attention, then two linear layers, each added to what came in."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.norm2, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        cut = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = cut.permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+class Transformer(nn.Module):
+    """Tokens (batch, length) in, the scores of the next token (batch, vocabulary) out."""
+
+    def __init__(self, vocabulary: int, length: int, width: int, heads: int, layers: int) -> None:
+        super().__init__()
+        self.vocabulary, self.length = vocabulary, length
+        self.token, self.place = nn.Embedding(vocabulary, width), nn.Parameter(0.02 * torch.randn(length, width))
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm, self.scores = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.token(tokens) + self.place
+        for block in self.blocks:
+            x = block(x)
+        return self.scores(self.norm(x[:, -1]))
+
+
+class EarlyExit(nn.Module):
+    """A model that stops early where it is sure: what it computes depends on a value, which the host must read."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model, self.small = model, nn.Linear(model.length, model.vocabulary)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        scores = self.small(tokens.float())
+        if tokens.float().mean() < self.model.vocabulary / 2:  # the host waits for the device here
+            return scores
+        return self.model(tokens)

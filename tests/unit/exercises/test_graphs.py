@@ -1,0 +1,88 @@
+"""A recording in place of a CUDA graph: it reads addresses, writes its output again, and stops where a value is read."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from tests.parts import need_module
+from tests.unit.exercises.scripts import beside_the_script
+
+
+@pytest.fixture(scope="module")
+def torch() -> ModuleType:
+    return need_module("torch")
+
+
+@pytest.fixture(scope="module")
+def graphs(torch: ModuleType) -> ModuleType:
+    return beside_the_script("05-gpu-programming", "graphs")
+
+
+def test_a_replay_sees_what_is_copied_and_not_a_new_tensor(graphs: ModuleType, torch: ModuleType) -> None:
+    made, static = graphs.Graphs(torch.device("cpu")), torch.ones(3)
+    graph = made.capture(lambda: (static * 2).sum(dim=0, keepdim=True))
+    static.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    graph.replay()
+    assert (graph.output.item(), made.moved) == (12, 0)
+    static = torch.zeros(3)  # the name is another tensor's now
+    graph.replay()
+    assert graph.output.item() == 12
+    assert (made.captures, made.replays, made.failures) == (1, 2, 0)
+
+
+def test_a_tensor_with_other_memory_is_read_at_its_old_address(graphs: ModuleType, torch: ModuleType) -> None:
+    made, static = graphs.Graphs(torch.device("cpu")), torch.ones(3)
+    graph = made.capture(lambda: static + 1)
+    static.data = torch.full((3,), 9.0)
+    graph.replay()
+    assert graph.output.tolist() == [2, 2, 2]
+    assert made.moved == 1
+
+
+def test_the_output_is_the_same_memory_at_each_replay(graphs: ModuleType, torch: ModuleType) -> None:
+    made, static = graphs.Graphs(torch.device("cpu")), torch.zeros(2)
+    graph = made.capture(lambda: (static + 1).view(1, 2))
+    first = graph.output
+    static.fill_(4)
+    graph.replay()
+    assert first.tolist() == [[5, 5]]
+    assert first is graph.output
+
+
+def test_operations_in_place_are_replayed_in_place(graphs: ModuleType, torch: ModuleType) -> None:
+    made, total = graphs.Graphs(torch.device("cpu")), torch.zeros(1)
+    graph = made.capture(lambda: total.add_(1))
+    graph.replay()
+    graph.replay()
+    assert total.item() == 3
+
+
+def test_a_call_that_reads_a_value_is_not_captured(graphs: ModuleType, torch: ModuleType) -> None:
+    made, x = graphs.Graphs(torch.device("cpu")), torch.ones(3)
+    calls = [
+        lambda: x.sum().item(),
+        lambda: x * 2 if x.sum() > 0 else x * 3,
+        lambda: x[x > 0],
+        x.nonzero,
+        lambda: torch.equal(x, x),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="operation not permitted when stream is capturing"):
+            made.capture(call)
+    assert (made.captures, made.failures) == (0, len(calls))
+
+
+def test_views_launch_nothing_and_a_replay_is_not_counted_inside(graphs: ModuleType, torch: ModuleType) -> None:
+    made, x = graphs.Graphs(torch.device("cpu")), torch.ones(2, 3)
+    graph = made.capture(lambda: x.t().reshape(6) * 2)
+    with graphs.OperationCounter() as counter:
+        x.view(3, 2).transpose(0, 1)
+        torch.empty(3)
+    assert counter.count == 0
+    with graphs.OperationCounter() as counter:
+        x.copy_(torch.zeros(2, 3))
+        graph.replay()
+        graph.output.clone()
+    assert counter.count == 3, "zeros, copy and clone"
