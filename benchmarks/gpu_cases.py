@@ -87,6 +87,7 @@ CASES = (
     Case("4.3", {"engine": "transformers", "model": "tiny"}, limit_s=120),
     Case("4.4", {"tok_per_s": "200"}, {"tok_per_s": "200"}, limit_s=30, note="$ of a what-if of 200 tokens/s", by_design=True),
     Case("5.6", limit_s=120, note="with the course's own solution"),
+    Case("5.10", limit_s=120, note="with the course's own solution"),
 )
 
 
@@ -141,6 +142,12 @@ def _norm(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figu
     yield Figure("one kernel against two", metrics["speedup_largest"], "times")
 
 
+def _attention(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["timed"]:
+        yield Figure(f"{row['way']}, {row['length']} keys", row["tflops"], "TFLOP/s", sheet.get("fp16"))
+    yield Figure("tiles against plain", metrics["speedup"], "times")
+
+
 def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
@@ -148,4 +155,5 @@ def _thousand(peak: float | None) -> float | None:
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.6": _norm,
+    "5.10": _attention,
 }  # fmt: skip

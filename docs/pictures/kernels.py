@@ -44,4 +44,37 @@ def draw_fused() -> Canvas:
     return picture
 
 
-PICTURES = {"fused": draw_fused}
+def draw_attention(blocks: int = 8) -> Canvas:
+    """The matrix of scores in tiles, as the programs of a causal attention go through it."""
+    loaded = blocks * (blocks + 1) // 2
+    share = 100 * loaded / blocks**2
+    picture = Canvas(
+        "Attention in tiles, causal",
+        f"A matrix of {blocks} by {blocks} tiles of scores. Each row of tiles is one program: it keeps its queries, goes from "
+        "left to right over the keys, and ends at the diagonal. Tiles on the diagonal are masked, those above it are never "
+        f"loaded: {loaded} of {blocks**2} tiles are, {share:.0f}%. Between two tiles a program keeps three things for each "
+        "query: the highest score, the sum of the weights, and the weighted values.",
+        330,
+    )
+    left, top, cell = 96, 48, 30
+    picture.text(left, 34, "keys: k and v, from left to right", kind="dim small")
+    for row in range(blocks):
+        picture.text(left - 8, top + row * cell + 19, f"program {row}", anchor="end", kind="dim small")
+        for column in range(blocks):
+            kind = "a" if column < row else "b" if column == row else "empty"
+            picture.box(left + column * cell, top + row * cell, cell - 3, cell - 3, kind)
+    picture.text(left, top + blocks * cell + 22, f"{loaded} of {blocks**2} tiles are loaded: {share:.0f}%", kind="ink small")
+    x, y = 400, 66
+    for kind, words in (("a", "whole tile"), ("b", "on the diagonal: later keys at -inf"), ("empty", "never loaded")):
+        picture.box(x, y - 12, 16, 16, kind)
+        picture.text(x + 26, y, words, kind="ink small")
+        y += 26
+    picture.text(x, y + 20, "kept for each query between two tiles", kind="ink bold")
+    for number, words in enumerate(("the highest score so far", "the sum of the weights", "the weighted values: d numbers")):
+        picture.text(x, y + 44 + 22 * number, words, kind="ink small")
+    picture.text(x, y + 124, "when the highest rises from a to b,", kind="dim small")
+    picture.text(x, y + 142, "the other two are multiplied by exp(a - b)", kind="dim small")
+    return picture
+
+
+PICTURES = {"fused": draw_fused, "attention": draw_attention}

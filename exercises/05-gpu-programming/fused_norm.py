@@ -26,8 +26,6 @@ import torch
 import triton_device
 from bench import say
 from ptx import Compilation, Variant
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
 SEED, EPS, FEW, SIGMAS, MOST_INTERPRETED = 7, 1e-5, 8, 4, 1 << 18
 TYPES = dict.fromkeys(("x_ptr", "weight_ptr", "bias_ptr", "y_ptr"), "*fp32") | {
@@ -51,7 +49,7 @@ if args.rows < 16 or min(columns) < 2 or not 0.05 <= args.p <= 0.95:
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
 import my_norm  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
-from kernel_memory import KernelMemory, reason_of  # noqa: E402
+from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
 
 dtype, interpreted = getattr(torch, args.dtype), no_gpu is not None
 say(
@@ -74,22 +72,6 @@ compilation = Compilation("my_norm", [
     pass_as("n is a constant: 1000", 1000, "n"), pass_as("stride and n are constants: 1000", 1000, "stride", "n"),
     *(Variant("yours, at 1000", "norm_dropout", arch, TYPES, numbers_of(1000)) for arch in archs),
 ])  # fmt: skip
-
-
-class Operations(TorchDispatchMode):
-    """Counts what PyTorch does while it is entered: each operation, with the bytes of its arguments and of its results."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[dict] = []
-
-    def __torch_dispatch__(self, operation, types, arguments=(), named=None):
-        results = operation(*arguments, **(named or {}))
-        row = {"what": str(operation).split(".")[1]}
-        for key, tree in (("read_bytes", (arguments, named)), ("written_bytes", results)):
-            row[key] = sum(item.nbytes for item in tree_iter(tree) if isinstance(item, torch.Tensor))
-        self.rows.append(row)
-        return results
 
 
 def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:

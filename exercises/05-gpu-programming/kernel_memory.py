@@ -1,4 +1,4 @@
-"""What a Triton kernel loads and stores in the interpreter: bytes of every tensor, and addresses that belong to none.
+"""What a Triton kernel loads and stores in the interpreter, and what PyTorch's operations read and write.
 
 The interpreter runs a kernel program by program with NumPy, and hands every load and store a block of addresses and a mask. A
 `KernelMemory` looks at both before they are used. A GPU would say nothing of a load outside a tensor, and neither would the
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 
 
 class OutsideTensors(IndexError):
@@ -146,6 +148,27 @@ class KernelMemory:
             )
         traffic.stored_by[numbers] = own
         traffic.stored_bytes += int(numbers.size) * traffic.itemsize
+
+
+class Operations(TorchDispatchMode):
+    """Counts what PyTorch does while it is entered: each operation, with the bytes of its arguments and of its results.
+
+    `rows` has them in their order. Views move nothing, and are left out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[dict[str, Any]] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        results = operation(*arguments, **(named or {}))
+        read = [item for item in tree_iter((arguments, named)) if isinstance(item, torch.Tensor)]
+        written = [item for item in tree_iter(results) if isinstance(item, torch.Tensor)]
+        if not operation.is_view:
+            row = {"what": str(operation).split(".")[1]}
+            self.rows.append(row | {"read_bytes": sum(item.nbytes for item in read),
+                                    "written_bytes": sum(item.nbytes for item in written)})  # fmt: skip
+        return results
 
 
 def reason_of(error: BaseException) -> BaseException:

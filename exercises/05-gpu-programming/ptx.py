@@ -20,6 +20,7 @@ from typing import Any
 COUNTED = {
     "loads": r"\bld\.global\S*",
     "vector_loads": r"\bld\.global\S*\.v[248]\.\S*",
+    "async_copies": r"\bcp\.async\.c[ag]\.shared\.global\S*",
     "stores": r"\bst\.global\S*",
     "vector_stores": r"\bst\.global\S*\.v[248]\.\S*",
     "shuffles": r"\bshfl\.\S*",

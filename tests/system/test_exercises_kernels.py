@@ -81,3 +81,33 @@ def test_a_gpu_that_triton_does_not_serve_is_named_and_not_measured(tmp_path: Pa
     assert "in the interpreter, on the processor: Triton does not serve " in output
     metrics = read_finished(exercise, 0, output, script.parent, 1).metrics
     assert (metrics["cuda"], metrics["lengths"][0]["median_ms"]) == (None, None)
+
+
+SHORT = {"lengths": "40", "heads": "1", "d": "16", "block_q": "16", "block_k": "16", "archs": "sm_89"}
+
+
+def test_flash_attention_as_delivered_counts_what_it_loads(tmp_path: Path) -> None:
+    run = with_faults("5.10", tmp_path / "work", **SHORT)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == set(), run.output
+    assert (run.metrics["bytes_off"], run.metrics["broken"], run.metrics["softmax_broken"]) == (0, None, None)
+    assert run.metrics["saving"] == pytest.approx((4 * 40 + 4 * 16) / (2 * 16 * (1 + 3)), rel=1e-3)
+    assert run.metrics["timed"] == [], "no figure of a GPU without one"
+
+
+def test_flash_attention_finished_passes_every_check_of_a_processor(tmp_path: Path) -> None:
+    run = run_solution("5.10", tmp_path / "work", "my_softmax.py", "my_attention.py", **SHORT)
+    assert run.code == 0, run.output
+    assert list_unanswered(run) == {}, run.output
+    assert len(list((tmp_path / "work").glob("attention-sm_89-*.ptx"))) == 2
+
+
+def test_a_product_that_a_gpu_would_round_is_seen_in_the_ptx(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    exercise, script = lay_out("5.10", folder)
+    text = (FOLDER / "solutions" / "my_attention.py").read_text(encoding="utf-8")
+    (folder / "my_attention.py").write_text(text.replace(', input_precision="ieee"', ""), encoding="utf-8")
+    settings = flags(exercise, **(SHORT | {"d": "32", "block_q": "32", "block_k": "32"}))
+    process = start([sys.executable, script.name, *settings], folder, environment(folder))
+    output = wait(process)
+    assert list_failed_checks(read_finished(exercise, process.returncode, output, folder, 1)) == {"no-tf32"}, output

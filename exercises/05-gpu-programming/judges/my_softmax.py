@@ -1,0 +1,115 @@
+"""Judges my_softmax.py of 5.10: blocks that are counted while they live, scores that rise, fall and overflow."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+
+import torch
+from kernels import TensorCase, compare
+
+from gpucourse.judge import Part, Way
+
+M, D, E, SCALE, TOLERANCE = 3, 8, 5, 0.35, 1e-4
+MOST_BLOCKS = 2  # the one that was given last, and the next while it is made
+WAYS = {
+    "out-not-rescaled": Way(
+        "what was added up of the values belongs to the old highest score: when that rises from a to b, all of it has to be "
+        "multiplied by exp(a - b), as the sum is",
+        ("out = out * shrink + weights", "out = out + weights"),
+    ),
+    "sum-not-rescaled": Way(
+        "the values are rescaled when the highest score rises, and the sum of the weights is not: both belong to the old one",
+        ("total = total * shrink +", "total = total +"),
+    ),
+    "nothing-rescaled": Way(
+        "each block is weighted by its own highest score, and nothing brings the blocks to the same one: a block of small "
+        "scores counts as much as one of large scores",
+        ("shrink = torch.exp(highest - new)", "shrink = 1.0"),
+    ),
+    "max-not-carried": Way(
+        "the highest score is that of the last block alone: after a block with a score of {peak:.0f} the factor "
+        "exp(old - new) is infinite. Keep the highest of all blocks so far",
+        ("torch.maximum(highest, scores.amax(1, keepdim=True))", "scores.amax(1, keepdim=True)"),
+    ),
+    "no-max": Way(
+        "exp({peak:.0f}) is infinite in float32, and infinite over infinite is no number: subtract the highest score first",
+        (
+            "        weights = torch.exp(scores - new)\n        shrink = torch.exp(highest - new)\n",
+            "        weights = torch.exp(scores)\n        shrink = 1.0\n",
+        ),
+    ),
+    "scale-missing": Way("the scores are not multiplied by scale", (" * scale", "")),
+    "not-divided": Way("it is not divided by the sum of the weights", ("return out / total", "return out")),
+    "keeps-blocks": Way(
+        "{blocks} blocks are held at the same time: with all of them at hand any softmax works, but in a kernel they are gone",
+        ("for keys, values in blocks:", "for keys, values in list(blocks):"),
+    ),
+}
+
+
+class Blocks:
+    """Pairs of keys and values, each made when it is asked for; `held` is how many lived at the same time at most."""
+
+    def __init__(self, sizes: tuple[int, ...], levels: tuple[float, ...], seed: int) -> None:
+        self.sizes, self.levels, self.seed, self.held = sizes, levels, seed, 0
+        torch.manual_seed(seed)
+        self.queries = torch.randn(M, D)
+        self.direction = torch.linalg.pinv(self.queries) @ torch.ones(M, 1)  # a key along it raises the scores of all queries
+
+    def make(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The blocks, the same each time. A level raises the scores of its block by so much."""
+        generator = torch.Generator().manual_seed(self.seed)
+        living: list[weakref.ref[torch.Tensor]] = []
+        for size, level in zip(self.sizes, self.levels, strict=True):
+            keys = torch.randn(size, D, generator=generator) + level / SCALE * self.direction.T
+            values = torch.randn(size, E, generator=generator)
+            living.append(weakref.ref(keys))
+            self.held = max(self.held, sum(item() is not None for item in living))
+            yield keys, values
+            del keys, values
+
+
+CASES = {
+    "three blocks": Blocks((5, 3, 7), (0, 0, 0), 1),
+    "one block": Blocks((4,), (0,), 2),
+    "scores that rise": Blocks((4, 6, 1, 5), (-4, 0, 3, 8), 3),
+    "scores that fall": Blocks((4, 6, 5), (6, 0, -3), 4),
+    "a peak of 150 in the first block": Blocks((3, 4, 4), (150, 0, 0), 5),
+    "scores of 150 everywhere": Blocks((4, 5), (150, 150), 6),
+}
+
+
+def judge(part: Part) -> None:
+    """Every case against a softmax in float64."""
+    torch.set_num_threads(1)
+    function = part.function("attend")
+    cases, held = [], 0
+    for name, blocks in CASES.items():
+        given = part.call(function, blocks.queries, blocks.make(), SCALE, case=name)
+        held = max(held, blocks.held)
+        right = attend_wrong(blocks, "", torch.float64).float()
+        ways = [(way, attend_wrong(blocks, way, torch.float32)) for way in WAYS if way != "keeps-blocks"]
+        cases.append(TensorCase(name, given, right, ways, {"peak": max(blocks.levels)}))
+    cases.sort(key=lambda case: -float(case.values["peak"]))  # type: ignore[arg-type]  # words that name a peak need one
+    compare(part, cases, TOLERANCE)
+    if held > MOST_BLOCKS:
+        raise part.wrong("keeps-blocks", blocks=held)
+    part.note(f"right in {len(cases)} cases, with scores up to 150, and never more than one block kept")
+
+
+def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
+    """What an online softmax gives with one error in it; without an error where `way` is empty."""
+    scale = 1.0 if way == "scale-missing" else SCALE
+    highest = torch.full((M, 1), float("-inf"), dtype=dtype)
+    total, out = torch.zeros(M, 1, dtype=dtype), torch.zeros(M, E, dtype=dtype)
+    for keys, values in blocks.make():
+        scores = blocks.queries.to(dtype) @ keys.to(dtype).T * scale
+        peak = scores.amax(1, keepdim=True)
+        new = peak if way == "max-not-carried" else torch.maximum(highest, peak)
+        weights = torch.exp(scores if way == "no-max" else scores - new)
+        shrink = torch.ones_like(new) if way in {"nothing-rescaled", "no-max"} else torch.exp(highest - new)
+        total = total * (1.0 if way == "sum-not-rescaled" else shrink) + weights.sum(1, keepdim=True)
+        out = out * (1.0 if way == "out-not-rescaled" else shrink) + weights @ values.to(dtype)
+        highest = new
+    return out if way == "not-divided" else out / total

@@ -1,0 +1,23 @@
+"""The online softmax of exercise 5.10: highest score, sum and weighted values so far, rescaled when the first rises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+
+def attend(queries: torch.Tensor, blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], scale: float) -> torch.Tensor:
+    """softmax(queries · keysᵀ · scale) · values over all blocks."""
+    highest = queries.new_full((len(queries), 1), float("-inf"))
+    total = torch.zeros_like(highest)
+    out = 0.0
+    for keys, values in blocks:
+        scores = queries @ keys.T * scale
+        new = torch.maximum(highest, scores.amax(1, keepdim=True))
+        weights = torch.exp(scores - new)
+        shrink = torch.exp(highest - new)
+        total = total * shrink + weights.sum(1, keepdim=True)
+        out = out * shrink + weights @ values
+        highest = new
+    return out / total
