@@ -8,18 +8,17 @@ import kernel_judge
 
 from gpucourse.judge import Part, Way
 
-MOST_SHARED_LOADS = 40  # a block of 256: 25 where the active threads are the first ones, over 100 where they are spread
+MOST_SHARED_LOADS = 40  # a block of 256: 25 where the active threads are the first ones, 95 where they are spread
 
 WAYS = {
     "out-of-bounds": Way(
-        "{where}. The last block has more threads than elements are left: a thread whose i is not below n has none, and "
-        "must not touch the arrays",
+        "{where}. The last block has more threads than elements are left: a thread whose i is not below n has none, and must "
+        "not touch the arrays",
         ("if (i < n) sum[i]", "sum[i]"),
     ),
     "barrier": Way(
         "{diverged}. Every thread of a block must reach every __syncthreads(): on a GPU the others wait for ever, or go on "
-        "with what is not "
-        "there yet. A thread past the end does not return, it adds 0",
+        "with what is not there yet. A thread past the end does not return, it adds 0",
         ("  part[t] = i < n ? x[i] : 0.0f;", "  if (i >= n) return;\n  part[t] = x[i];"),
     ),
     "unwritten": Way(
@@ -28,27 +27,25 @@ WAYS = {
         ("part[t] = i < n ? x[i] : 0.0f;", "if (i < n) part[t] = x[i];"),
     ),
     "race": Way(
-        "{race}. A __syncthreads() between the write and the read makes sure of the order: one after all have written, and one "
-        "after each step",
+        "{race}. A __syncthreads() between the write and the read makes sure of the order: one after all have written, and "
+        "one after each step",
         ("    __syncthreads();  // the next", "    // the next"),
     ),
     "race-of-blocks": Way(
         "{race}. *sum += ... is a read, an addition and a write: two blocks may read the same old sum, and one addition is "
-        "lost. "
-        "atomicAdd(sum, ...) does the three at once",
+        "lost. atomicAdd(sum, ...) does the three at once",
         ("atomicAdd(sum, part[0])", "*sum += part[0]"),
     ),
     "atomic-of-each": Way(
-        "block_sum uses no shared memory, and makes {atomics} atomic additions where it has {blocks} blocks. Additions to one "
-        "place are done one "
-        "after the other: let the threads of a block add up in shared memory, and one of them add the block's sum",
+        "block_sum uses no shared memory, and makes {atomics:,} atomic additions where it has {blocks} blocks. Additions to "
+        "one place are done one after the other: let the threads of a block add up in shared memory, and one of them add the "
+        "block's sum",
         ("  if (t == 0) atomicAdd(sum, part[0]);", "  if (i < n) atomicAdd(sum, x[i]);"),
     ),
     "spread": Way(
         "block_sum is right, but its warps ask shared memory {loads:.0f} times a block, and 25 times are enough: the threads "
-        "that still "
-        "add are spread over all warps. Let the first d threads add, with d = blockDim.x / 2, then half of that: whole warps "
-        "rest",
+        "that still add are spread over all warps. Let the first d threads add, with d = blockDim.x / 2, then half of that: "
+        "whole warps rest",
         (
             "for (int d = blockDim.x / 2; d > 0; d /= 2) {\n    if (t < d)",
             "for (int d = 1; d < blockDim.x; d *= 2) {\n    if (t % (2 * d) == 0)",

@@ -12,15 +12,13 @@ FEW_SECTORS, MOST_LANES = 4.0, 31.0
 
 WAYS = {
     "out-of-bounds": Way(
-        "{where}. The last tile of a row or column may stick out of the matrix: ask for both, the row and the column, when you "
-        "read and "
-        "again when you write, where rows and columns have changed places",
+        "{where}. The last tile of a row or column may stick out of the matrix: ask for both, the row and the column, when "
+        "you read and again when you write, where rows and columns have changed places",
         ("if (y < columns && x < rows) out", "out"),
     ),
     "barrier": Way(
-        "{diverged}. A thread whose place lies outside of the matrix has nothing to read, but it may have something to write: "
-        "let it "
-        "reach the barrier",
+        "{diverged}. A thread whose place lies outside of the matrix has nothing to read, but it may have something to "
+        "write: let it reach the barrier",
         (
             "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
             "  if (y >= rows || x >= columns) return;\n  tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
@@ -40,8 +38,7 @@ WAYS = {
     ),
     "strided-stores": Way(
         "a warp of transpose writes into {sectors:.0f} sectors a request, and 4 hold its 32 numbers: its lanes write down a "
-        "column. Let "
-        "the lanes read along a row of in, put the tile into shared memory, and write along a row of out",
+        "column. Let the lanes read along a row of in, put the tile into shared memory, and write along a row of out",
         (
             "  x = blockIdx.y * 32 + threadIdx.x;\n  y = blockIdx.x * 32 + threadIdx.y;\n"
             "  if (y < columns && x < rows) out[y * rows + x] = tile[threadIdx.x][threadIdx.y];",
@@ -49,8 +46,8 @@ WAYS = {
         ),
     ),
     "strided-loads": Way(
-        "a warp of transpose reads from {sectors:.0f} sectors a request, and 4 hold its 32 numbers: now it writes along rows, "
-        "and reads down a column. A tile in shared memory lets it do both along rows",
+        "a warp of transpose reads from {sectors:.0f} sectors a request, and 4 hold its 32 numbers: now it writes along "
+        "rows, and reads down a column. A tile in shared memory lets it do both along rows",
         (
             "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
             "  int r = blockIdx.y * 32 + threadIdx.x, c = blockIdx.x * 32 + threadIdx.y;\n"
@@ -59,23 +56,20 @@ WAYS = {
     ),
     "bank-conflicts": Way(
         "the tile of transpose has {conflicts:.0f} bank conflicts a request: the 32 numbers of its column lie in one bank, "
-        "which gives one a turn. A "
-        "row of 33 numbers moves each row on by one bank",
+        "which gives one a turn. A row of 33 numbers moves each row on by one bank",
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
         "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: odd and even threads of a warp go different ways, one after "
-        "the other. Let "
-        "whole warps, or whole blocks, go the same way",
+        "the other. Let whole warps, or whole blocks, go the same way",
         (
             "  const int i = blockIdx.x / 2 * blockDim.x + threadIdx.x;\n  float value = 0.0f;\n  if (blockIdx.x % 2) {",
             "  const int i = (blockIdx.x * blockDim.x + threadIdx.x) / 2;\n  float value = 0.0f;\n  if (threadIdx.x & 1) {",
         ),
     ),
     "read-twice": Way(
-        "clip_sum reads {bytes:,} bytes, and the two channels have {needed:,}: no warp splits any more, but every thread reads "
-        "both channels "
-        "and throws one away. Let each sample be read by one thread",
+        "clip_sum reads {bytes:,} bytes, and the two channels have {needed:,}: no warp splits any more, but every thread "
+        "reads both channels and throws one away. Let each sample be read by one thread",
         (
             "  if (blockIdx.x % 2) {  // whole blocks go one way\n"
             "    if (i < n) value = fmaxf(-limit, fminf(left[i], limit));\n"

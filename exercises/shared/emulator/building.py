@@ -154,14 +154,17 @@ class _Emulator:
         self.path = store / f"emulator-{_hash([compiler, _describe_compiler(compiler), _hash_emulator()], {})}.o"
         self.made = work / "emulator.o"
         self.process: subprocess.Popen[bytes] | None = None
-        if not self.path.is_file():
+        try:  # a copy of its own: another build may forget the one in the store meanwhile
+            shutil.copyfile(self.path, self.made)
+            os.utime(self.path)
+        except OSError:
             words = [compiler, *STANDARD, "-O2", "-c", str(HERE / "emulator.cpp"), "-o", str(self.made)]
             self.process = subprocess.Popen(words, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def wait(self) -> Path:
         """The object's path, once it is there. Raises UnsupportedMachine where this compiler cannot make it."""
         if self.process is None:
-            return self.path
+            return self.made
         _, complaint = self.process.communicate(timeout=COMPILE_S)
         if self.process.returncode != 0:
             first = next(iter(complaint.decode(errors="replace").splitlines()), "no reason")
@@ -169,7 +172,7 @@ class _Emulator:
                 f"this g++ cannot compile the CUDA emulator, which needs g++ 9 or newer: {first[:LONGEST_LINE]}"
             )
         _move(self.made, self.path)
-        return self.path
+        return self.made
 
     def end(self) -> None:
         """End the compiler, where it still runs, or keep what it made."""
