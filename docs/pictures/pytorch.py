@@ -125,4 +125,40 @@ def draw_formats() -> Canvas:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {"dry-queue": draw_dry_queue, "formats": draw_formats}
+PARTS = (("a", 5.0, "a"), ("b", 2.0, "e"), ("c", 1.0, "b"), ("d", 1.0, "d"))  # name, time and colour of four faults
+REST = 1.0  # what the work itself takes
+
+
+def list_repairs() -> list[tuple[str, list[str], float]]:
+    """Rows of the picture: what is repaired, the faults that are left, and the time that it then takes."""
+    times = {name: time for name, time, _ in PARTS}
+    rows = [("nothing repaired", list(times)), ("only a repaired", list("bcd")), ("only c repaired", list("abd"))]
+    rows += [("only c left", ["c"]), ("all repaired", [])]
+    return [(words, left, REST + sum(times[name] for name in left)) for words, left in rows]
+
+
+def draw_repairs() -> Canvas:
+    """What one repair gains beside the other faults, and what one fault costs beside a fast rest."""
+    rows = list_repairs()
+    whole, fast, alone, left = rows[0][2], rows[-1][2], rows[2][2], rows[3][2]
+    picture = Canvas(
+        "One repair alone, and one fault left alone",
+        f"Bars of time. With four faults the work takes {whole:.0f} units, of which fault c is {PARTS[2][1]:.0f}. Where only c "
+        f"is repaired, {alone:.0f} are left: {whole / alone:.1f} times as fast. Where all but c are repaired, {left:.0f} are "
+        f"left, and without c {fast:.0f}: the same fault now makes it {left / fast:.0f} times as slow.",
+        214,
+    )
+    scale = 480 / whole
+    for row, (words, names, time) in enumerate(rows):
+        y, x = 14 + row * 36, 132.0
+        picture.text(8, y + 18, words, kind="ink small")
+        for name, length, kind in ((n, t, k) for n, t, k in PARTS if n in names):
+            picture.box(x, y, length * scale - 2, 26, kind, name)
+            x += length * scale
+        picture.box(x, y, REST * scale - 2, 26, "c", "work")
+        picture.text(x + REST * scale + 8, y + 18, f"{time:.0f}: {whole / time:.1f} times as fast", kind="dim small")
+    picture.text(8, 204, "Invented times: a whole of 10, four faults, and the work itself.", kind="dim small")
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"dry-queue": draw_dry_queue, "formats": draw_formats, "repairs": draw_repairs}

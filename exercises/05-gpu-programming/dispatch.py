@@ -7,18 +7,23 @@ optimizer; a function mode sees the calls of Python, such as `tolist`, which rea
 from __future__ import annotations
 
 import inspect
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 MATMULS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0}  # and where the first of the two factors stands
-LIBRARY = ("/torch/optim/", "/torch/amp/")
+LIBRARY = ("/torch/optim/", "/torch/amp/", "/torch/autograd/", "/torch/nn/")
+COPIES = {"aten::clone": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # and where the tensor stands that is copied
 HALF = (torch.float16, torch.bfloat16)
 READERS = ("tolist", "numpy")
+CPU_CHECKS = ("one_hot",)  # looks at its input on a CPU, to refuse a bad class; not on a GPU
 
 
 @dataclass(frozen=True)
@@ -31,16 +36,22 @@ class Move:
 
 
 class Reads(TorchFunctionMode):
-    """Counts calls of Python that read values of a tensor on the CPU directly."""
+    """Notes calls of Python that read values of a tensor on the CPU directly; `inside` says which call is under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[], None]) -> None:
         super().__init__()
-        self.count = 0
+        self._note, self.inside = note, ""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every function and method of torch passes here."""
-        self.count += getattr(function, "__name__", "") in READERS
-        return function(*args, **(kwargs or {}))
+        name = getattr(function, "__name__", "")
+        if name in READERS:
+            self._note()
+        before, self.inside = self.inside, name
+        try:
+            return function(*args, **(kwargs or {}))
+        finally:
+            self.inside = before
 
 
 class Operations(TorchDispatchMode):
@@ -49,19 +60,22 @@ class Operations(TorchDispatchMode):
     `operations`: all of them. `values_read`: a number taken out of a tensor by the program's own lines; what torch's optimizers
     and scalers read is theirs. `from_python`: tensors built from numbers of Python. `float64_results`: tensors of 64 bits.
     `moves`: copies between devices. `flop` and `half_flop`: of matrix products, all and those with factors of 16 bits.
+    `weight_copies`: copies of a parameter of `model`, once that is set. With `file`: `lines` counts the operations of each
+    line of that file, but for those of the libraries that it calls; `lines_read` and `lines_built` are two kinds of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, file: str = "") -> None:
         super().__init__()
-        self.operations = self._numbers_read = self.from_python = self.float64_results = 0
-        self.flop = self.half_flop = 0
+        self.file = file
+        self.operations = self.values_read = self.from_python = self.float64_results = 0
+        self.flop = self.half_flop = self.weight_copies = 0
         self.moves: list[Move] = []
-        self._reads = Reads()
-
-    @property
-    def values_read(self) -> int:
-        """How often the program looked at a value."""
-        return self._numbers_read + self._reads.count
+        self.lines: Counter[int] = Counter()
+        self.lines_read: Counter[int] = Counter()
+        self.lines_built: Counter[int] = Counter()
+        self.copying_line: int | None = None
+        self.model: nn.Module | None = None
+        self._reads = Reads(self._note_read)
 
     def __enter__(self) -> Self:
         """Begin to count."""
@@ -78,25 +92,47 @@ class Operations(TorchDispatchMode):
         """Every operation passes here."""
         name = function.name().partition(".")[0]
         self.operations += 1
+        if self.file:
+            self._count_line(self.lines)
         if name == "aten::_local_scalar_dense":
-            self._numbers_read += not _is_of_library()
-        elif name == "aten::lift_fresh":
-            self.from_python += not _is_of_library()
-        elif name == "aten::_to_copy":
-            self._note_move(args[0], kwargs or {})
+            self._note_read()
+        elif name == "aten::lift_fresh" and not _find_caller(self.file)[1]:
+            self.from_python += 1
+            self._count_line(self.lines_built)
         elif name in MATMULS:
             self._count_product(*args[MATMULS[name] : MATMULS[name] + 2])
+        if name == "aten::_to_copy":
+            self._note_move(args[0], kwargs or {})
+        if self.model is not None and name in COPIES:
+            self._note_copy(args[COPIES[name]])
         result = function(*args, **(kwargs or {}))
         if any(isinstance(made, torch.Tensor) and made.dtype is torch.float64 for made in tree_iter(result)):
             self.float64_results += 1
         return result
 
+    def _count_line(self, lines: Counter[int]) -> None:
+        line, of_library = _find_caller(self.file)
+        if line and not of_library:
+            lines[line] += 1
+
+    def _note_read(self) -> None:
+        if self._reads.inside not in CPU_CHECKS and not _find_caller(self.file)[1]:
+            self.values_read += 1
+            self._count_line(self.lines_read)
+
     def _note_move(self, tensor: torch.Tensor, how: dict[str, Any]) -> None:
         device = how.get("device")
-        if device is None or torch.device(device).type == tensor.device.type or _is_of_library():
+        if device is None or torch.device(device).type == tensor.device.type or _find_caller(self.file)[1]:
             return
         pinned = tensor.device.type == "cpu" and torch.cuda.is_available() and tensor.is_pinned()
         self.moves.append(Move(tensor.numel() * tensor.element_size(), bool(how.get("non_blocking")), pinned))
+
+    def _note_copy(self, tensor: torch.Tensor) -> None:
+        if any(tensor.data_ptr() == weight.data_ptr() for weight in self.model.parameters()):
+            line, of_library = _find_caller(self.file)
+            if not of_library:
+                self.weight_copies += 1
+                self.copying_line = line
 
     def _count_product(self, first: torch.Tensor, second: torch.Tensor) -> None:
         flop = 2 * first.numel() * second.shape[-1]
@@ -104,11 +140,14 @@ class Operations(TorchDispatchMode):
         self.half_flop += flop * (first.dtype in HALF and second.dtype in HALF)
 
 
-def _is_of_library() -> bool:
-    """Whether an optimizer or a scaler of torch, and not the program itself, asked for the operation that is under way."""
-    frame = inspect.currentframe()
+def _find_caller(file: str) -> tuple[int | None, bool]:
+    """The line of `file` that asked for the operation that is under way, or None; and whether a library of torch did so for
+    it: an optimizer, a scaler, backward, a layer."""
+    frame, of_library = inspect.currentframe(), False
     while frame is not None:
-        if any(folder in frame.f_code.co_filename for folder in LIBRARY):
-            return True
+        name = frame.f_code.co_filename
+        if name == file:
+            return frame.f_lineno, of_library
+        of_library = of_library or any(folder in name for folder in LIBRARY)
         frame = frame.f_back
-    return False
+    return None, of_library

@@ -94,3 +94,57 @@ def test_too_few_steps_are_refused_with_the_rule(tmp_path: Path) -> None:
     process = start([sys.executable, script.name, "--steps=4"], script.parent, environment(script.parent))
     assert "--steps of 5 at least" in wait(process)
     assert (process.returncode, exercise.parameter("steps").min) == (2, 5)  # type: ignore[union-attr]
+
+
+# --- 5.9 ---------------------------------------------------------------------------------------------------------------
+
+SHORT = {"samples": "128", "rounds": "1"}
+FASTER = {"fast", "no-looks", "no-float64", "nothing-kept", "no-copies", "faults-gone"}
+
+
+def test_the_training_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
+    run = with_faults("5.9", tmp_path / "work", **SHORT)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == FASTER
+    values = run.metrics
+    assert (values["losses_off"], values["weights_off"], values["samples_off"]) == (0, 0, 0)
+    assert (values["faults_gone"], [row["gone"] for row in values["faults"]]) == (0, [False] * 8)
+    assert values["values_read_delivered"] == pytest.approx(4 * (1 + 32 * 11), rel=0.001)
+    assert "function calls" in (tmp_path / "work/profile-before.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_repaired_training_is_five_times_as_fast(tmp_path: Path) -> None:
+    run = with_faults("5.9", tmp_path / "work", read_change("my_training.py"), samples="1024", rounds="1")
+    assert run.code == 0, run.output
+    assert list_unanswered(run) == {}
+    assert run.metrics["faults_gone"] == 8
+    assert run.metrics["score"] in {"bronze", "silver", "gold"}
+    check_plots_and_tables(run, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_training_of_fewer_samples_gets_no_score(tmp_path: Path) -> None:
+    name, delivered, solution = read_change("my_training.py")
+    cheat = solution.replace("out = model(x[chosen])", "chosen = chosen[:4]\n            out = model(x[chosen])")
+    run = with_faults("5.9", tmp_path / "work", (name, delivered, cheat), **SHORT)
+    assert list_failed_checks(run) >= {"same-losses", "same-weights", "every-sample"}
+    assert run.metrics["score"] == "none: other results"
+
+
+def test_samples_that_fill_no_batch_are_refused_with_the_rule(tmp_path: Path) -> None:
+    _, script = lay_out("5.9", tmp_path / "work")
+    process = start([sys.executable, script.name, "--samples=100"], script.parent, environment(script.parent))
+    assert "--samples must be a multiple of 32" in wait(process)
+    assert process.returncode == 2
+
+
+@pytest.mark.slow
+def test_the_training_on_a_gpu_says_what_blocks(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.9", tmp_path / "work")
+    process = start([sys.executable, script.name, *flags(exercise, **SHORT)], script.parent, with_a_gpu(script.parent))
+    output = wait(process)
+    assert process.returncode == 0, output
+    metrics = read_finished(exercise, 0, output, script.parent, 1).metrics
+    assert metrics["blocking_moves_per_step"] is not None
+    assert metrics["speedup"] > 0

@@ -1,0 +1,197 @@
+"""Judges my_training.py of 5.9: the same results on data that it has never seen, and none of the eight faults left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpucourse.judge import Part, Verdict, Way
+
+SAMPLES, EPOCHS, TOLERANCE = 256, 2, 1e-4
+CPU = torch.device("cpu")
+WAYS = {
+    "other-steps": Way(
+        "it took {steps} steps, and {epochs} epochs of {samples} samples in batches of {batch} are {right}. Fewer and "
+        "larger steps are another training: it learns something else",
+        ("split(BATCH)", "split(2 * BATCH)"),
+    ),
+    "skips-samples": Way(
+        "{missing} of {samples} samples did not come in every epoch: less work is no speed-up of the same work",
+        ("out = model(x[chosen])", "chosen = chosen[: BATCH // 2]\n            out = model(x[chosen])"),
+    ),
+    "repeats-samples": Way(
+        "{repeated} of {samples} samples came more than once in an epoch: take them in the order of make_order",
+        ("out = model(x[chosen])", "model(x[chosen])\n            out = model(x[chosen])"),
+    ),
+    "sixteen-bits": Way(
+        "{percent:.0f}% of the work of matrix products is done in 16 bits. That is another precision, and the results have "
+        "to be those of float32 to 0.0001",
+        (
+            "            out = model(x[chosen])",
+            "            with torch.autocast(device.type, torch.bfloat16):\n                out = model(x[chosen])",
+        ),
+    ),
+    "not-trained": Way(
+        "its losses are right, and the model that it gives back has other weights than those that gave them",
+        ("100 * right / len(rows), model\n", "100 * right / len(rows), make_model()\n"),
+    ),
+    "kept-result": Way(
+        "called again with other data, it gave the result of the first call: nothing may be kept from one call to the next",
+        (
+            "def train(",
+            "def once(function):\n    kept = []\n\n    def call(*given):\n        if not kept:\n"
+            "            kept.append(function(*given))\n        return kept[0]\n\n    return call\n\n\n@once\ndef train(",
+        ),
+    ),
+    "kept-by-identity": Way(
+        "called again with the same list, whose numbers had changed meanwhile, it gave the earlier result: it remembers a "
+        "list by its id, and the id says nothing of what is in it",
+        (
+            "def train(",
+            "def once(function):\n    kept = {}\n\n    def call(rows, *given):\n        if id(rows) not in kept:\n"
+            "            kept[id(rows)] = rows, function(rows, *given)\n        return kept[id(rows)][1]\n\n"
+            "    return call\n\n\n@once\ndef train(",
+        ),
+    ),
+    "normalised-in-python": Way(
+        "fault 1, line {line}: Python goes through the numbers of each sample {count:.0f} times, once an epoch. Make one "
+        "tensor of all rows before the first epoch, and normalise that",
+        (
+            "out = model(x[chosen])",
+            "out = model(torch.tensor([[(number - MEAN) / STD for number in rows[i]] for i in chosen]))",
+        ),
+    ),
+    "float64": Way(
+        "fault 2: {count:.0f} results of each step are in float64, which takes twice the bytes, and on most GPUs 32 to 64 "
+        "times the time. The comparison allows 0.0001, which float32 holds easily",
+        (
+            ".to(device).sub_(MEAN).div_(STD)\n    model = make_model().to(device)\n",
+            ".to(device).sub_(MEAN).div_(STD).double()\n    model = make_model().double().to(device)\n",
+        ),
+    ),
+    "reads-the-loss": Way(
+        "fault 3, line {line} reads a value in each step: the processor waits there for the GPU. Keep the tensor, read it "
+        "after the end",
+        ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
+    ),
+    "keeps-graphs": Way(
+        "fault 4: the graph of each step is still there in the next one, and in the one after that: memory grows with "
+        "every step. Whatever you keep of a step, keep it detached",
+        ("losses.append(loss.detach())", "losses.append(loss)"),
+    ),
+    "counts-in-python": Way(
+        "fault 5, line {line} reads {count:.0f} values in each step, one by one. Compare all guesses of a batch at once, "
+        "and keep the sum as a tensor",
+        (
+            "right[epoch] += (out.argmax(dim=1) == y[chosen]).sum()",
+            "right[epoch] += sum(int(out[k].argmax()) == int(y[chosen[k]]) for k in range(len(chosen)))",
+        ),
+    ),
+    "copies-weights": Way(
+        "fault 6, line {line}: {count:.0f} parameters are copied in each step, and only the last copy is used: the model "
+        "has the same weights",
+        (
+            "            losses.append(",
+            "            best = {name: item.clone() for name, item in model.state_dict().items()}\n            losses.append(",
+        ),
+    ),
+    "retains-graphs": Way(
+        "fault 7: after backward, {count:.0f} tensors that it has used are still kept. retain_graph is for a second "
+        "backward through the same graph, and there is none",
+        ("loss.backward()", "loss.backward(retain_graph=True)"),
+    ),
+    "sums-in-python": Way(
+        "fault 8, line {line}: {count:.0f} operations of a step come from a loop over samples. A whole batch takes the "
+        "same handful: cross_entropy, or log_softmax and gather",
+        (
+            "loss = nn.functional.cross_entropy(out, y[chosen])",
+            "logs = torch.stack([out[k].log_softmax(0) for k in range(len(chosen))])\n"
+            "            loss = nn.functional.nll_loss(logs, y[chosen])",
+        ),
+    ),
+}
+OF_FAULT = {
+    1: "normalised-in-python", 2: "float64", 3: "reads-the-loss", 4: "keeps-graphs", 5: "counts-in-python",
+    6: "copies-weights", 7: "retains-graphs", 8: "sums-in-python",
+}  # fmt: skip
+
+
+def judge(part: Part) -> None:
+    """The same training, nothing kept between calls, and then the faults one by one."""
+    import pipeline
+    import training_watch
+
+    torch.set_num_threads(1)
+    if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
+        raise Verdict("open", says="as delivered: right and slow")
+    train = part.function("train")
+    seen = part.call(training_watch.watch, train, SAMPLES, 1, EPOCHS, CPU, case=f"{SAMPLES} samples, {EPOCHS} epochs")
+    _judge_results(part, pipeline, training_watch, seen)
+    _judge_later_calls(part, pipeline, training_watch, train, seen.losses)
+    for fault, way in OF_FAULT.items():
+        if seen.has(fault):
+            raise part.wrong(way, count=seen.counts[fault], line=seen.lines.get(fault, "?"))
+    part.note(f"losses, accuracies and weights are those of the training as delivered, to {TOLERANCE:g}, on three sets of data")
+    part.note(f"none of the 8 faults is left; {seen.operations_per_step:.0f} operations a step")
+
+
+def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
+    """Losses, accuracies and weights that are right: every repair but that of float64."""
+    return training_watch.as_numbers(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
+
+
+def _judge_results(part: Part, pipeline: Any, training_watch: Any, seen: Any) -> None:
+    case = f"{SAMPLES} samples, {EPOCHS} epochs"
+    losses, accuracies, weights = _train_right(pipeline, training_watch, pipeline.make_data(SAMPLES, 1))
+    if not seen.steps:
+        raise Verdict(
+            "failed", "no-model", "no step called the model of make_model with a batch: take it, it is what is watched"
+        )
+    values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
+    if seen.samples_missing:
+        raise part.wrong("skips-samples", case, missing=seen.samples_missing, **values)
+    if seen.samples_repeated:
+        raise part.wrong("repeats-samples", case, repeated=seen.samples_repeated, **values)
+    if len(seen.losses) != len(losses):
+        raise part.wrong("other-steps", case, steps=len(seen.losses), **values)
+    if seen.half_percent:
+        raise part.wrong("sixteen-bits", case, percent=seen.half_percent)
+    _compare(seen.losses, losses, "the loss of step", case)
+    _compare(seen.accuracies, accuracies, "the accuracy of epoch", case)
+    if seen.weights.shape != weights.shape or not torch.allclose(seen.weights, weights, rtol=0, atol=TOLERANCE):
+        raise part.wrong("not-trained", case)
+
+
+def _compare(given: torch.Tensor, right: torch.Tensor, what: str, case: str) -> None:
+    if given.shape != right.shape:
+        raise Verdict("failed", "other-results", f"{what}: {len(given)} numbers, and {len(right)} are right", case)
+    if not torch.allclose(given, right, rtol=0, atol=TOLERANCE):
+        place = int((given - right).abs().gt(TOLERANCE).nonzero()[0])
+        says = f"{what} {place} is {given[place]:.6f}, and as delivered {right[place]:.6f}"
+        raise Verdict("failed", "other-results", f"{says}: the same order, the same model, the same rate?", case)
+
+
+def _judge_later_calls(part: Part, pipeline: Any, training_watch: Any, train: Any, earlier: torch.Tensor) -> None:
+    rows, labels = pipeline.make_data(SAMPLES, 2)
+
+    def call(case: str, *data: Any) -> tuple[torch.Tensor, bool]:
+        right = _train_right(pipeline, training_watch, data)[0]
+        losses = part.call(training_watch.as_numbers, part.call(train, *data, EPOCHS, CPU, case=case), case=case)[0]
+        if not (same := losses.shape == right.shape and torch.allclose(losses, right, rtol=0, atol=TOLERANCE)):
+            part.note(f"{case}: not the losses of the training as delivered")
+        return losses, same
+
+    case = "a second call, with other data"
+    losses, same = call(case, rows, labels)
+    if not same and losses.shape == earlier.shape and torch.equal(losses, earlier):
+        raise part.wrong("kept-result", case)
+    if same:
+        rows[:], labels[:] = pipeline.make_data(SAMPLES, 3)
+        case = "the same lists, with other numbers in them"
+        same = call(case, rows, labels)[1]
+        if not same and call("copies of these lists", list(rows), list(labels))[1]:
+            raise part.wrong("kept-by-identity", case)
+    if not same:
+        raise Verdict("failed", "other-results", "the losses of a later call are not those of the training as delivered", case)

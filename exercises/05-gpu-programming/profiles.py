@@ -1,0 +1,81 @@
+"""Where the time of a call goes, by PyTorch's profiler; and the most that its device can compute."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler says nothing about its own start and end
+
+import gpus
+import torch
+from torch.profiler import ProfilerActivity, profile, supported_activities
+
+ROWS = 50
+NAME = 60  # characters
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`rows`: the operations with the largest own time; `text`: the whole table.
+
+    `gpu_busy_percent` is the share of the wall-clock time in which kernels ran; None where the GPU's times are not known, and
+    the rows then hold the processor's.
+    """
+
+    rows: list[dict[str, object]]
+    text: str
+    gpu_busy_percent: float | None
+
+
+def take_profile(call: Callable[[], object], device: torch.device, *, top: int, trace: Path | None = None) -> Profile:
+    """The profile of one call, which should be warm. `trace`: where to write it as a Chrome trace."""
+    on_gpu = device.type == "cuda"
+    wanted = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
+    with profile(activities=supported_activities() & wanted) as seen:
+        begun = time.perf_counter()
+        call()
+        if on_gpu:
+            torch.cuda.synchronize(device)
+        seconds = time.perf_counter() - begun
+    events = seen.key_averages()
+    on_device = any(event.self_device_time_total for event in events)  # none where the driver lets nobody count
+    key = "self_device_time_total" if on_device else "self_cpu_time_total"
+    total = sum(getattr(event, key) for event in events)
+    rows = [
+        {
+            "operation": event.key[:NAME], "calls": event.count, "self_ms": getattr(event, key) / 1e3,
+            "self_percent": 100 * getattr(event, key) / total,
+        }
+        for event in sorted(events, key=lambda event: getattr(event, key), reverse=True)[:top]
+    ]  # fmt: skip
+    if trace is not None:
+        seen.export_chrome_trace(str(trace))
+    busy = 100 * total / 1e6 / seconds if on_device else None
+    return Profile(rows, events.table(sort_by=key, row_limit=ROWS) + "\n", busy)
+
+
+def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
+    """The most that a device can do in products of that format, by its data sheet; None for a GPU that has none here.
+
+    For a CPU: more than any processor of so many cores can do.
+    """
+    if device.type != "cuda":
+        return gpus.cpu_limit_tflops(os.cpu_count() or 1)
+    gpu = gpus.find(torch.cuda.get_device_name(device))
+    if gpu is None:
+        return None
+    return {torch.float32: gpu.fp32, torch.float16: gpu.fp16, torch.bfloat16: gpu.bf16}[dtype]
+
+
+def limit_samples_per_s(samples_per_s: float, model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> float | None:
+    """The figure, or None where the device cannot be so fast: training takes at least 4 FLOP a weight and sample.
+
+    2 forward and 2 for the gradient of the weight; what the gradients of the inputs take comes on top.
+    """
+    peak = find_peak_tflops(device, dtype)
+    weights = sum(weight.numel() for weight in model.parameters() if weight.dim() == 2)
+    return None if peak is not None and 4 * weights * samples_per_s > peak * 1e12 else samples_per_s

@@ -1,0 +1,200 @@
+"""A slow training: eight faults cost most of its time. Find them by measuring, repair them, keep the results.
+
+You will learn    to profile before guessing; what a Python loop and a look at a value cost; why one repair gains little
+You will produce  the speed-up of your training over the delivered one, in turns on the same data; both profiles
+Run it            python slow_training.py --samples 2048     (a CPU)
+                  python slow_training.py                    (a GPU)
+Your part         predict how often it looks at a value; then rewrite train in my_training.py
+Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "A slow training"
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import io
+import os
+import pstats
+import shutil
+import sys
+import time
+import traceback
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import my_training
+import pipeline
+import torch
+import training_watch
+from bench import say
+from pipeline import BATCH, FAULTS, train_delivered
+from profiles import limit_samples_per_s, take_profile
+
+SEED, WARM, WATCHED, ABLATED, PROFILED = 100, 128, 384, 512, 256  # a seed of its own; samples
+MEDALS = (("gold", 15.0), ("silver", 10.0), ("bronze", 5.0))  # and the speed-ups from which they are given
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="a slow training against yours: the same results, in how much less time?")
+parser.add_argument("--samples", type=int, default=16384, help="samples of the timed trainings")
+parser.add_argument("--epochs", type=int, default=2, help="times that each sample is taken")
+parser.add_argument("--rounds", type=int, default=3, help="timed rounds, in each of which both train on the same new data")
+args = parser.parse_args()
+if args.samples < BATCH or args.samples % BATCH or args.epochs < 1 or args.rounds < 1:
+    parser.error(f"--samples must be a multiple of {BATCH}, the batch, and --epochs and --rounds at least 1")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = bench.here()
+on_gpu = device.type == "cuda"
+if not on_gpu:
+    torch.set_num_threads(1)  # small layers: more threads cost more than they gain, and both are to have the same
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+steps = args.samples // BATCH
+broken = None
+
+
+def time_training(train, data, epochs: int) -> tuple[float, object]:
+    """Seconds of one training with all that belongs to it, until the device has done everything; and what it gave back."""
+    if on_gpu:
+        torch.cuda.synchronize()
+    begun = time.perf_counter()
+    outcome = train(*data, epochs, device)
+    if on_gpu:
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun, outcome
+
+
+def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[str, list[tuple[float, object]]]:
+    """Seconds and results of each way in each round. All take the same data in a round, and other data in the next."""
+    for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
+        train(*pipeline.make_data(WARM, SEED), 1, device)
+    measured: dict[str, list[tuple[float, object]]] = {name: [] for name in ways}
+    for number in range(rounds):
+        data = pipeline.make_data(samples, SEED + 1 + number)
+        for name, train in ways.items():
+            measured[name].append(time_training(train, data, epochs))
+    return measured
+
+
+def compare(delivered: list, yours: list) -> tuple[float, float]:
+    """The largest difference of losses and accuracies, and of weights, over all rounds."""
+    losses_off = weights_off = 0.0
+    for (_, right), (_, given) in zip(delivered, yours, strict=True):
+        *right_numbers, right_weights = training_watch.as_numbers(right)
+        *numbers, weights = training_watch.as_numbers(given)
+        for expected, number in zip(right_numbers, numbers, strict=True):
+            same = expected.shape == number.shape
+            losses_off = max(losses_off, (expected - number).abs().max().item() if same else float("inf"))
+        same = right_weights.shape == weights.shape
+        weights_off = max(weights_off, (right_weights - weights).abs().max().item() if same else float("inf"))
+    return losses_off, weights_off
+
+
+def summarise(measured: list[tuple[float, object]]) -> dict:
+    median = bench.percentile([seconds for seconds, _ in measured], 50)
+    speed = limit_samples_per_s(args.samples * args.epochs / median, pipeline.make_model(), device, torch.float32)
+    return {"median_s": median, "samples_per_s": speed}
+
+
+def write_profile(train, name: str) -> float | None:
+    """Where the time goes, for Python's functions and for torch's operations, into a file; how busy the GPU is, in percent."""
+    data = pipeline.make_data(PROFILED, SEED)
+    train(*data, 1, device)
+    calls = cProfile.Profile()
+    calls.runcall(train, *data, 1, device)
+    text = io.StringIO()
+    pstats.Stats(calls, stream=text).strip_dirs().sort_stats("tottime").print_stats(15)
+    profile = take_profile(lambda: train(*data, 1, device), device, top=10)
+    (out / name).write_text(f"{text.getvalue().strip()}\n\n{profile.text}", encoding="utf-8")
+    return profile.gpu_busy_percent
+
+
+def repair_one_by_one() -> list[dict]:
+    """For each fault the speed-up where it alone is repaired, and the slow-down where it alone is left. Best of two."""
+    everything, data = set(FAULTS), pipeline.make_data(min(args.samples, ABLATED), SEED)
+
+    def time_best(repairs: set[int]) -> float:
+        return min(time_training(lambda *given: train_delivered(*given, repairs), data, 2)[0] for _ in range(2))
+
+    none, all_repaired = time_best(set()), time_best(everything)
+    return [
+        {
+            "fault": number, "what": words, "alone_repaired": none / time_best({number}),
+            "alone_left": time_best(everything - {number}) / all_repaired,
+        }
+        for number, words in FAULTS.items()
+    ]  # fmt: skip
+
+
+# --- the experiment ----------------------------------------------------------------------------------------------------
+where = torch.cuda.get_device_name(device) if on_gpu else "the CPU, one thread"
+say(f"training on {where}: {args.epochs} epochs of {args.samples:,} samples, {steps:,} steps of {BATCH} each")
+before = training_watch.watch(train_delivered, WATCHED, SEED, 2, device)
+values_read = before.values_read_per_step * steps
+say(
+    f"as delivered, a step has {before.operations_per_step:,.0f} operations; it reads {before.values_read_per_step:,.0f} values"
+)
+
+measured, after, speedup, losses_off, weights_off, medal = None, None, None, None, None, None
+try:
+    after = training_watch.watch(my_training.train, WATCHED, SEED, 2, device)
+    ways = {"delivered": train_delivered, "yours": my_training.train}
+    measured = time_in_turns(ways, args.samples, args.epochs, args.rounds)
+    losses_off, weights_off = compare(measured["delivered"], measured["yours"])
+except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+    broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    traceback.print_exc(file=sys.stdout)
+    measured = time_in_turns({"delivered": train_delivered}, args.samples, args.epochs, 1)
+
+delivered = summarise(measured["delivered"])
+yours = summarise(measured["yours"]) if not broken else None
+rows = []
+for number, words in FAULTS.items():
+    gone = not after.has(number) if after else None
+    rows.append({
+        "fault": number, "what": words, "how_found": training_watch.HOW[number], "before": before.counts[number],
+        "after": after.counts[number] if after else None, "gone": gone,
+        "line": after.lines.get(number) if after and not gone else None,
+    })  # fmt: skip
+say("\nThe eight faults, as they show in the operations that reach torch (a step):")
+say(bench.table(rows, {"fault": "fault", "what": "what", "before": "before", "after": "yours", "line": "your line"}))
+
+ablation = repair_one_by_one()
+worst = max(ablation, key=lambda row: row["alone_repaired"])
+busy_before = write_profile(train_delivered, "profile-before.txt")
+busy = write_profile(train_delivered if broken else my_training.train, "profile-after.txt")
+if yours and yours["samples_per_s"]:
+    speedup = delivered["median_s"] / yours["median_s"]
+    same = max(losses_off, weights_off) <= 1e-4
+    medal = next((name for name, least in MEDALS if speedup >= least), "none yet") if same else "none: other results"
+    say(f"\ndelivered {delivered['median_s']:.3f} s, yours {yours['median_s']:.3f} s: {speedup:.1f} times as fast")
+    say(f"losses off by {losses_off:.1e}, weights by {weights_off:.1e}; score: {medal} (bronze 5, silver 10, gold 15 times)")
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+metrics = {
+    **vars(args), "steps_per_epoch": steps, "values_read_delivered": values_read, "delivered": delivered, "yours": yours,
+    "training_broken": broken or "no", "speedup": speedup, "losses_off": losses_off, "weights_off": weights_off, "score": medal,
+    "score_rows": [{"training": "delivered", **delivered, "score": None}]
+    + ([{"training": "yours", **yours, "score": medal}] if yours else []),
+    "samples_off": after.samples_missing + after.samples_repeated if after else None,
+    "low_precision_matmul_percent": after.half_percent if after else None,
+    "faults": rows, "faults_gone": sum(row["gone"] for row in rows) if after else None,
+    "ablation": ablation, "ablation_worst": worst["fault"],
+    "items_per_step": after.values_read_per_step if after else None,
+    "operations_per_step": after.operations_per_step if after else None,
+    "float64_results": after.counts[2] if after else None,
+    "live_tensors_growth_per_step": after.counts[4] if after else None,
+    "weight_copies_per_step": after.counts[6] if after else None,
+    "blocking_moves_per_step": after.blocking_moves_per_step if after and on_gpu else None,
+    "gpu_busy_percent": busy, "gpu_busy_percent_delivered": busy_before,
+    "refused": sum(row["samples_per_s"] is None for row in (delivered, yours) if row),
+}  # fmt: skip
+if (own := Path(my_training.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / "my_training.py")  # what was judged, beside the verdict
+if not on_gpu:
+    say("\nSpeeds are those of one core of this processor. (device: cpu)")
+path = bench.write_metrics("slow_training/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

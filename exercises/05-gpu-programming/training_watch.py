@@ -1,0 +1,205 @@
+"""Looks into a training of 5.9 while it runs: which samples it takes, what it keeps, and which of the eight faults it has left.
+
+Nothing is looked for in its text. Samples are seen at the model's door, kept graphs by what autograd still holds at the next
+step, everything else by the operations that reach torch, with the line that asked for them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import pipeline
+import torch
+from dispatch import Operations
+from torch import nn
+
+OFTEN, EVERY_STEP = pipeline.BATCH / 2, 0.2  # times a step: in a loop over the samples, and in each step
+HOW = {
+    1: "rows gone through by Python, a sample and call",
+    2: "float64 results, a step",
+    3: "lines that read one value, a step",
+    4: "graphs that live longer than their step, a step",
+    5: "values read in a loop over samples, a step",
+    6: "copies of a parameter, a step",
+    7: "tensors that backward has used and kept, a step",
+    8: "operations in a loop over samples, a step",
+}
+
+
+class Row(list):
+    """A sample's numbers; counts how often Python goes through them."""
+
+    passes = 0
+
+    def __iter__(self) -> Any:
+        Row.passes += 1
+        return super().__iter__()
+
+
+class _SavedTensor:
+    """A tensor that autograd has saved for backward."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor.data  # without its graph, which would hold itself
+
+
+class _Mark:
+    """Hangs on a node of a step's graph, and lives as long as that."""
+
+    def __call__(self, *_: object) -> None:
+        """Called by backward."""
+
+
+@dataclass
+class Observation:
+    """What a training did. `counts`: of each fault, by its number (see HOW); `lines`: the line at fault, where known."""
+
+    losses: torch.Tensor
+    accuracies: torch.Tensor
+    weights: torch.Tensor
+    counts: dict[int, float]
+    lines: dict[int, int] = field(default_factory=dict)
+    steps: int = 0
+    samples_missing: int = 0
+    samples_repeated: int = 0
+    half_percent: float = 0.0
+    values_read_per_step: float = 0.0
+    operations_per_step: float = 0.0
+    moves_per_step: float = 0.0
+    blocking_moves_per_step: float = 0.0
+
+    def has(self, fault: int) -> bool:
+        """Whether that fault is still there."""
+        return self.counts[fault] > (1.0 if fault == 1 else EVERY_STEP)
+
+
+def as_numbers(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Losses, accuracies and all weights of what a training gave back, in float64 on the CPU. Raises TypeError, ValueError."""
+    if not isinstance(outcome, tuple) or len(outcome) != 3:
+        raise TypeError("it has to give back three things: losses, accuracies and the model")
+    losses, accuracies, model = outcome
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"the third thing that it gives back is {type(model).__name__}, and not the model")
+    weights = torch.cat([item.detach().flatten().double().to(device) for item in model.parameters()])
+    return _as_tensor(losses), _as_tensor(accuracies), weights
+
+
+def _as_tensor(given: Any) -> torch.Tensor:
+    if isinstance(given, (list, tuple)):
+        given = torch.stack([torch.as_tensor(item).detach().double().cpu().reshape(()) for item in given])
+    return given.detach().double().cpu().flatten()
+
+
+class _Door:
+    """Stands before the model: notes which samples come in, and what is still alive of the step before."""
+
+    def __init__(self, operations: Operations) -> None:
+        self.operations, self.batches = operations, []
+        self.saved: weakref.WeakSet[_SavedTensor] = weakref.WeakSet()
+        self.marks: weakref.WeakSet[_Mark] = weakref.WeakSet()
+        self.kept, self.graphs, self.moves = [], [], []
+
+    def show(self, model: nn.Module) -> None:
+        """Watch this model."""
+        model.register_forward_pre_hook(self.enter)
+        model.register_forward_hook(self.leave)
+
+    def enter(self, model: nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+        """A forward begins."""
+        if not torch.is_grad_enabled():
+            return
+        self.operations.model = model
+        self.kept.append(len(self.saved))
+        self.graphs.append(len(self.marks))
+        self.moves.append(len(self.operations.moves))
+        self.batches.append(given[0].detach())
+
+    def leave(self, _model: nn.Module, _given: object, out: torch.Tensor) -> None:
+        """A forward has ended: mark the graph that it made."""
+        if out.grad_fn is not None:
+            mark = _Mark()
+            self.marks.add(mark)
+            out.grad_fn.register_prehook(mark)
+
+    def pack(self, tensor: torch.Tensor) -> _SavedTensor:
+        """Autograd saves a tensor."""
+        saved = _SavedTensor(tensor)
+        self.saved.add(saved)
+        return saved
+
+
+def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: torch.device) -> Observation:
+    """Let `train` run on fresh data and note what it does. Raises what it raises, and what `as_numbers` does."""
+    rows, labels = pipeline.make_data(samples, seed)
+    operations = Operations(train.__code__.co_filename)
+    door, counted = _Door(operations), [Row(row) for row in rows]
+    Row.passes = 0
+    pipeline.watchers.append(door.show)
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(door.pack, lambda saved: saved.tensor), operations:
+            outcome = train(counted, labels, epochs, device)
+    finally:
+        pipeline.watchers.remove(door.show)
+    losses, accuracies, weights = as_numbers(outcome)
+    steps = max(1, len(door.batches))
+    counts, lines = _count(operations, door, steps, Row.passes / samples)
+    missing, repeated = _compare_samples(rows, door.batches, epochs)
+    later = operations.moves[door.moves[1] :] if len(door.moves) > 1 else []
+    return Observation(
+        losses=losses,
+        accuracies=accuracies,
+        weights=weights,
+        counts=counts,
+        lines=lines,
+        steps=len(door.batches),
+        samples_missing=missing,
+        samples_repeated=repeated,
+        half_percent=100 * operations.half_flop / operations.flop if operations.flop else 0.0,
+        values_read_per_step=operations.values_read / steps,
+        operations_per_step=operations.operations / steps,
+        moves_per_step=len(later) / steps,
+        blocking_moves_per_step=sum(not (move.non_blocking and move.pinned) for move in later) / steps,
+    )
+
+
+def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tuple[dict[int, float], dict[int, int]]:
+    reads, built = operations.lines_read, operations.lines_built
+    looped = {line: count for line, count in reads.items() if count / steps >= OFTEN}
+    single = {line: count for line, count in reads.items() if EVERY_STEP < count / steps < OFTEN}
+    loops = {
+        line: count
+        for line, count in operations.lines.items()
+        if count / steps >= OFTEN and line not in looped and built[line] / steps < OFTEN
+    }
+    grown = (door.graphs[-1] - door.graphs[1]) / (steps - 2) if steps > 2 else 0.0
+    counts = {
+        1: passes,
+        2: operations.float64_results / steps,
+        3: sum(single.values()) / steps,
+        4: max(0.0, grown),
+        5: sum(looped.values()) / steps,
+        6: operations.weight_copies / steps,
+        7: float(door.kept[1]) if steps > 1 else 0.0,
+        8: sum(loops.values()) / steps,
+    }
+    at_fault = {1: built, 3: single, 5: looped, 8: loops}
+    lines = {fault: max(where, key=where.__getitem__) for fault, where in at_fault.items() if where}
+    if operations.copying_line:
+        lines[6] = operations.copying_line
+    return counts, lines
+
+
+def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int]:
+    """How many samples did not come in `epochs` times, and how many came more often, by what the model was given."""
+    if not batches:
+        return len(rows), 0
+    direction = torch.randn(pipeline.FEATURES, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    wanted = ((torch.tensor(rows, dtype=torch.float64) - pipeline.MEAN) / pipeline.STD) @ direction
+    ordered, places = wanted.sort()
+    given = torch.cat([batch.reshape(-1, pipeline.FEATURES).double().cpu() for batch in batches]) @ direction
+    nearest = torch.searchsorted(ordered, given).clamp(1, len(rows) - 1)
+    nearest -= ((given - ordered[nearest - 1]).abs() < (given - ordered[nearest]).abs()).long()
+    times = torch.bincount(places[nearest], minlength=len(rows))
+    return int((times < epochs).sum()), int((times > epochs).sum())
