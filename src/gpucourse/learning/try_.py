@@ -14,8 +14,6 @@ from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.verdict import PartResult
 from gpucourse.runs import parts
 
-QUICK_S = 3.0
-
 
 @dataclass(frozen=True, kw_only=True)
 class TriedPart:

@@ -281,3 +281,12 @@ def test_a_part_with_judge_and_checks_is_tried_before_it_is_run(writer: Learning
     last = show_tried(exercise, [tried]).blocks[-1]
     assert isinstance(last, Paragraph)
     assert words in last.text
+
+
+@pytest.mark.parametrize("torch", [True, False])
+def test_only_a_slow_import_of_torch_is_worth_a_word(writer: Learning, torch: bool) -> None:
+    _, exercise = writer.open_context().catalog.exercise("1.2")
+    part = exercise.yours[0].model_copy(update={"torch": torch})
+    result = PartResult(id=part.id, title=part.title, file=part.file, verdict="passed")
+    footer = show_tried(exercise, [TriedPart(part=part, file=Path(part.file), result=result, waited_s=5.0)]).footer
+    assert bool(footer) == torch

@@ -29,7 +29,7 @@ SLOW_S = 3.0
 def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart]) -> View:
     """What `try` found: of each part its verdict, the reason, where, what it printed, and what to do next."""
     blocks = [block for item in tried_parts for block in _try_part(exercise, item)]
-    slow = max((item.waited_s for item in tried_parts), default=0.0)
+    slow = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
     footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
     return View(title=f"{exercise.id}  {exercise.title}", blocks=tuple(blocks), footer=(footer,) if slow > SLOW_S else ())
 
