@@ -6,15 +6,16 @@ import re
 from pathlib import Path
 
 LARGEST = 1 << 20  # bytes of one file
+LONGEST_NAME = 300
 OPENS, CLOSES = "([{", ")]}"
 _NOT_CODE = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
     re.DOTALL,
 )
 _DYNAMIC = re.compile(
-    r"\b(?:extern\s+__shared__|__shared__\s+extern)\s+((?:__align__|alignas)\s*\([^)]*\)\s*)?([\w:<>\s]+?)\s+(\w+)\s*\[\s*\]\s*;"
+    r"\b(?:extern\s+__shared__|__shared__\s+extern)\s+((?:__align__|alignas)\s*\([^)]*\)\s*)?([\w:<>\s]{1,200}?)\s+(\w+)\s*\[\s*\]\s*;"
 )
-_VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b([^;(){}=\[]*)(?=[;={\[])")
+_VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b([^;(){}=\[]{0,200})(?=[;={\[])")
 _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
@@ -117,8 +118,9 @@ def _find_callee(code: str, end: int) -> int | None:
                 break
         if depth:
             return None
-    match = _CALLEE.search(code[:place])
-    return match.start() if match else None
+    first = max(0, place - LONGEST_NAME)
+    match = _CALLEE.search(code[first:place])
+    return first + match.start() if match else None
 
 
 def _find_end(code: str, place: int) -> int | None:

@@ -23,6 +23,11 @@ def program(build: Callable[..., Any]) -> Any:
     return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
 
 
+@pytest.fixture(scope="module")
+def textbook(build: Callable[..., Any]) -> Any:
+    return build(SOURCE.with_name("repertoire.cu").read_text(encoding="utf-8"))
+
+
 def run(program: Any, *words: str) -> tuple[Any, str]:
     """The kernel that ran, and what CUDA would say."""
     result = program.run(*words)
@@ -215,3 +220,10 @@ def test_reads_of_shared_memory_that_nobody_wrote(program: Any) -> None:
         f"{place('reads what nobody wrote')}: thread (16,0,0) of block (0,0,0) reads shared memory (s) that no thread of the "
         "block has written"
     )
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_right_kernels_of_textbooks_have_no_fault(textbook: Any, order: int) -> None:
+    result = textbook.run(order=order)
+    assert {name: fault for name, kernel in result.kernels.items() if (fault := kernel.first_fault())} == {}
+    assert result.output == "1009 right, 0 wrong, no error"
