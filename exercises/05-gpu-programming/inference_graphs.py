@@ -33,6 +33,7 @@ from served_models import EarlyExit, Transformer
 SEED, VOCABULARY, LENGTH, TOLERANCE, LAUNCH_US = 0, 256, 16, 1e-3, 5.0
 MOST_KEPT = 64  # answers that are looked at again; more would fill the memory of a long run
 BRANCHY_REQUESTS, WARM_UPS = 8, 3
+MOST_COMPILED = 8  # torch's own limit of compilations of one function
 SERVED = 40  # requests of each batch size that are compared on a GPU, where the others are timed
 Answer = Callable[[torch.Tensor], torch.Tensor]
 
@@ -128,7 +129,10 @@ def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.G
 
 def compile_model() -> Answer | None:
     """The model compiled, with graphs that torch makes by itself; None, with the reason in the log, where that fails."""
-    compiled = torch.compile(model, mode="reduce-overhead")
+    if len(batch_sizes) > MOST_COMPILED:
+        say(f"torch.compile: not measured (after {MOST_COMPILED} shapes it computes without graphs)")
+        return None
+    compiled = torch.compile(model, mode="reduce-overhead", dynamic=False)
 
     def answer(tokens: torch.Tensor) -> torch.Tensor:
         torch.compiler.cudagraph_mark_step_begin()
@@ -163,6 +167,7 @@ with torch.no_grad():
     reserved = torch.cuda.memory_reserved() if on_gpu else 0
     answer, made, served = try_server(model, batch_sizes * served_each)
     graph_memory, captures, moved = torch.cuda.memory_reserved() - reserved if on_gpu else None, made.captures, made.moved
+    made.looks_at_addresses = False
     if served["broken"] == "no":
         rows += measure("graph", answer, made)
     if on_gpu and (compiled := compile_model()):

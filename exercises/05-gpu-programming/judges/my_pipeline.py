@@ -60,7 +60,7 @@ WAYS = {
     ),
     "shares-a-stream": Way(
         "right, and {percent:.0f}% of the overlap where 95% are wanted: {engines} stand in one stream, where each waits for "
-        "the one before it. So the next chunk comes in only when an older one has left",
+        "the one before it. So those two engines never work at the same time",
         (
             "copying_in, computing, copying_out = device.stream(), device.stream(), device.stream()",
             "copying_in = copying_out = device.stream()\n    computing = device.stream()",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
 
 
@@ -136,3 +138,33 @@ def test_the_drawing_has_a_row_for_each_engine(streams: ModuleType, solution: Mo
     solution.run(device, 3)
     drawn = streams.draw(streams.replay(device.operations), until=9, columns=9).splitlines()
     assert drawn == ["copy in   012......", "compute   .012.....", "copy out  ..012...."]
+
+
+@pytest.fixture
+def gpu_streams(streams: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    need_module("torch")
+    monkeypatch.setitem(sys.modules, "streams", streams)
+    return beside_the_script("05-gpu-programming", "gpu_streams")
+
+
+def test_a_single_copy_engine_is_shared_by_both_directions(gpu_streams: ModuleType) -> None:
+    took = {"copy in": 2.0, "compute": 3.0, "copy out": 2.0}
+    assert gpu_streams.find_best_ms(8, took, 3, 2) == gpu_streams.find_best_ms(8, took, 3, None) == 8 * 3 + 4
+    assert gpu_streams.find_best_ms(8, took, 3, 1) == 8 * 4 + 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "gb_per_s"),
+    [
+        ([{"pcie.link.gen.max": 3, "pcie.link.width.max": 16}], 15.76),
+        ([{"pcie.link.gen.max": 4, "pcie.link.width.max": 8}], 15.752),
+        ([{"pcie.link.gen.max": None, "pcie.link.width.max": None}], None),
+        ([{"pcie.link.gen.max": 9, "pcie.link.width.max": 16}], None),
+        (None, None),
+    ],
+)
+def test_the_ceiling_of_a_copy_is_its_link(
+    gpu_streams: ModuleType, monkeypatch: pytest.MonkeyPatch, answer: Any, gb_per_s: float | None
+) -> None:
+    monkeypatch.setattr(gpu_streams.nvidia_smi, "query", lambda _fields: answer)
+    assert gpu_streams.find_link_gb_per_s() == (None if gb_per_s is None else pytest.approx(gb_per_s))
