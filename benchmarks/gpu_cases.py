@@ -1,4 +1,4 @@
-"""What `python -m benchmarks gpu` runs of modules 0 to 4 on one GPU, and which figures it sets beside which ceilings."""
+"""What `python -m benchmarks gpu` runs of modules 0 to 5 on one GPU, and which figures it sets beside which ceilings."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ def _format_value(value: float) -> str:
 
 
 BY_HAND = "one task by hand, without Slurm"
+SOLUTION = "with the course's own solution"
 CASES = (
     Case("0.1"),
     Case("0.2", note="two ranks on one GPU compute on processors", by_design=True),
@@ -68,7 +69,7 @@ CASES = (
     Case("1.1", {"dtype": "float16"}, variant="float16"),
     Case("1.2", {"engine": "transformers", "model": "tiny"}),
     Case("1.3", {"engine": "transformers", "model": "tiny"}, limit_s=90),
-    Case("1.4", note="with the course's own solution"),
+    Case("1.4", note=SOLUTION),
     Case("2.1", {"seconds": "2"}, result="job-by-hand.json", note=BY_HAND),
     Case("2.2", result="inference.json", note=BY_HAND),
     Case("2.3", note=BY_HAND),
@@ -86,8 +87,16 @@ CASES = (
     Case("4.2", {"sustained_s": "5"}, limit_s=120),
     Case("4.3", {"engine": "transformers", "model": "tiny"}, limit_s=120),
     Case("4.4", {"tok_per_s": "200"}, {"tok_per_s": "200"}, limit_s=30, note="$ of a what-if of 200 tokens/s", by_design=True),
-    Case("5.6", limit_s=120, note="with the course's own solution"),
-    Case("5.10", limit_s=120, note="with the course's own solution"),
+    Case("5.1", limit_s=120, note=SOLUTION),
+    Case("5.2", limit_s=90, note=SOLUTION),
+    Case("5.3", {"n": "1024,4096"}, limit_s=120, note=SOLUTION),
+    Case("5.4", note=SOLUTION),
+    Case("5.5", limit_s=120, note=SOLUTION),
+    Case("5.6", limit_s=120, note=SOLUTION),
+    Case("5.7", limit_s=120, note=SOLUTION),
+    Case("5.8", limit_s=90, note=SOLUTION),
+    Case("5.9", limit_s=120, note=SOLUTION),
+    Case("5.10", limit_s=120, note=SOLUTION),
 )
 
 
@@ -136,6 +145,45 @@ def _throughput(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterat
         yield Figure(f"{best['batch']} at a time", best["output_tok_per_s"], "tokens/s", best["ceiling_tok_per_s"])
 
 
+def _kernels(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("copy", metrics["copy_gb_per_s"], "GB/s", sheet.get("gb_per_s"))
+    yield Figure("vector_add", metrics["vector_add"]["percent_of_copy"], "% of the copy")
+
+
+def _pipeline(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("loop", metrics["speedup"], "times the delivered one")
+    yield Figure("busy", metrics["gpu_busy_percent"], "%", 100.0)
+
+
+def _products_by_hand(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["timed"] or ():
+        peak = sheet.get("fp16" if row["version"] == "tensor" else "fp32")
+        yield Figure(f"{row['version']} {row['n']}", row["gflop_per_s"], "GFLOP/s", _thousand(peak))
+
+
+def _overlap(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("overlapped", metrics["gpu"].get("speedup"), "times as fast")
+
+
+def _graphs(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("eager", metrics["smallest_eager_us"], "us")
+    yield Figure("graph", metrics["smallest_graph_us"], "us")
+
+
+def _roof(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("memory roof", metrics["roof"]["gb_per_s"], "GB/s", sheet.get("gb_per_s"))
+    yield Figure("compute roof", metrics["roof"]["gflop_per_s"], "GFLOP/s", _thousand(sheet.get("fp32")))
+
+
+def _transforms(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    best = next(row for row in metrics["by_batch"] if row["batch"] == metrics["best_batch"])
+    yield Figure(f"FFT, {best['batch']} at a time", best["gflop_per_s"], "GFLOP/s", _thousand(sheet.get("fp32")))
+
+
+def _training(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("repaired", metrics["speedup"], "times the delivered one")
+
+
 def _norm(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
     for row in metrics["lengths"]:
         yield Figure(f"norm of {row['columns']}", row["gb_per_s"], "GB/s", sheet.get("gb_per_s"))
@@ -154,6 +202,6 @@ def _thousand(peak: float | None) -> float | None:
 
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
-    "5.6": _norm,
-    "5.10": _attention,
+    "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
+    "5.8": _transforms, "5.9": _training, "5.10": _attention,
 }  # fmt: skip

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from gpucourse.model.manifest import Exercise
 
 ASK = """
 import dataclasses, importlib.metadata, json, platform, sys, torch
@@ -44,6 +48,12 @@ def look(shared: Path) -> Machine:
     `shared` is the folder of the exercises' own gpus.py. Raises CalledProcessError where torch is missing."""
     words = [sys.executable, "-c", ASK, str(shared)]
     return Machine(**json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
+
+
+def list_lacking(exercise: Exercise) -> list[str]:
+    """The programs and packages of an exercise that are not here."""
+    programs = [name for name in exercise.programs if shutil.which(name) is None]
+    return programs + [name for name in exercise.packages if importlib.util.find_spec(name) is None]
 
 
 def versions_of(machine: Machine) -> str:
