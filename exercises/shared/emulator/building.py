@@ -10,11 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from emulator.cuda_source import SourceError, list_includes, read_source, rewrite
+from emulator.cuda_source import SourceError, list_includes, list_kernels, read_source, rewrite
 from emulator.program import Program
 
 HERE = Path(__file__).resolve().parent
@@ -33,8 +34,12 @@ LINES_SHOWN, LONGEST_LINE = 5, 300
 COMPILE_S = 120.0
 MOST_KEPT = 60  # programs in the cache
 ZONE = 1024  # bytes; variables.hpp has the same number
-_ZEROED = re.compile(r"(\.size\t(_ZZ\S+), )(\d+)(\n\2:\n\t\.zero\t)(\d+)")
-_COMMON = re.compile(r"(\.comm\t_ZZ[^\s,]+,)(\d+),")
+SHARED_LIMIT = 48 << 10  # bytes of a block's static shared memory
+_STATIC = r"(?P<function>_ZZ\w*E)\d+[A-Za-z_]\w*"
+_ZEROED = re.compile(
+    rf"(?P<size>\.size\t(?P<symbol>{_STATIC}), )(?P<bytes>\d+)(?P<zero>\n(?P=symbol):\n\t\.zero\t)(?P=bytes)\n"
+)
+_COMMON = re.compile(rf"(?P<comm>\.comm\t{_STATIC},)(?P<bytes>\d+),")
 _OURS = re.compile(rf"{re.escape(str(HERE))}/|<lambda\(auto:|^\s+from |^In file included")
 _PLACE = re.compile(
     r"^([^\s:][^:\n]*):(\d+): (?:(?:fatal )?error: )?((?<=error: ).*|undefined reference.*|multiple definition.*)$",
@@ -133,7 +138,9 @@ def _compile(compiler: str, texts: Mapping[str, str], first: str, work: Path, st
         emulator.end()
         raise _explain(done.stderr, texts, work)
     assembly = work / "kernels.s"
-    assembly.write_text(add_zones(assembly.read_text(encoding="utf-8", errors="surrogateescape")), errors="surrogateescape")
+    text = assembly.read_text(encoding="utf-8", errors="surrogateescape")
+    check_shared_size(text, texts)
+    assembly.write_text(add_zones(text), encoding="utf-8", errors="surrogateescape")
     built = work / "program"
     linked = _run([compiler, "-no-pie", "kernels.s", str(emulator.wait()), "-o", str(built)], work)
     if linked.returncode != 0:
@@ -143,8 +150,27 @@ def _compile(compiler: str, texts: Mapping[str, str], first: str, work: Path, st
 
 def add_zones(assembly: str) -> str:
     """The assembly with ZONE bytes more behind each static of a function, so that what misses a __shared__ variable is seen."""
-    assembly = _ZEROED.sub(lambda match: f"{match[1]}{int(match[3]) + ZONE}{match[4]}{int(match[5]) + ZONE}", assembly)
-    return _COMMON.sub(lambda match: f"{match[1]}{int(match[2]) + ZONE},", assembly)
+
+    def widen_zeroed(match: re.Match[str]) -> str:
+        bytes_ = int(match["bytes"]) + ZONE
+        return f"{match['size']}{bytes_}{match['zero']}{bytes_}\n"
+
+    assembly = _ZEROED.sub(widen_zeroed, assembly)
+    return _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly)
+
+
+def check_shared_size(assembly: str, texts: Mapping[str, str]) -> None:
+    """Raise CompileError for a kernel with more static shared memory than a block can have, as nvcc does."""
+    sizes: Counter[str] = Counter()  # by the mangled name of the function
+    for match in [*_ZEROED.finditer(assembly), *_COMMON.finditer(assembly)]:
+        sizes[match["function"]] += int(match["bytes"])
+    for file, text in texts.items():
+        for kernel, line in list_kernels(text.partition(f'#line 1 "{file}"\n')[2]).items():
+            name = re.compile(rf"_ZZ(?:N\w*?)?{len(kernel)}{kernel}(?=[A-Z])")
+            most = max((size for function, size in sizes.items() if name.match(function)), default=0)
+            if most > SHARED_LIMIT:
+                said = f"{kernel} has {most:,} bytes of shared memory, and a block may have {SHARED_LIMIT:,} (so says nvcc)"
+                raise CompileError(f"{file}:{line}: {said}", file, line, said)
 
 
 class _Emulator:

@@ -17,6 +17,7 @@ _DYNAMIC = re.compile(
 )
 _VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b([^;(){}=\[]{0,200})(?=[;={\[])")
 _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
+_KERNEL = re.compile(r"\b__global__\b[^;{}()]{0,300}?\b(\w+)\s*\(")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
@@ -78,6 +79,12 @@ def rewrite(text: str) -> str:
     return text
 
 
+def list_kernels(text: str) -> dict[str, int]:
+    """The line of each kernel that a text defines, by its name."""
+    code = re.sub(r"__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)", lambda match: " " * len(match[0]), blank_out(text))
+    return {match[1]: code[: match.start()].count("\n") + 1 for match in _KERNEL.finditer(code)}
+
+
 def _find_dynamic(code: str) -> list[tuple[int, int, str]]:
     """`extern __shared__ T name[];` becomes another name of the emulator's memory."""
     edits = []
@@ -105,22 +112,33 @@ def _find_launches(text: str, code: str) -> list[tuple[int, int, str]]:
 
 
 def _find_callee(code: str, end: int) -> int | None:
-    """Where the name of the kernel that is launched at `end` begins; None where there is no name."""
+    """Where what is launched at `end` begins: `name`, `space::name<8>`, `names[i]`, `(*name)`; None where nothing is."""
     place = len(code[:end].rstrip())
     if code[:place].endswith(">"):
-        depth = brackets = 0
-        while place > 0:
-            place -= 1
-            brackets += (code[place] == ")") - (code[place] == "(")
-            if not brackets:
-                depth += (code[place] == ">") - (code[place] == "<")
-            if depth == 0 or code[place] in ";{}":
-                break
-        if depth:
-            return None
-    first = max(0, place - LONGEST_NAME)
-    match = _CALLEE.search(code[first:place])
-    return first + match.start() if match else None
+        place = len(code[: _skip_back(code, place, "<", ">")].rstrip())
+    brackets = place
+    while code[:brackets].endswith((")", "]")):
+        closing = code[brackets - 1]
+        brackets = len(code[: _skip_back(code, brackets, OPENS[CLOSES.index(closing)], closing)].rstrip())
+    first = max(0, brackets - LONGEST_NAME)
+    match = _CALLEE.search(code[first:brackets])
+    if match:
+        return first + match.start()
+    return brackets if brackets < place else None
+
+
+def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
+    """Where the bracket opens that closes before `place`; angles are counted outside of round brackets only."""
+    depth = inside = 0
+    while place > 0:
+        place -= 1
+        if opening == "<":
+            inside += (code[place] == ")") - (code[place] == "(")
+        if not inside:
+            depth += (code[place] == closing) - (code[place] == opening)
+        if depth == 0 or code[place] in ";{}":
+            break
+    return place
 
 
 def _find_end(code: str, place: int) -> int | None:

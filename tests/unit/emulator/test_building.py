@@ -62,6 +62,21 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
             4,
             "undefined reference to `gone",
         ),
+        (
+            "#include <cuda_runtime.h>\n"
+            "namespace mine {\n"
+            "template <int T> __global__ void __launch_bounds__(T, (1)) tiled(float* x) {\n"
+            "  __shared__ float a[T][T], b[T][T];\n"
+            "  a[threadIdx.x][0] = x[0];\n"
+            "  b[threadIdx.x][0] = x[1];\n"
+            "  __syncthreads();\n"
+            "  x[0] = a[0][0] + b[1][0];\n"
+            "}\n"
+            "}\n"
+            "int main() { mine::tiled<16><<<1, 32>>>((float*)0); mine::tiled<96><<<1, 32>>>((float*)0); }\n",
+            3,
+            "tiled has 73,728 bytes of shared memory, and a block may have 49,152",
+        ),
         (KERNEL.replace("+= 1;", "+= 1"), 2, "expected ';' before '}' token"),
     ],
 )
@@ -111,14 +126,17 @@ int main() {
       <<<dim3(1),
          dim3(1, 1)>>>(x);
   t<(3 > 2) ? 10 : 5, int><<<1, 1, 0, 0>>>(x);
+  void (*names[])(int*) = {mine::k, mine::k};
+  names[1]<<<1, 1>>>(x);
+  (*names[0])<<<1, 1>>>(x);
   if (r < 8 << 2 && r >> 1 < 3) deduced<<<1, 1>>>(x, 100);
   cudaMemcpy(&r, x, sizeof r, cudaMemcpyDeviceToHost);
   printf("%d %s", r, text);
 }
 """)
     result = program.run()
-    assert result.output == "112 k<<<1, 1>>>(x) /* in a string"
-    assert sorted(result.kernels) == ["deduced", "mine::k", "t<(3 > 2) ? 10 : 5, int>"]
+    assert result.output == "114 k<<<1, 1>>>(x) /* in a string"
+    assert sorted(result.kernels) == ["(*names[0])", "deduced", "mine::k", "names[1]", "t<(3 > 2) ? 10 : 5, int>"]
 
 
 def test_a_harness_takes_the_file_that_is_named(emulator: Any, cache: Path, tmp_path: Path) -> None:
