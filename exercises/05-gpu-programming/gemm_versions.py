@@ -145,7 +145,8 @@ def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
     rows, library = [], []
     for n in sizes:
         speeds = time_library(n)
-        library += [{"what": name, "n": n, "gflop_per_s": speed} for name, speed in speeds.items()]
+        peaks = {name: sheet.peak_tflops(name) if sheet else None for name in speeds}
+        library += [versions.describe_library(n, name, speed, peaks[name]) for name, speed in speeds.items()]
         command = [str(program), str(n), "uniform", "-", str(TIMED_S)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=RUN_LIMIT_S, check=False)
@@ -158,7 +159,7 @@ def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
         for version, line in lines.items():
             dtype = "float16" if version == "tensor" else "float32"
             median = bench.percentile(line["ms"], 50) if line["ms"] else None
-            rows.append(versions.time_version(line, median, speeds[dtype], sheet.peak_tflops(dtype) if sheet else None))
+            rows.append(versions.time_version(line, median, speeds[dtype], peaks[dtype]))
     return rows, library
 
 
@@ -197,7 +198,7 @@ metrics = {
     "timed": timed, "library": library, "steps_down": versions.count_steps_down(timed),
     "registers_percent_of_library": last.get("registers", {}).get("percent_of_library"),
     "timed_error_of_allowed": max((row["error_of_allowed"] for row in timed), default=None),
-    "refused": sum(row["refused"] for row in timed),
+    "refused": sum(row["refused"] for row in timed + library),
     "beside_published": versions.set_beside(timed),
     "simulated": None if timed_here else "addresses are counted by an emulator on a processor; nothing was timed",
 }  # fmt: skip

@@ -134,16 +134,25 @@ def time_version(
     A speed above the data sheet, or more than 5 % above the library, is refused: it is None, and `refused` is true.
     """
     speed = 2 * row["n"] ** 3 / median_ms / 1e6 if median_ms else None
-    limits = [peak_tflops * 1e3] if peak_tflops else []
-    limits += [library_gflop_per_s * TOLERANCE] if library_gflop_per_s else []
-    refused = speed is not None and any(speed > limit for limit in limits)
-    kept = None if refused else speed
+    limits = (peak_tflops and 1e3 * peak_tflops, library_gflop_per_s and TOLERANCE * library_gflop_per_s)
+    kept = limit_speed(speed, limits)
     return {
         "version": row["version"], "n": row["n"], "median_ms": median_ms, "gflop_per_s": kept, "library": library_gflop_per_s,
         "percent_of_library": 100 * kept / library_gflop_per_s if kept and library_gflop_per_s else None,
         "percent_of_peak": kept / peak_tflops / 10 if kept and peak_tflops else None,
-        "error_of_allowed": _find_share(row), "refused": refused,
+        "error_of_allowed": _find_share(row), "refused": speed != kept,
     }  # fmt: skip
+
+
+def limit_speed(speed: float | None, limits: Sequence[float | None]) -> float | None:
+    """The speed; None where it is above one of the limits that are known, for then it is no measurement."""
+    return None if speed is None or any(limit is not None and speed > limit for limit in limits) else speed
+
+
+def describe_library(n: int, what: str, speed: float, peak_tflops: float | None) -> dict[str, Any]:
+    """The row of the library's own product in one format; refused as other speeds are, where the data sheet says less."""
+    kept = limit_speed(speed, (peak_tflops and 1e3 * peak_tflops,))
+    return {"what": what, "n": n, "gflop_per_s": kept, "refused": kept is None}
 
 
 def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:

@@ -73,6 +73,17 @@ def test_a_speed_above_the_library_or_the_sheet_is_refused() -> None:
         assert (above["gflop_per_s"], above["percent_of_library"], above["refused"]) == (None, None, True)
 
 
+def test_a_library_above_the_sheet_is_refused() -> None:
+    assert versions.describe_library(64, "float32", 9000.0, 8.1) == {
+        "what": "float32",
+        "n": 64,
+        "gflop_per_s": None,
+        "refused": True,
+    }
+    assert versions.describe_library(64, "float32", 8000.0, 8.1)["gflop_per_s"] == 8000.0
+    assert versions.describe_library(64, "float32", 9000.0, None)["refused"] is False
+
+
 def test_a_version_that_was_not_timed_is_not_refused() -> None:
     row = versions.time_version(RIGHT, None, 1000.0, 8.1)
     assert (row["gflop_per_s"], row["refused"]) == (None, False)

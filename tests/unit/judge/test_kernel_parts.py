@@ -39,6 +39,27 @@ FATES = {
     "null": (SOLUTION.replace("atomicAdd(sum, part[0])", "*(float*)0 = part[0]"), "failed", "ended", "null pointer"),
 }
 
+GEMM = (FOLDER / "solutions" / "my_gemm.cu").read_text(encoding="utf-8")
+OPEN_REGISTERS = (FOLDER / "my_gemm.cu").read_text(encoding="utf-8").split("template <int M", 1)[1]
+FATES_OF_GEMM = {
+    "bom-and-crlf": ("\ufeff" + GEMM.replace("\n", "\r\n"), "passed", "", ""),
+    "one-of-two": (
+        f"{GEMM.split('template <int M', 1)[0]}template <int M{OPEN_REGISTERS}",
+        "open",
+        "",
+        "registers fetches no number yet",
+    ),
+    "sum-not-set": (
+        GEMM.replace("float sums[R][R] = {};", "float sums[R][R];"),
+        "failed",
+        "values",
+        "Does each sum begin with 0?",
+    ),
+    "syntax-on-line-1": (f"int x = ;\n{GEMM}", "failed", "not-compiled", "my_gemm.cu:1: "),
+    "renamed": (GEMM.replace("void tiled(", "void tile("), "failed", "not-compiled", "it does not fit what calls it"),
+    "endless": (GEMM.replace("first += T)", "first += 0)"), "failed", "endless", "Which loop never reaches n?"),
+}
+
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
@@ -46,13 +67,26 @@ def judge() -> Iterator[Judge]:
         yield judge
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "one-of-two" else pytest.mark.slow) for name in FATES])
+def parametrize(fates: dict[str, tuple[str, str, str, str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=() if name == "one-of-two" else pytest.mark.slow) for name in fates]
+    )
+
+
+@parametrize(FATES)
 def test_a_file_of_kernels_gets_a_verdict_with_its_reason(judge: Judge, tmp_path: Path, name: str) -> None:
-    text, word, way, says = FATES[name]
-    file = tmp_path / "my_kernels.cu"
+    check(judge, tmp_path / "my_kernels.cu", *FATES[name])
+
+
+@parametrize(FATES_OF_GEMM)
+def test_a_file_of_products_gets_a_verdict_with_its_reason(judge: Judge, tmp_path: Path, name: str) -> None:
+    check(judge, tmp_path / "my_gemm.cu", *FATES_OF_GEMM[name])
+
+
+def check(judge: Judge, file: Path, text: str, word: str, way: str, says: str) -> None:
     file.write_bytes(text.encode())
     judged = judge.judge(
-        FOLDER / "judges" / "my_kernels.py", file, torch=False, limit_s=20.0, path=(FOLDER, EXERCISES / "shared")
+        FOLDER / "judges" / f"{file.stem}.py", file, torch=False, limit_s=20.0, path=(FOLDER, EXERCISES / "shared")
     )
     assert (judged.word, judged.way) == (word, way), judged
     assert says in judged.says
