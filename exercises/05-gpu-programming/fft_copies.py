@@ -26,7 +26,7 @@ def measure_copies(recording: Recording, matched_filter: Filter, length: int, de
     def copy_and_filter() -> None:
         target.copy_(matched_filter(source.to(device, non_blocking=True), template), non_blocking=True)
 
-    pair = (torch.cuda.Stream(device), torch.cuda.Stream(device))
+    pair = (torch.cuda.Stream(), torch.cuda.Stream())
     right = matched_filter(resident, template)
     us = {
         "filter": _us_per_signal(lambda: matched_filter(resident, template), device, count),

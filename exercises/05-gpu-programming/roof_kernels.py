@@ -70,8 +70,8 @@ def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
 
 def make_arrays(side: int, device: torch.device, seed: int) -> Arrays:
     """Numbers from 0 to 1; `c` is an array of its own and not yet touched by any kernel."""
-    random = torch.Generator(device).manual_seed(seed)
-    return Arrays(*(torch.rand(side, side, generator=random, device=device) for _ in range(3)))
+    random = torch.Generator().manual_seed(seed)
+    return Arrays(*(torch.rand(side, side, generator=random).to(device) for _ in range(3)))
 
 
 def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:

@@ -135,7 +135,7 @@ def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
 
 # --- the roofs, before and after the kernels, of which the best counts; the kernels ---------------------------------------
 kernels = roof_kernels.make_kernels(arrays, args.gemm_small, args.gemm_large)
-products = [roof_kernels.make_gemm(n, device) for n in ((4096, 8192) if on_gpu else (512, 1024))]
+products = [roof_kernels.make_gemm(n, device) for n in (args.gemm_large, 2 * args.gemm_large)]
 loops, gflops = measure_loops(), [product.flops / least_seconds(product.call) / 1e9 for product in products]
 seconds = {kernel.name: least_seconds(kernel.call) for kernel in kernels}
 step_broken, step_error, step_bytes = try_step()

@@ -37,6 +37,8 @@ class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not 
             return args[0]
         if func is torch.device:  # a script asks its device what it is
             return func(*args, **(kwargs or {}))
+        if func is torch.Tensor.pin_memory:  # no driver is there to lock it
+            return args[0]
         named = {name: value for name, value in (kwargs or {}).items() if name != "pin_memory"}  # a driver would lock it
         return func(*tree_map(_to_processor, args), **tree_map(_to_processor, named))
 
@@ -80,6 +82,13 @@ class CUDAGraph:
 def _capture(graph: CUDAGraph) -> Any:
     graph.recorder = importlib.import_module("graphs").Recorder()
     return graph.recorder
+
+
+class Plans(list[SimpleNamespace]):
+    """The plans of FFTs that each device keeps: none, and a size that can be set."""
+
+    def __init__(self) -> None:
+        super().__init__([SimpleNamespace(size=0, max_size=4096, clear=lambda: None)])
 
 
 def _to_processor(value: object) -> object:
@@ -138,6 +147,7 @@ for _name, _value in {
     setattr(torch.cuda, _name, _value)
 torch.cuda.nccl.version = lambda: (2, 28, 9)
 torch.version.cuda = "13.0"
+torch.backends.cuda.cufft_plan_cache = Plans()
 dist.init_process_group = _by_gloo
 DistributedDataParallel.__init__ = _on_no_device
 threading.Thread.run = _in_every_thread  # type: ignore[method-assign]

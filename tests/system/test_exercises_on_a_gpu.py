@@ -101,3 +101,30 @@ def test_kernels_are_timed_and_one_that_is_too_fast_is_refused(tmp_path: Path) -
     assert [speeds[version] for version in ("naive", "coalesced", "tiled", "tensor")] == [pytest.approx(2 * 64**3 / 1e9)] * 4
     assert (values["refused"], values["steps_down"]) == (1, None)
     assert "Timed on NVIDIA H100" in (script.parent / "versions.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_filter_on_a_gpu_has_copies_streams_and_a_processor_beside_it(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.8", tmp_path / "work")
+    words = [sys.executable, script.name, *flags(exercise, signals="32", samples="300", batch_sizes="1,16")]
+    process = start(words, script.parent, with_a_gpu(script.parent))
+    output = wait(process)
+    assert process.returncode == 0, output
+    values = read_finished(exercise, 0, output, script.parent, 1).metrics
+    assert 0 < values["filter_percent_of_copies"] < 200
+    assert values["overlapped_error"] < 1e-5
+    assert min(values[key] for key in ("with_copies_us", "overlapped_us", "plan_first_ms", "times_cpu")) > 0
+    assert (values["gpu"], values["refused"]) == ("H100 SXM", 0)
+
+
+@pytest.mark.slow
+def test_the_roofs_of_a_gpu_stand_beside_its_data_sheet(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.7", tmp_path / "work")
+    words = [sys.executable, script.name, *flags(exercise, size="512", gemm_small="16", gemm_large="128")]
+    process = start(words, script.parent, with_a_gpu(script.parent))
+    output = wait(process)
+    assert process.returncode == 0, output
+    values = read_finished(exercise, 0, output, script.parent, 1).metrics
+    assert values["sheet"] == {"gb_per_s": 3350, "gflop_per_s": 67_000}
+    assert values["last_cache_mib"] == 50
+    assert values["stencil_speedup"] > 0
