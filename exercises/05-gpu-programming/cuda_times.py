@@ -130,9 +130,10 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
     count = max(1, elements // {"strided_copy": stride, "read_field": 4}.get(kernel, 1))  # arrays of the same length
     words = [str(program), "time", kernel, str(block), str(stride), str(count)]
     done = _call(words)
-    timed = next((json.loads(line) for line in done.splitlines() if line.startswith('{"seconds"')), None)
-    if timed is None:
-        bench.say(f"{kernel} was not timed: {done.strip()[-200:]}")
+    answers = [json.loads(line) for line in done.splitlines() if line.startswith("{")]
+    timed = next((answer for answer in answers if "seconds" in answer), None)
+    if timed is None or any(answer.get("wrong") for answer in answers):
+        bench.say(f"{kernel} has no time, for it did not end well or gave wrong numbers: {done.strip()[-200:]}")
         return dict(NOT_MEASURED)
     if kernel == "transpose":
         rows, columns = findings.shape_of_transpose(count)

@@ -49,9 +49,10 @@ def test_a_transpose_has_no_more_numbers_than_asked_for(elements: int, shape: tu
 
 PROGRAM = """#!/bin/sh
 case "$2" in
-  copy) echo '{"size": 1}'; echo '{"seconds": [0.004, 0.002, 0.003]}';;
+  copy) echo '{"size": 1, "wrong": 0}'; echo '{"seconds": [0.004, 0.002, 0.003]}';;
   vector_add) echo '{"seconds": [0.00375]}';;
   block_sum) echo '{"seconds": [0.000001]}';;
+  read_field) echo '{"size": 1, "wrong": 3}'; echo '{"seconds": [1]}';;
   *) echo '{"cuda_error": "an illegal memory access was encountered"}'; exit 3;;
 esac
 """
@@ -79,18 +80,20 @@ def test_times_become_speeds_and_what_cannot_be_is_refused(
     program.set_result(write_program(tmp_path / "program", PROGRAM))
     files = ("given.cu", "my_kernels.cu", "my_warps.cu")
     work = times.Compilation("sm_75", times.torch.device("cuda", 0), "nvcc", programs=dict.fromkeys(files, program))
-    rows: list[dict[str, Any]] = [{"kernel": name, **SOUND} for name in ("copy", "vector_add", "block_sum", "transpose")]
+    rows: list[dict[str, Any]] = [
+        {"kernel": name, **SOUND} for name in ("copy", "vector_add", "block_sum", "transpose", "read_field")
+    ]
     rows.append({"kernel": "clip_sum", **SOUND, "out_of_bounds": 1})
     told = times.time_all(work, rows, elements=50_000_000, block=256, stride=2)
     assert (told.copy_gb_per_s, told.rows["vector_add"]["gb_per_s"]) == (pytest.approx(400 / 3), pytest.approx(160))
     assert told.rows["vector_add"]["percent_of_copy"] == pytest.approx(120)
     assert (told.rows["block_sum"]["gb_per_s"], told.refused) == (None, 1), "200,000 GB/s"
-    assert told.rows["transpose"]["median_ms"] is None
+    assert [told.rows[name]["median_ms"] for name in ("transpose", "read_field")] == [None, None]
     assert "clip_sum" not in told.rows, "nothing that leaves its arrays is started on a GPU"
     assert (told.rows["copy"]["sanitizer_errors"], told.rows["copy"]["sanitizer_hazards"]) == (2, 0)
     said = capsys.readouterr().out
     assert "refused: 200,000 GB/s are more than the 320 of the data sheet" in said
-    assert "transpose was not timed" in said
+    assert "transpose has no time, for it did not end well or gave wrong numbers" in said
 
 
 @needs_torch
