@@ -1,0 +1,28 @@
+"""Judges a repaired copy: only what computes is counted."""
+
+from __future__ import annotations
+
+import torch
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("{what} counts as {given} operations, and launches {right}")}
+
+
+def judge(part: Part) -> None:
+    """Views launch nothing, alone and between operations that do; what changes memory in place is launched."""
+    counter = part.function("OperationCounter")
+    x = torch.ones(2, 6)
+    cases = {
+        "a view": (lambda: x.view(3, 4), 0),
+        "a slice of a permuted view": (lambda: x.permute(1, 0)[1:], 0),
+        "a sum": (lambda: x + 1, 1),
+        "a view of a sum of a view": (lambda: (x.view(3, 4) + 1).view(12), 1),
+        "an addition in place": (lambda: x.add_(1), 1),
+    }
+    for what, (call, right) in cases.items():
+        with counter() as count:
+            part.call(call)
+        if count.count != right:
+            raise part.wrong("still", what=what, given=count.count, right=right)
+    part.note("views count nothing, additions in place do")
