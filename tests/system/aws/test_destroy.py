@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,16 +20,6 @@ from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
 
 pytestmark = pytest.mark.system
-
-
-@pytest.fixture
-def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
-    """The file's learner; after each test the account is quiet and empty, by their own means."""
-    yield neighbour
-    neighbour.account.calm()
-    hand_made.run_destroy(neighbour, DestroyRequest(), discard=True)
-    assert neighbour.list_resources() == []
-    (neighbour.workspace / ".gpucourse" / "regions.json").unlink()
 
 
 def destroy_well(learner: CloudLearner, *, module: str | None = "3", discard: bool = False) -> Receipt:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from gpucourse.errors import CloudError, UnreachableError, UsageError
 from gpucourse.labs import change
 from gpucourse.labs.aws import allow_ip, extend, stop_start
 from gpucourse.labs.aws.status import Outlook
-from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.labs.status import Status, status
 from gpucourse.model.deployment import AwsDeployment, LocalDeployment
 from gpucourse.workspace import deployments, ledger, runs
@@ -28,15 +26,6 @@ from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
 
 pytestmark = pytest.mark.system
-
-
-@pytest.fixture
-def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
-    """The file's learner; after each test the account is quiet and empty."""
-    yield neighbour
-    neighbour.account.calm()
-    hand_made.run_destroy(neighbour, DestroyRequest(), discard=True)
-    assert neighbour.list_resources() == []
 
 
 def root(learner: CloudLearner, instance: str) -> Path:

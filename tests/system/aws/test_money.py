@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -21,20 +20,6 @@ from tests.unit.ui.examples import record
 
 pytestmark = pytest.mark.system
 FAR = "eu-west-1"  # none of the regions that the course knows
-
-
-@pytest.fixture
-def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
-    """The file's learner; after each test the account is quiet and empty, and the ledger closed."""
-    yield neighbour
-    neighbour.account.calm()
-    context = hand_made.context(neighbour)
-    for lab in deployments.every(context.paths):
-        deployments.drop(context.paths, lab.stack)
-    if (held := leaks.holdings(context, everyone=True)).leaks:
-        leaks.clean(context, held, everyone=True)
-    assert neighbour.list_resources() == []
-    WorkspacePaths(neighbour.workspace).ledger.unlink(missing_ok=True)
 
 
 def lose_everything(learner: CloudLearner) -> None:
