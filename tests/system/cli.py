@@ -79,12 +79,13 @@ class Learner:
             pytest.skip("this machine does not let the tests mount a small disk")
         return prefix
 
-    def takes_ports(self) -> None:
-        """Write a setting by which its ranks meet at ports that no other test uses. Labs do not know of each other, and of two
-        that begin a run at the same moment both may choose the same port."""
-        ports = take_ports(8)
-        self.workspace.mkdir(parents=True)
-        (self.workspace / "gpucourse.yaml").write_text(f'{{"rendezvous_ports": "{ports[0]}-{ports[-1]}"}}\n')  # JSON is YAML
+    def takes_ports(self, **settings: str) -> None:
+        """Write settings, among them one by which its ranks meet at ports that no other test uses. Labs do not know of each
+        other, and of two that begin a run at the same moment both may choose the same port."""
+        ports = take_ports(4)
+        self.workspace.mkdir(parents=True, exist_ok=True)
+        settings = {"rendezvous_ports": f"{ports[0]}-{ports[-1]}", **settings}
+        (self.workspace / "gpucourse.yaml").write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
 
     def begins(self, *words: str, **environ: str) -> subprocess.Popen[bytes]:
         """Start a command in a session of its own, with Ctrl-C working as in a terminal."""

@@ -20,6 +20,7 @@ def _leaves_nothing(learner: Learner) -> None:
 def learner(tmp_path: Path) -> Iterator[Learner]:
     """Somebody with an empty workspace, whose path has a space and quotes in it."""
     learner = Learner(tmp_path / 'it\'s my "work" space')
+    learner.takes_ports()
     yield learner
     _leaves_nothing(learner)
 

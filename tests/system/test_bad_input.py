@@ -135,7 +135,6 @@ def test_no_torch(learner: Learner, tmp_path: Path) -> None:
 
 
 def test_a_file_where_the_programs_folder_should_be(learner: Learner) -> None:
-    learner.workspace.mkdir()
     (learner.workspace / ".gpucourse").write_text("in the way")
     typed = learner.types("deploy", "3", code=3)
     assert ".gpucourse" in typed.err

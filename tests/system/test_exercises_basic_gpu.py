@@ -40,6 +40,7 @@ from tests.system.exercising import (
 
 pytestmark = [pytest.mark.system, needs_torch]
 
+ANSWERS = {"max_tokens": "20", "prompt": "def forward(self, x):"}
 TINY = {"small": "64", "size": "256", "repeats": "3"}
 
 
@@ -50,17 +51,20 @@ TINY = {"small": "64", "size": "256", "repeats": "3"}
 def basic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 1 up, in a folder whose name has a space and quotes in it."""
     learner = Learner(tmp_path_factory.mktemp("basic") / 'it\'s my "work" space')
+    learner.takes_ports()
     learner.types("deploy", "1")
     yield learner
     learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
 
 
 @pytest.mark.slow
-def test_two_exercises_by_their_command(basic: Learner) -> None:
-    for exercise, settings in (("1.1", TINY), ("1.3", BRIEFLY)):
+@needs_module("transformers")
+def test_exercises_by_their_command(basic: Learner) -> None:
+    for exercise, settings in (("1.1", TINY), ("1.2", ANSWERS), ("1.3", BRIEFLY)):
         run, folder = by_command_line(basic, exercise, **settings)
         assert list_unanswered(run) == {}
         assert (folder / "screen.svg").is_file(), "the captured screen"
+        assert not (folder / "outputs/node0/tiny").exists(), "14 MB of weights need not come home"
 
 
 def test_two_products_are_right_and_timed(tmp_path: Path) -> None:
@@ -117,9 +121,9 @@ needs_transformers = needs_module("transformers")
 
 
 @needs_transformers
-def test_an_engine_answers_and_its_times_are_the_clients(basic: Learner, tmp_path: Path) -> None:
-    run, home = by_command_line(basic, "1.2", max_tokens="20", prompt="def forward(self, x):")
-    folder = home / "outputs" / "node0"
+def test_an_engine_answers_and_its_times_are_the_clients(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    run = with_faults("1.2", folder, **ANSWERS)
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     assert run.verdict().verdict == "passed"
@@ -130,7 +134,6 @@ def test_an_engine_answers_and_its_times_are_the_clients(basic: Learner, tmp_pat
         assert row["ttft_ms"] < row["e2e_ms"]
         assert row["tok_per_s"] < row["ceiling_tok_per_s"]
     assert (folder / "generated.txt").read_text(encoding="utf-8").startswith("def forward(self, x):")
-    assert not (folder / "tiny").exists(), "14 MB of weights need not come home"
     check_plots_and_tables(run, tmp_path)
 
 

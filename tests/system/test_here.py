@@ -31,8 +31,7 @@ def give_gpu(learner: Learner, script: str) -> None:
     python = learner.workspace.parent / "python"
     python.write_text(f"#!/bin/sh\n{script.replace('python_here', sys.executable)}\n")
     python.chmod(0o755)
-    learner.workspace.mkdir()
-    (learner.workspace / "gpucourse.yaml").write_text(json.dumps({"node_python": str(python)}))
+    learner.takes_ports(node_python=str(python))
 
 
 def carriers(learner: Learner, uid: str) -> list[int]:
@@ -59,7 +58,7 @@ def test_without_a_gpu_it_says_so_and_leaves_nothing(learner: Learner) -> None:
 
 @needs_torch
 def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
-    give_gpu(learner, f'PYTHONPATH="{FAKE_GPU}:$PYTHONPATH" exec python_here "$@"')
+    give_gpu(learner, f'PYTHONPATH="{FAKE_GPU}:$PYTHONPATH" OMP_NUM_THREADS=1 exec python_here "$@"')
     assert "lab of module 1 is ready" in learner.types("deploy", "1", "--target", "here").out
     [lab] = learner.documents("status")["stacks"]
     [node] = lab["deployment"]["inventory"]["nodes"]

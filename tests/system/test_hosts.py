@@ -33,7 +33,6 @@ SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 def learner(tmp_path: Path) -> Learner:
     """Somebody whose machines have a Python without torch, as far as the tests' own is in a virtual environment."""
     learner = Learner(tmp_path / "work space")
-    learner.workspace.mkdir()
     set_python(learner, sys._base_executable)  # type: ignore[attr-defined]
     return learner
 
@@ -45,7 +44,7 @@ def write_script(learner: Learner, name: str, text: str) -> str:
 
 def set_python(learner: Learner, python: str) -> None:
     """Say which Python the machines have. With torch in it each of them imports torch for the sum at the end of `deploy`."""
-    write_script(learner, "gpucourse.yaml", f"node_python: {python}\n")
+    learner.takes_ports(node_python=python)
 
 
 @pytest.fixture
@@ -89,9 +88,9 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert learner.types("ssh", "3", "--node", "1", "--", "echo", "$HOME").out.strip() == str(servers[1].home)
 
     script = write_script(learner, "meet.py", MEET)
-    learner.types("run", "3.1", "--nodes", "2", "--script", script, code=None)
+    ran = learner.types("run", "3.1", "--nodes", "2", "--launcher", "python", "--script", script, code=None)
     record = learner.newest_run()
-    assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2)
+    assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2), ran.err + ran.out
     logs = learner.types("logs", record["id"])
     assert f"rank 1 of 2 at {inventory[0]['private_address']}" in logs.out + logs.err
     assert list_left_files(servers)

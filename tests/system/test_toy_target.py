@@ -40,6 +40,7 @@ class ToyLearner(Learner):
 def learner(tmp_path: Path) -> Iterator[ToyLearner]:
     """An empty workspace; whatever stands in the end is taken down."""
     made = ToyLearner(tmp_path / "w")
+    made.takes_ports()
     yield made
     made.types("destroy", "--all", "--discard")
 

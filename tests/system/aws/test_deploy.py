@@ -99,7 +99,7 @@ def test_what_stands_afterwards(lab: CloudLearner) -> None:
 
 
 def test_the_exercise_runs_over_both_nodes_and_comes_home(lab: CloudLearner) -> None:
-    typed = lab.types("run", "3.1", "--nodes", "2", "--set", "elements=1000", timeout=240)
+    typed = lab.types("run", "3.1", "--nodes", "2", "--launcher", "python", "--set", "elements=1000", timeout=240)
     assert "passed" in typed.out
     assert "simulated nodes" not in typed.err
     record = lab.newest_run()
