@@ -162,6 +162,7 @@ def _products_by_hand(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> I
 
 
 def _overlap(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("copy in", metrics["gpu"].get("copy_gb_per_s"), "GB/s", metrics["gpu"].get("link_gb_per_s"))
     yield Figure("overlapped", metrics["gpu"].get("speedup"), "times as fast")
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 COPY_IN, COMPUTE, COPY_OUT = ENGINES = ("copy in", "compute", "copy out")
 MOST_ORDERS = 16  # of the orders in which a hazard shows: one is enough for a wrong value, nearly always the first
+MOST_A_CHUNK = 100  # operations; three do the work
 NUMBERS = 16  # of each chunk that is executed
 UNTOUCHED = -1.0  # what stands in memory that nothing has been copied to
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -147,6 +148,8 @@ class ReplayedDevice:
         waits = tuple(sorted({number for number in before if number is not None}))
         chunk = self._chunks.get(buffer) if chunk is None else chunk
         number = len(self.operations)
+        if number == MOST_A_CHUNK * self.chunks:
+            raise ValueError(f"{number:,} operations are queued for {self.chunks} chunks: does the loop end?")
         units = self.units[engine]
         self.operations.append(Operation(number, engine, stream.number, buffer, chunk, units, reads, writes, waits, events))
         self._last[stream.number] = number

@@ -133,6 +133,15 @@ def test_what_does_not_exist_is_refused(streams: ModuleType, call: Any, error: t
         call(streams.ReplayedDevice(8, 3))
 
 
+def test_a_loop_that_queues_for_ever_is_ended(streams: ModuleType) -> None:
+    device = streams.ReplayedDevice(8, 3)
+    stream = device.stream()
+    for _ in range(800):
+        device.compute(stream, 0)
+    with pytest.raises(ValueError, match="800 operations are queued for 8 chunks: does the loop end"):
+        device.compute(stream, 0)
+
+
 def test_the_drawing_has_a_row_for_each_engine(streams: ModuleType, solution: ModuleType) -> None:
     device = streams.ReplayedDevice(3, 3)
     solution.run(device, 3)
