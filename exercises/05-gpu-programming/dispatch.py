@@ -19,10 +19,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 MATMULS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0}  # and where the first of the two factors stands
-LIBRARY = ("/torch/optim/", "/torch/amp/", "/torch/autograd/", "/torch/nn/")
+LIBRARY = ("/torch/optim/", "/torch/amp/", "/torch/autograd/", "/torch/nn/", "/torch/utils/")
+ATTRIBUTED = {"aten::_local_scalar_dense", "aten::lift_fresh", "aten::_to_copy", "aten::clone", "aten::copy_"}
 COPIES = {"aten::clone": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # and where the tensor stands that is copied
+Caller = tuple[int | None, bool]  # the line that asked, and whether a library of torch did so for it
+NOBODY: Caller = (None, False)
 HALF = (torch.float16, torch.bfloat16)
-READERS = ("tolist", "numpy")
+READERS = ("tolist", "numpy", "__repr__")
 CPU_CHECKS = ("one_hot",)  # looks at its input on a CPU, to refuse a bad class; not on a GPU
 
 
@@ -91,48 +94,48 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every operation passes here."""
         name = function.name().partition(".")[0]
+        caller = _find_caller(self.file) if self.file or name in ATTRIBUTED else NOBODY
         self.operations += 1
-        if self.file:
-            self._count_line(self.lines)
+        self._count_line(self.lines, caller)
         if name == "aten::_local_scalar_dense":
-            self._note_read()
-        elif name == "aten::lift_fresh" and not _find_caller(self.file)[1]:
+            self._note_read(caller)
+        elif name == "aten::lift_fresh" and not caller[1]:
             self.from_python += 1
-            self._count_line(self.lines_built)
+            self._count_line(self.lines_built, caller)
         elif name in MATMULS:
             self._count_product(*args[MATMULS[name] : MATMULS[name] + 2])
         if name == "aten::_to_copy":
-            self._note_move(args[0], kwargs or {})
+            self._note_move(args[0], kwargs or {}, caller)
         if self.model is not None and name in COPIES:
-            self._note_copy(args[COPIES[name]])
+            self._note_copy(args[COPIES[name]], caller)
         result = function(*args, **(kwargs or {}))
         if any(isinstance(made, torch.Tensor) and made.dtype is torch.float64 for made in tree_iter(result)):
             self.float64_results += 1
         return result
 
-    def _count_line(self, lines: Counter[int]) -> None:
-        line, of_library = _find_caller(self.file)
+    def _count_line(self, lines: Counter[int], caller: Caller) -> None:
+        line, of_library = caller
         if line and not of_library:
             lines[line] += 1
 
-    def _note_read(self) -> None:
-        if self._reads.inside not in CPU_CHECKS and not _find_caller(self.file)[1]:
+    def _note_read(self, caller: Caller | None = None) -> None:
+        caller = caller or _find_caller(self.file)
+        if self._reads.inside not in CPU_CHECKS and not caller[1]:
             self.values_read += 1
-            self._count_line(self.lines_read)
+            self._count_line(self.lines_read, caller)
 
-    def _note_move(self, tensor: torch.Tensor, how: dict[str, Any]) -> None:
+    def _note_move(self, tensor: torch.Tensor, how: dict[str, Any], caller: Caller) -> None:
         device = how.get("device")
-        if device is None or torch.device(device).type == tensor.device.type or _find_caller(self.file)[1]:
+        if device is None or torch.device(device).type == tensor.device.type or caller[1]:
             return
         pinned = tensor.device.type == "cpu" and torch.cuda.is_available() and tensor.is_pinned()
         self.moves.append(Move(tensor.numel() * tensor.element_size(), bool(how.get("non_blocking")), pinned))
 
-    def _note_copy(self, tensor: torch.Tensor) -> None:
-        if any(tensor.data_ptr() == weight.data_ptr() for weight in self.model.parameters()):
-            line, of_library = _find_caller(self.file)
-            if not of_library:
-                self.weight_copies += 1
-                self.copying_line = line
+    def _note_copy(self, tensor: torch.Tensor, caller: Caller) -> None:
+        line, of_library = caller
+        if not of_library and any(tensor.data_ptr() == weight.data_ptr() for weight in self.model.parameters()):
+            self.weight_copies += 1
+            self.copying_line = line
 
     def _count_product(self, first: torch.Tensor, second: torch.Tensor) -> None:
         flop = 2 * first.numel() * second.shape[-1]
@@ -140,7 +143,7 @@ class Operations(TorchDispatchMode):
         self.half_flop += flop * (first.dtype in HALF and second.dtype in HALF)
 
 
-def _find_caller(file: str) -> tuple[int | None, bool]:
+def _find_caller(file: str) -> Caller:
     """The line of `file` that asked for the operation that is under way, or None; and whether a library of torch did so for
     it: an optimizer, a scaler, backward, a layer."""
     frame, of_library = inspect.currentframe(), False

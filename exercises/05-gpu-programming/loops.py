@@ -206,7 +206,7 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int
             norms["step"] = current.detach().float().norm() / (1.0 if scale is None else scale)
 
     weight.register_hook(note_gradient)
-    hook, operations = register_optimizer_step_pre_hook(note_step), Operations()
+    hook, operations = register_optimizer_step_pre_hook(note_step), Operations(train.__code__.co_filename)
     try:
         with operations:
             given = train(model, *data, batch_size, device, steps, dtype)

@@ -64,6 +64,7 @@ class Observation:
     steps: int = 0
     samples_missing: int = 0
     samples_repeated: int = 0
+    inputs_off: float = 0.0
     half_percent: float = 0.0
     values_read_per_step: float = 0.0
     operations_per_step: float = 0.0
@@ -145,7 +146,7 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
     losses, accuracies, weights = as_numbers(outcome)
     steps = max(1, len(door.batches))
     counts, lines = _count(operations, door, steps, Row.passes / samples)
-    missing, repeated = _compare_samples(rows, door.batches, epochs)
+    missing, repeated, inputs_off = _compare_samples(rows, door.batches, epochs)
     later = operations.moves[door.moves[1] :] if len(door.moves) > 1 else []
     return Observation(
         losses=losses,
@@ -156,6 +157,7 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
         steps=len(door.batches),
         samples_missing=missing,
         samples_repeated=repeated,
+        inputs_off=inputs_off,
         half_percent=100 * operations.half_flop / operations.flop if operations.flop else 0.0,
         values_read_per_step=operations.values_read / steps,
         operations_per_step=operations.operations / steps,
@@ -191,10 +193,13 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
     return counts, lines
 
 
-def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int]:
-    """How many samples did not come in `epochs` times, and how many came more often, by what the model was given."""
+def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int, float]:
+    """How many samples did not come in `epochs` times, how many came more often, and how far the numbers that came are off.
+
+    Each sample is known by its sum along one direction, which is another for each of them.
+    """
     if not batches:
-        return len(rows), 0
+        return len(rows), 0, 0.0
     direction = torch.randn(pipeline.FEATURES, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
     wanted = ((torch.tensor(rows, dtype=torch.float64) - pipeline.MEAN) / pipeline.STD) @ direction
     ordered, places = wanted.sort()
@@ -202,4 +207,5 @@ def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs:
     nearest = torch.searchsorted(ordered, given).clamp(1, len(rows) - 1)
     nearest -= ((given - ordered[nearest - 1]).abs() < (given - ordered[nearest]).abs()).long()
     times = torch.bincount(places[nearest], minlength=len(rows))
-    return int((times < epochs).sum()), int((times > epochs).sum())
+    off = float((given - ordered[nearest]).abs().max())
+    return int((times < epochs).sum()), int((times > epochs).sum()), off

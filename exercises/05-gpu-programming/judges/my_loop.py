@@ -10,7 +10,7 @@ import torch
 from gpucourse.judge import Part, Verdict, Way
 
 HIDDEN, BATCH, STEPS = 64, 32, 10
-TOLERANCE, MOST_GAP, HALF, SCALED = 1e-4, 0.02, 90.0, 8.0
+TOLERANCE, MOST_GAP, HALF, SCALED, MOST_READS = 1e-4, 0.02, 90.0, 8.0, 0.1
 CPU = torch.device("cpu")
 WAYS = {
     "nothing-moved": Way(
@@ -22,8 +22,8 @@ WAYS = {
         ("y = all_y[rows].to(device, non_blocking=True)", "y = all_y[rows]"),
     ),
     "looks-at-values": Way(
-        "line {line} reads a value of a tensor in the loop. On a GPU the processor waits there until everything that is queued "
-        "is done, and the GPU has nothing to do until the next step is queued. Keep loss.detach(), and give back the tensor",
+        "line {line} reads a value of a tensor. On a GPU the processor waits there until everything that is queued is done, "
+        "and then the GPU waits for the next step. Keep loss.detach(), and give back a tensor: whoever calls train reads it",
         ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
     ),
     "branches-on-a-value": Way(
@@ -127,12 +127,19 @@ def _explain(part: Part, error: Exception, case: str) -> Verdict:
     if "since the last update()" in str(error):
         line = part.make_verdict(error).says.split(":")[1]
         return part.wrong("no-update", case, line=line)
+    if "fused=True" in str(error):
+        line = part.make_verdict(error).says.split(":")[1]
+        says = f"line {line}: fused=True wants a real device. fused=device.type == 'cuda' is right everywhere"
+        return Verdict("failed", "fused-anywhere", says, case)
     return part.make_verdict(error, case)
 
 
 def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> None:
     if plain.losses.shape != right.shape:
         raise Verdict("failed", "other", f"it gave {len(plain.losses)} losses for {len(right)} steps", "on the CPU")
+    if plain.operations.values_read > MOST_READS * STEPS:
+        line = max(plain.operations.lines_read, key=plain.operations.lines_read.__getitem__)
+        raise part.wrong("looks-at-values", "on the CPU in float32", line=line)
     if not torch.allclose(plain.losses, right, rtol=0, atol=TOLERANCE):
         if torch.allclose(plain.losses, _train_without_zeroing(loops), rtol=0, atol=TOLERANCE):
             raise part.wrong("gradients-kept", "on the CPU in float32")

@@ -9,7 +9,7 @@ import torch
 
 from gpucourse.judge import Part, Verdict, Way
 
-SAMPLES, EPOCHS, TOLERANCE = 256, 2, 1e-4
+SAMPLES, EPOCHS, TOLERANCE, INPUTS_OFF = 256, 2, 1e-4, 1e-3
 CPU = torch.device("cpu")
 WAYS = {
     "other-steps": Way(
@@ -150,6 +150,9 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, seen: Any) ->
             "failed", "no-model", "no step called the model of make_model with a batch: take it, it is what is watched"
         )
     values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
+    if seen.inputs_off > INPUTS_OFF:
+        says = "the model was given other numbers than the samples, normalised with MEAN and STD in float32"
+        raise Verdict("failed", "other-inputs", says, case)
     if seen.samples_missing:
         raise part.wrong("skips-samples", case, missing=seen.samples_missing, **values)
     if seen.samples_repeated:
