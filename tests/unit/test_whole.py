@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import whole
+from tests.parts import slow_after
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL, worker
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("group", ["busy", "waiting"])
+@pytest.mark.parametrize("group", slow_after(1, "waiting", "busy"))
 def test_what_fails_once_has_failed_in_any_group(group: str, tmp_path: Path) -> None:
     once = ONCE.format(file=str(tmp_path / "was here"))
     code, out = run(tmp_path, busy=once if group == "busy" else WELL, waiting=once if group == "waiting" else WELL)
@@ -79,7 +80,7 @@ def test_what_fails_once_has_failed_in_any_group(group: str, tmp_path: Path) -> 
 ENDS = "import os\ndef test_is_well(): pass\ndef test_ends(): os.kill(os.getpid(), 9)\ndef test_is_well_too(): pass\n"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", slow_after(1, 2, 1))
 def test_a_process_that_ends_in_a_test_leaves_the_rest(workers: int, tmp_path: Path) -> None:
     """A pytest without workers ends itself; with workers, one of them. The test has failed, once, and the others are run."""
     code, out = run(tmp_path, waiting=ENDS, workers=workers)
