@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.system.exercising import needs_torch
+from tests.parts import need
+from tests.system.exercising import FOLDERS, needs_torch
 from tests.unit.exercises.scripts import beside_the_script
 
 findings = beside_the_script("05-gpu-programming", "findings")
@@ -45,6 +47,28 @@ def test_bytes_are_those_of_every_array_once(kernel: str, needed: int | None) ->
 @pytest.mark.parametrize(("elements", "shape"), [(1, (1, 1)), (31, (5, 6)), (1000, (31, 32)), (4096, (64, 64))])
 def test_a_transpose_has_no_more_numbers_than_asked_for(elements: int, shape: tuple[int, int]) -> None:
     assert findings.shape_of_transpose(elements) == shape
+
+
+@pytest.mark.slow
+def test_the_lesson_shows_what_a_missing_barrier_gives_in_each_order(tmp_path: Path) -> None:
+    need("g++")
+    beside = FOLDERS.exercises / "05-gpu-programming" / "solutions" / "my_kernels.cu"
+    lesson = (FOLDERS.modules / "05-gpu-programming" / "lesson.md").read_text(encoding="utf-8")
+    text = beside.read_text(encoding="utf-8")
+    for name, changed in (
+        ("barrier", text.replace("    __syncthreads();  // the next", "    // the next")),
+        ("atomic", text.replace("atomicAdd(sum, part[0])", "*sum += part[0]")),
+    ):
+        (folder := tmp_path / name).mkdir()
+        (folder / "my_kernels.cu").write_text(changed, encoding="utf-8")
+        program = findings.build(folder / "my_kernels.cu", folder)
+        for order in range(4):
+            result = program.run("block_sum", "256", "1", "1000", order=order)
+            row, races = json.loads(result.output), result.kernels["block_sum"].races
+            if name == "barrier":
+                assert f"| {order} | {row['given']} | {races} |" in lesson
+            else:
+                assert (row["given"], races > 0) == ("106", True)
 
 
 PROGRAM = """#!/bin/sh
