@@ -27,7 +27,7 @@ import triton_device
 from bench import say
 from ptx import Compilation, Variant
 
-SEED, LIMITS, PEAK_SCORE = 7, {"float32": 1e-5, "float16": 1e-3}, 200.0
+SEED, LIMITS, PEAK_SCORE, LIMIT_S = 7, {"float32": 1e-5, "float16": 1e-3}, 200.0, 60.0
 TYPES = {"float32": "*fp32", "float16": "*fp16"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -46,9 +46,11 @@ if args.heads < 1 or min(lengths) < 16:
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
-import my_attention  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
+import challenge_backward  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
+import my_attention  # noqa: E402
+import my_backward  # noqa: E402
 import my_softmax  # noqa: E402
-from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
+from kernel_memory import KernelMemory, Operations, limit_time, reason_of  # noqa: E402
 
 interpreted, scale = no_gpu is not None, args.d**-0.5
 if interpreted and sum(n * n for n in lengths) * args.heads > 1 << 21:
@@ -120,7 +122,8 @@ keys[37] += PEAK_SCORE / scale * queries[0] / queries[0].square().sum()  # one s
 right = (queries.double() @ keys.double().T * scale).softmax(-1) @ values.double()
 try:
     blocks = ((keys[first : first + 16], values[first : first + 16]) for first in range(0, 100, 16))
-    softmax_error = (my_softmax.attend(queries, blocks, scale).double() - right).abs().max().item()
+    with limit_time(LIMIT_S):
+        softmax_error = (my_softmax.attend(queries, blocks, scale).double() - right).abs().max().item()
     softmax_broken = "no"
     say(f"the online softmax over 7 blocks, with a score of {PEAK_SCORE:.0f}: largest error {softmax_error:.1e}")
 except NotImplementedError as error:
@@ -139,7 +142,7 @@ for n in lengths:
             cases.append(row)
             memory = KernelMemory(my_attention.attend) if interpreted else None
             try:
-                with memory or nullcontext():
+                with limit_time(LIMIT_S), memory or nullcontext():
                     out = my_attention.attention(*inputs, causal, args.block_q, args.block_k)
                 if not isinstance(out, torch.Tensor) or out.shape != inputs[0].shape:
                     raise TypeError(f"attention must return a tensor of shape {tuple(inputs[0].shape)}")
@@ -214,6 +217,10 @@ for result in texts:
         (out / f"attention-{result['arch']}-{result['name']}.ptx").write_text(text, encoding="utf-8")
 compiled = [item for item in texts if item["error"] is None]
 
+# --- the challenge --------------------------------------------------------------------------------------------------------
+sizes = {"heads": 2, "d": args.d, "block": 16, "interpreted": interpreted}
+challenge = challenge_backward.attempt(my_backward, device, say, explain, **sizes)
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 done = written and broken is None
 
@@ -233,7 +240,8 @@ def largest(key: str) -> int | None:
 halves = [item for item in compiled if item["name"] == "float16"]
 metrics = {
     **vars(args), "cases": cases, "by_length": by_length, "single": single, "plain": operations, "timed": timed,
-    "ptx": texts, "interpreted": interpreted, "why_interpreted": no_gpu, "softmax_broken": softmax_broken,
+    "ptx": texts, "challenge": challenge["state"], "gradients": challenge["rows"],
+    "interpreted": interpreted, "why_interpreted": no_gpu, "softmax_broken": softmax_broken,
     "softmax_error": softmax_error, "broken": broken or ("no" if written else None), "error_float32": worst("float32"),
     "error_float16": worst("float16"), "saving": longest["saving"], "saving_limit": longest["limit"],
     "plain_bytes": longest["plain_bytes"], "tiled_bytes": longest["tiled_bytes"],
@@ -246,7 +254,7 @@ metrics = {
     "speedup": at_longest["plain"] / at_longest["yours"] if at_longest else None,
     "percent_of_torch": 100 * at_longest["torch's own"] / at_longest["yours"] if at_longest else None,
 }  # fmt: skip
-for module in (my_softmax, my_attention):
+for module in (my_softmax, my_attention, my_backward):
     if (own := Path(module.__file__)).parent.resolve() != out.resolve():
         shutil.copyfile(own, out / own.name)  # what was judged, beside the verdict
 path = bench.write_metrics("flash_attention/1", device, world_size=1, seed=SEED, metrics=metrics)

@@ -27,7 +27,7 @@ import triton_device
 from bench import say
 from ptx import Compilation, Variant
 
-SEED, EPS, FEW, SIGMAS, MOST_INTERPRETED = 7, 1e-5, 8, 4, 1 << 18
+SEED, EPS, FEW, SIGMAS, MOST_INTERPRETED, LIMIT_S = 7, 1e-5, 8, 4, 1 << 18, 60.0
 TYPES = dict.fromkeys(("x_ptr", "weight_ptr", "bias_ptr", "y_ptr"), "*fp32") | {
     "stride": "i32", "n": "i32", "eps": "fp32", "p": "fp32", "seed": "i32", "BLOCK": "i32",
 }  # fmt: skip
@@ -49,7 +49,7 @@ if args.rows < 16 or min(columns) < 2 or not 0.05 <= args.p <= 0.95:
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
 import my_norm  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
-from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
+from kernel_memory import KernelMemory, Operations, limit_time, reason_of  # noqa: E402
 
 dtype, interpreted = getattr(torch, args.dtype), no_gpu is not None
 say(
@@ -91,7 +91,7 @@ def make_rows(rows: int, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
 def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None) -> torch.Tensor | None:
     """What your `launch` gives; None where it has no dropout yet, or failed."""
     try:
-        with (memory or KernelMemory(my_norm.norm_dropout)) if interpreted else nullcontext():
+        with limit_time(LIMIT_S), (memory or KernelMemory(my_norm.norm_dropout)) if interpreted else nullcontext():
             y = my_norm.launch(*inputs, p, seed)
         if not isinstance(y, torch.Tensor) or y.shape != inputs[0].shape:
             raise TypeError(f"launch must return a tensor of shape {tuple(inputs[0].shape)}")

@@ -7,8 +7,11 @@ interpreter: it reads whatever lies there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -53,14 +56,14 @@ class Traffic:
 
 
 class KernelMemory:
-    """While it is entered, it counts the loads and stores of one `@triton.jit` function that runs in the interpreter.
+    """While it is entered, it counts the loads and stores of `@triton.jit` functions that run in the interpreter.
 
-    `tensors` has the traffic of each tensor by the name of the kernel's parameter, over all launches. A load or store outside
+    `tensors` has the traffic of each tensor by the name of a kernel's parameter, over all launches. A load or store outside
     raises OutsideTensors, one number stored by two programs of a launch StoredTwice.
     """
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
+    def __init__(self, *kernels: Any) -> None:
+        self.hooks = [(kernel, partial(self._learn_tensors, kernel.arg_names)) for kernel in kernels]
         self.tensors: dict[str, Traffic] = {}
         self._now: list[Traffic] = []
 
@@ -71,11 +74,13 @@ class KernelMemory:
         self._load, self._store = builder.create_masked_load, builder.create_masked_store
         builder.create_masked_load = self._counting(self._load, self._note_load, mask_at=1)
         builder.create_masked_store = self._counting(self._store, self._note_store, mask_at=2)
-        self.kernel.add_pre_run_hook(self._learn_tensors)
+        for kernel, hook in self.hooks:
+            kernel.add_pre_run_hook(hook)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.kernel.pre_run_hooks.remove(self._learn_tensors)
+        for kernel, hook in self.hooks:
+            kernel.pre_run_hooks.remove(hook)
         del self._builder.create_masked_load, self._builder.create_masked_store  # the class's own show again
 
     def loaded_bytes(self, *, distinct: bool = False) -> int:
@@ -86,9 +91,9 @@ class KernelMemory:
         """Bytes stored to all tensors; with `distinct` every address counts once."""
         return sum(item.distinct_stored_bytes if distinct else item.stored_bytes for item in self.tensors.values())
 
-    def _learn_tensors(self, *arguments: Any, **named: Any) -> None:
+    def _learn_tensors(self, names: Sequence[str], *arguments: Any, **named: Any) -> None:
         """What the interpreter calls before each launch, with the kernel's own arguments."""
-        given = dict(zip(self.kernel.arg_names, arguments, strict=False)) | named
+        given = dict(zip(names, arguments, strict=False)) | named
         self._now = []
         for name, tensor in given.items():
             if isinstance(tensor, torch.Tensor) and tensor.numel():
@@ -169,6 +174,22 @@ class Operations(TorchDispatchMode):
             self.rows.append(row | {"read_bytes": sum(item.nbytes for item in read),
                                     "written_bytes": sum(item.nbytes for item in written)})  # fmt: skip
         return results
+
+
+@contextmanager
+def limit_time(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in the block where it takes longer: a kernel without end would hold the run until its own limit."""
+
+    def stop(_number: int, _frame: Any) -> None:
+        raise TimeoutError(f"it did not end within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def reason_of(error: BaseException) -> BaseException:

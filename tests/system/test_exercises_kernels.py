@@ -91,15 +91,20 @@ def test_flash_attention_as_delivered_counts_what_it_loads(tmp_path: Path) -> No
     assert run.code == 0, run.output
     assert list_failed_checks(run) == set(), run.output
     assert (run.metrics["bytes_off"], run.metrics["broken"], run.metrics["softmax_broken"]) == (0, None, None)
+    assert (run.metrics["challenge"], run.metrics["gradients"]) == ("open", [])
     assert run.metrics["saving"] == pytest.approx((4 * 40 + 4 * 16) / (2 * 16 * (1 + 3)), rel=1e-3)
     assert run.metrics["timed"] == [], "no figure of a GPU without one"
 
 
 def test_flash_attention_finished_passes_every_check_of_a_processor(tmp_path: Path) -> None:
-    run = run_solution("5.10", tmp_path / "work", "my_softmax.py", "my_attention.py", **SHORT)
+    run = run_solution("5.10", tmp_path / "work", "my_softmax.py", "my_attention.py", "my_backward.py", **SHORT)
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}, run.output
     assert len(list((tmp_path / "work").glob("attention-sm_89-*.ptx"))) == 2
+    assert run.metrics["challenge"] == "right"
+    assert {(row["gradient"], row["kind"]) for row in run.metrics["gradients"]} == {
+        (x, y) for x in "qkv" for y in ("full", "causal")
+    }
 
 
 def test_a_product_that_a_gpu_would_round_is_seen_in_the_ptx(tmp_path: Path) -> None:

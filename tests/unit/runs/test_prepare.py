@@ -103,6 +103,15 @@ def test_a_package_that_a_node_lacks_comes_with_its_extra(tmp_path: Path) -> Non
     assert error.value.hint.endswith(" -m pip install 'gpucourse[local]'")
 
 
+@pytest.mark.parametrize("exercise_id", ["5.6", "5.10"])
+def test_kernels_in_triton_are_refused_where_it_is_not(tmp_path: Path, exercise_id: str) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    module, exercise = context.catalog.exercise(exercise_id)
+    record = make_launch_request(context, module, exercise, RunRequest(exercise=exercise_id), local=True)
+    assert record.packages == ("torch", "triton")
+    assert [part.packages for part in exercise.yours if part.id != "softmax"] == [("triton",)], "and try says so of the kernel"
+
+
 def test_triton_comes_with_the_extra_kernels_and_not_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
     assert advise_install(["triton"], "py", here=False) == "py -m pip install 'gpucourse[kernels]'"
     assert advise_install(["triton", "torch"], "py", here=False) == "py -m pip install 'gpucourse[kernels,local]'"

@@ -1,0 +1,89 @@
+"""Judges the challenge of 5.10: the gradients of my_backward.py against autograd's, and the largest tensor that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from kernel_memory import KernelMemory, limit_time
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+LENGTHS, LIMIT, SECONDS = (48, 72), 1e-5, 60.0
+
+
+class LargestTensor(TorchDispatchMode):
+    """The most bytes of a tensor that PyTorch makes while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        results = operation(*arguments, **(named or {}))
+        made = (item.nbytes for item in tree_iter(results) if isinstance(item, torch.Tensor))
+        self.bytes = max([self.bytes, *made])
+        return results
+
+
+def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, interpreted: bool) -> list[dict[str, Any]]:
+    """A row for each length, kind and gradient: its largest error, beside the limit. Raises what the learner's code raises."""
+    rows = []
+    for n in LENGTHS:
+        for causal in (False, True):
+            inputs, given, right = make_case(n, heads, d, device, causal)
+            kernels = [item for item in vars(module).values() if hasattr(item, "pre_run_hooks")] if interpreted else []
+            with limit_time(SECONDS), KernelMemory(*kernels) if kernels else nullcontext(), LargestTensor() as largest:
+                gradients = module.backward(*inputs, *given, causal, block)
+            rows += compare(gradients, right, n, causal, largest.bytes)
+    return rows
+
+
+def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) -> tuple[list, list, list]:
+    """q, k, v; the forward pass's result, its logarithms and the gradient that comes back; autograd's gradients in float64."""
+    generator = torch.Generator().manual_seed(n)
+    tensors = [torch.randn(heads, n, d, generator=generator).to(device) for _ in range(4)]
+    exact = [tensor.double().requires_grad_() for tensor in tensors[:3]]
+    scores = exact[0] @ exact[1].mT * d**-0.5
+    if causal:
+        scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool, device=device).triu(1), float("-inf"))
+    out = scores.softmax(-1) @ exact[2]
+    right = torch.autograd.grad(out, exact, tensors[3].double())
+    return tensors[:3], [out.detach().float(), scores.detach().logsumexp(-1).float(), tensors[3]], list(right)
+
+
+def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, largest: int) -> list[dict[str, Any]]:
+    """Rows for the three gradients. Raises TypeError where they are no three tensors of the right shape."""
+    heads = right[0].shape[0]
+    if not isinstance(gradients, (tuple, list)) or [getattr(item, "shape", None) for item in gradients] != [
+        item.shape for item in right
+    ]:
+        raise TypeError(f"backward must return three tensors of shape {tuple(right[0].shape)}")
+    return [
+        {
+            "length": n, "kind": "causal" if causal else "full", "gradient": name,
+            "error": (given.double() - exact).abs().max().nan_to_num(float("inf")).item(), "limit": LIMIT,
+            "largest_bytes": largest, "scores_bytes": 4 * heads * n * n,
+        }
+        for name, given, exact in zip("qkv", gradients, right, strict=True)
+    ]  # fmt: skip
+
+
+def attempt(
+    module: Any, device: torch.device, say: Callable[[str], None], explain: Callable[[Exception], str], **sizes: Any
+) -> dict[str, Any]:
+    """What a run says of the challenge: `state` is open, right, or what is wrong; `rows` has the gradients."""
+    try:
+        rows = judge(module, device, **sizes)
+    except NotImplementedError:
+        return {"state": "open", "rows": []}
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+        return {"state": explain(error), "rows": []}
+    wrong = sorted({row["gradient"] for row in rows if row["error"] > row["limit"]})
+    state = f"wrong: the gradient of {', '.join(wrong)}" if wrong else "right"
+    if not wrong and any(row["largest_bytes"] >= row["scores_bytes"] for row in rows):
+        state = "right, with a tensor as large as the matrix of scores: tiles do without"
+    say(f"the challenge, my_backward.py: {state}")
+    return {"state": state, "rows": rows}

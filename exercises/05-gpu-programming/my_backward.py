@@ -1,0 +1,25 @@
+"""The challenge of 5.10: the backward pass of FlashAttention. It counts for nothing; a run judges it all the same.
+
+You will learn    how weights that were never stored are made again, tile by tile, and what the logarithm of the sum is kept for
+You will produce  the gradients of q, k and v, without a tensor as large as the matrix of scores
+Try it            gpucourse run 5.10 (the table "The challenge" has the errors)
+Your part         the body of `backward`, with kernels of your own in Triton, or in torch, tile by tile
+Reading           modules/05-gpu-programming/lesson-4-fusion.md, "The challenge: backward"
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+def backward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, log_sums: torch.Tensor, grad_out: torch.Tensor,
+    causal: bool, block: int,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """The gradients of q, k and v, each of the shape (heads, length, d) as q, k, v, `out` and its gradient `grad_out` are.
+
+    `log_sums`, of the shape (heads, length), is the logarithm of the sum of exp(score) of each query, with the scale 1 / √d in
+    the scores: exp(score - log_sum) is the weight. `block` is the side of a tile; length need not be a multiple of it. All is
+    float32.
+    """
+    raise NotImplementedError("backward: from which two tensors follow the weights of a tile, without its row?")

@@ -1,0 +1,101 @@
+"""What 5.6 and 5.10 count: instructions in PTX, bytes of operations, addresses of a kernel; and how long it may take."""
+
+from __future__ import annotations
+
+import signal
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.parts import need_module
+from tests.unit.exercises.scripts import beside_the_script
+
+torch = need_module("torch")
+np = need_module("numpy")
+
+PTX = """
+.version 8.7
+    ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
+    @%p1 ld.global.b32 { %r5 }, [ %rd2 + 0 ];
+    st.global.v4.b32 [ %rd3 + 0 ], { %r1, %r2, %r3, %r4 };
+    ld.shared.b32 %r6, [%r7];
+    cp.async.cg.shared.global [ %r8 + 0 ], [ %rd4 + 0 ], 0x10, %r9;
+    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 { %r1 }, { %r2 }, { %r3 }, { %r4 };
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 { %r1 }, { %r2 }, { %r3 }, { %r4 };
+    shfl.sync.bfly.b32 %r1, %r2, 16, 31, -1;
+    bar.sync 0;
+    fma.rn.f32 %r1, %r2, %r3, %r4;
+"""
+
+
+@pytest.fixture(scope="module")
+def memory() -> ModuleType:
+    return beside_the_script("05-gpu-programming", "kernel_memory")
+
+
+def test_instructions_are_counted_by_their_kind() -> None:
+    ptx = beside_the_script("05-gpu-programming", "ptx")
+    assert ptx.count(PTX) == {
+        "loads": 2, "vector_loads": 1, "async_copies": 1, "stores": 1, "vector_stores": 1, "shuffles": 1, "barriers": 1,
+        "tensor_products": 2, "tf32_products": 1, "fma": 1,
+    }  # fmt: skip
+
+
+def test_operations_have_their_bytes_and_views_none(memory: ModuleType) -> None:
+    with memory.Operations() as operations:
+        torch.zeros(4, 8).mT @ torch.ones(4, 2)
+    assert operations.rows == [
+        {"what": "zeros", "read_bytes": 0, "written_bytes": 128},
+        {"what": "ones", "read_bytes": 0, "written_bytes": 32},
+        {"what": "mm", "read_bytes": 160, "written_bytes": 64},
+    ]
+
+
+def launch_on(memory: ModuleType, tensor: Any, program: tuple[int, int, int]) -> Any:
+    """A KernelMemory as in a launch of a kernel with one parameter, `x_ptr`, while that program runs."""
+    watched = memory.KernelMemory()
+    watched._builder = SimpleNamespace(grid_idx=program, grid_dim=(4, 1, 1))
+    watched._learn_tensors(["x_ptr", "n"], tensor, 10)
+    return watched
+
+
+def test_addresses_are_counted_by_tensor_and_once(memory: ModuleType) -> None:
+    tensor = torch.zeros(10)
+    watched = launch_on(memory, tensor, (0, 0, 0))
+    addresses = np.arange(4, dtype=np.uint64) * np.uint64(4) + np.uint64(tensor.data_ptr())
+    for _ in range(2):
+        watched._share_out(addresses, watched._note_load, "loads")
+    assert (watched.loaded_bytes(), watched.loaded_bytes(distinct=True), watched.stored_bytes()) == (32, 16, 0)
+
+
+def test_an_address_outside_is_named_by_its_number(memory: ModuleType) -> None:
+    tensor = torch.zeros(10)
+    watched = launch_on(memory, tensor, (2, 0, 0))
+    outside = np.array([tensor.data_ptr() + 4 * 10], dtype=np.uint64)
+    with pytest.raises(
+        memory.OutsideTensors, match=r"program \(2, 0, 0\) loads number 10 of x_ptr, which has the numbers 0 to 9"
+    ):
+        watched._share_out(outside, watched._note_load, "loads")
+
+
+def test_two_programs_that_store_the_same_number_are_named(memory: ModuleType) -> None:
+    watched = launch_on(memory, torch.zeros(10), (0, 0, 0))
+    (traffic,) = watched._now
+    watched._note_store(traffic, np.array([3, 4]))
+    watched._note_store(traffic, np.array([4]))  # the same program may
+    watched._builder.grid_idx = (1, 0, 0)
+    with pytest.raises(memory.StoredTwice, match=r"program \(1, 0, 0\) stores number 4 of x_ptr"):
+        watched._note_store(traffic, np.array([4, 5]))
+
+
+def spin() -> None:
+    """As a kernel in the interpreter does that never ends: Python's own loop."""
+    while True:
+        pass
+
+
+def test_a_kernel_without_end_is_ended(memory: ModuleType) -> None:
+    with pytest.raises(TimeoutError, match=r"^it did not end within 0\.05 s$"), memory.limit_time(0.05):
+        spin()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "nothing rings afterwards"
