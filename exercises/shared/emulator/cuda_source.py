@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-LARGEST = 1 << 20  # bytes of one file
-LONGEST_NAME = 300
+LARGEST = 1 << 18  # bytes of one file
+LONGEST = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
 OPENS, CLOSES = "([{", ")]}"
 _NOT_CODE = re.compile(
-    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
+    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\\\s]{0,16})\(.{0,9999}?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
     re.DOTALL,
 )
 _DYNAMIC = re.compile(
@@ -33,7 +33,7 @@ def read_source(path: Path) -> str:
     """The text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError where it is no text."""
     data = path.read_bytes()
     if len(data) > LARGEST:
-        raise SourceError(1, f"the file has {len(data) >> 20} MB, and may have {LARGEST >> 20}")
+        raise SourceError(1, f"the file has {len(data) >> 10} KB, and may have {LARGEST >> 10}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -74,9 +74,12 @@ def rewrite(text: str) -> str:
                 before.count("\n") + 1, "declare a __shared__ variable inside its kernel: the emulator has no others"
             )
     edits = [*_find_launches(text, code), *_find_dynamic(code)]
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
+    pieces, done = [], 0
+    for start, end, new in sorted(edits):
+        if start >= done:  # of two that overlap, which no right file has, the first
+            pieces += [text[done:start], new]
+            done = end
+    return "".join([*pieces, text[done:]])
 
 
 def list_kernels(text: str) -> dict[str, int]:
@@ -89,7 +92,8 @@ def _find_dynamic(code: str) -> list[tuple[int, int, str]]:
     """`extern __shared__ T name[];` becomes another name of the emulator's memory."""
     edits = []
     for match in _DYNAMIC.finditer(code):
-        new = f"{match[2]} (&{match[3]})[] = reinterpret_cast<{match[2]} (&)[]>(emulator_dynamic_memory);"
+        kind = " ".join(match[2].split())
+        new = f"{kind} (&{match[3]})[] = reinterpret_cast<{kind} (&)[]>(emulator_dynamic_memory);"
         edits.append((*match.span(), new + "\n" * match[0].count("\n")))
     return edits
 
@@ -120,7 +124,7 @@ def _find_callee(code: str, end: int) -> int | None:
     while code[:brackets].endswith((")", "]")):
         closing = code[brackets - 1]
         brackets = len(code[: _skip_back(code, brackets, OPENS[CLOSES.index(closing)], closing)].rstrip())
-    first = max(0, brackets - LONGEST_NAME)
+    first = max(0, brackets - LONGEST)
     match = _CALLEE.search(code[first:brackets])
     if match:
         return first + match.start()
@@ -130,7 +134,8 @@ def _find_callee(code: str, end: int) -> int | None:
 def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
     """Where the bracket opens that closes before `place`; angles are counted outside of round brackets only."""
     depth = inside = 0
-    while place > 0:
+    first = max(0, place - LONGEST)
+    while place > first:
         place -= 1
         if opening == "<":
             inside += (code[place] == ")") - (code[place] == "(")
@@ -144,7 +149,8 @@ def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
 def _find_end(code: str, place: int) -> int | None:
     """Where the `>>>` of a launch is, outside of all brackets; None where there is none."""
     depth = 0
-    while place < len(code):
+    last = min(len(code), place + LONGEST)
+    while place < last and not code.startswith("<<<", place):
         if depth == 0 and code.startswith(">>>", place) and code[place + 3 : place + 4] != ">":
             return place
         depth += (code[place] in OPENS) - (code[place] in CLOSES)

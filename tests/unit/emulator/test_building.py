@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -106,6 +107,29 @@ def test_a_byte_order_mark_and_windows_line_ends(
     with pytest.raises(emulator.CompileError) as caught:
         emulator.build([source], folder=tmp_path, cache=cache)
     assert (caught.value.line, caught.value.message) == (2, "expected ';' before '}' token")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extern\n__shared__\nfloat\ns[];\nint x;",
+        "a<<<b<<<1, 1>>>\n, 2>>>(x);",
+        'R"(\n<<<1>>>)"\nk\n<<<\n1>>>(R"(',
+        "<<<>>>\n>>> k<<<(>>>\n",
+        "k<<<1, 1>>>(x);\n" * 100,
+        "<<<" * 3000,
+    ],
+)
+def test_every_line_keeps_its_number_whatever_it_holds(emulator: Any, text: str) -> None:
+    rewritten = importlib.import_module("emulator.cuda_source").rewrite(text)
+    assert rewritten.count("\n") == text.count("\n")
+
+
+def test_a_file_that_nobody_wrote_by_hand(emulator: Any, cache: Path, tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("// far too long\n" * 20000)
+    with pytest.raises(emulator.CompileError, match=r"k\.cu:1: the file has 312 KB, and may have 256"):
+        emulator.build([source], folder=tmp_path, cache=cache)
 
 
 def test_launches_as_people_write_them(build: Callable[..., Any]) -> None:
