@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def test_a_transpose_has_no_more_numbers_than_asked_for(elements: int, shape: tu
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the emulator needs Linux")
 def test_the_lesson_shows_what_a_missing_barrier_gives_in_each_order(tmp_path: Path) -> None:
     need("g++")
     beside = FOLDERS.exercises / "05-gpu-programming" / "solutions" / "my_kernels.cu"
