@@ -1,0 +1,85 @@
+"""Judges a repaired copy: the time of an operation is its own, without that of the operations that it calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way("aten::linear has {own:g} ms of its own and only calls aten::addmm, and it is listed with {shown:g} ms"),
+    "missing": Way("of two operations on the {side}, the profile has {count} rows"),
+}
+REPAIRS = (
+    (
+        'key = "device_time_total" if on_device else "cpu_time_total"',
+        "key = f\"self_{'device' if on_device else 'cpu'}_time_total\"",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """An operation as the profiler counts it, in microseconds."""
+
+    key: str
+    self_cpu_time_total: float
+    cpu_time_total: float
+    self_device_time_total: float = 0.0
+    device_time_total: float = 0.0
+    count: int = 1
+
+
+CPU = [Event("aten::linear", 1000.0, 10_000.0), Event("aten::addmm", 9000.0, 9000.0)]
+GPU = [
+    replace(CPU[0], self_device_time_total=500.0, device_time_total=20_500.0),
+    replace(CPU[1], self_device_time_total=20_000.0, device_time_total=20_000.0),
+]
+
+
+class Events(list[Event]):
+    """What the profiler gives back."""
+
+    def table(self, **_: object) -> str:
+        """No table is judged."""
+        return ""
+
+
+class Recording:
+    """A profiler that has recorded these events."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = Events(events)
+
+    def __call__(self, **_: object) -> Self:
+        """Begin."""
+        return self
+
+    def __enter__(self) -> Self:
+        """Record."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+
+    def key_averages(self, **_: object) -> Events:
+        """The events by their names."""
+        return self.events
+
+
+def judge(part: Part) -> None:
+    """A layer that passes a call on has little time of its own, on both sides."""
+    take_profile, module = part.function("take_profile"), part.module
+    for side, events, own in (("processor", CPU, 1.0), ("GPU", GPU, 0.5)):
+        recording: Any = Recording(events)
+        module.profile = recording
+        profile = part.call(take_profile, lambda: None, torch.device("cpu"), top=5)
+        ms = {row["operation"]: row["self_ms"] for row in profile.rows}
+        if len(ms) != len(events):
+            raise part.wrong("missing", side=side, count=len(ms))
+        if ms["aten::linear"] != own:
+            raise part.wrong("still", own=own, shown=ms["aten::linear"])
+    part.note("what only passes a call on is listed with its own time, on the processor and on a GPU")
