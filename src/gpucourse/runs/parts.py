@@ -93,11 +93,13 @@ def _check_packages(part: LearnerPart) -> None:
         )
 
 
-def keep_started_files(context: Context, exercise: Exercise, record: RunRecord) -> None:
-    """Copy the learner's parts into the folder of a run that is about to start: they are judged as they are now."""
+def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, copies: Path | None = None) -> None:
+    """Copy the learner's parts into the folder of a run that is about to start: they are judged as they are now. `copies` is
+    the folder whose files run in place of the learner's, where there is one."""
     if record.own_script:
         return
-    for part, file in zip(exercise.yours, list_part_files(context, exercise).values(), strict=True):
+    for part, own_file in zip(exercise.yours, list_part_files(context, exercise).values(), strict=True):
+        file = copies / part.file if copies and (copies / part.file).is_file() else own_file
         if (fault := _find_fault(file)) is not None:
             context.watch(Note(text=f"your part is left out of this run: {fault[1]}", level="warning"))
             continue

@@ -152,7 +152,7 @@ def new_record(
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
     slurm_runs.keep_files(plan, runs.files_of(context.paths, record))
-    parts.keep_started_files(context, context.catalog.exercise(plan.exercise)[1], record)
+    parts.keep_started_files(context, context.catalog.exercise(plan.exercise)[1], record, run_request.copies)
     runs.save(context.paths, record)
     return record
 

@@ -148,6 +148,19 @@ def test_a_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: L
     assert screen.strip().splitlines()[-1].startswith("Your part, in my_double.py: Write the body of double.")
 
 
+def test_a_run_of_a_copy_has_the_part_that_lies_in_the_copy(writer: Learning, tmp_path: Path) -> None:
+    write(writer, SAME)
+    context = writer.open_context()
+    copies = tmp_path / "broken"
+    copies.mkdir()
+    (copies / "my_double.py").write_text(STUB, encoding="utf-8")
+    record = writer.record("1.2", {"schema": 1, "device": "a CPU", "cuda": None, "wet": False})
+    keep_started_files(context, context.catalog.exercise("1.2")[1], record, copies)
+    seal(runs.files_of(context.paths, record), record.mode)
+    verdict = writer.types("check", "1.2", "--json", code=0).document["verdict"]
+    assert {part["file"]: part["verdict"] for part in verdict["parts"]}["my_double.py"] == "open", "it ran the course's own"
+
+
 def test_a_run_with_a_right_part_passes(writer: Learning) -> None:
     assert run_with(writer, RIGHT)[:2] == (0, ["passed", "open"])
     assert states(writer) == ["passed", "open"]
