@@ -69,7 +69,7 @@ def rewrite(text: str) -> str:
             raise SourceError(line, f"the emulator has no {match[1]} variables: give the kernel a pointer to memory instead")
     for match in re.finditer(r"\b__shared__\b", code):
         before = code[: match.start()]
-        if before.count("{") == before.count("}") and "extern" not in code[match.start() - 8 : match.end() + 8]:
+        if before.count("{") == before.count("}") and "extern" not in code[max(0, match.start() - 8) : match.end() + 8]:
             raise SourceError(
                 before.count("\n") + 1, "declare a __shared__ variable inside its kernel: the emulator has no others"
             )
