@@ -225,6 +225,15 @@ def test_faults_of_a_roofline_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_roof_taken_on_a_busy_computer_is_taken_again(tmp_path: Path) -> None:
+    busy = ("roofline.py", '"gb_per_s": width *', '"gb_per_s": (1e-3 if len(loops) < 12 else 1) * width *')
+    run = with_faults("5.7", tmp_path / "work", busy, **SMALL)
+    assert run.code == 0, run.output
+    assert run.metrics["refused"] == 0, "the computer is no fault of the kernels"
+    assert len(run.metrics["loops"]) >= 16, "the first three times each loop was a thousand times too slow"
+
+
+@pytest.mark.slow
 def test_a_step_that_raises_is_named_and_the_rest_is_measured(tmp_path: Path) -> None:
     run = with_faults("5.7", tmp_path / "work", ("my_stencil.py", "centre + change", "centre + changed"), **SMALL)
     assert run.code == 0, run.output
