@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import environment, flags, lay_out, needs_torch, read_finished, start, wait, with_a_gpu
+from tests.system.exercising import FOLDERS, environment, flags, lay_out, needs_torch, read_finished, start, wait, with_a_gpu
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -128,3 +128,43 @@ def test_the_roofs_of_a_gpu_stand_beside_its_data_sheet(tmp_path: Path) -> None:
     assert values["sheet"] == {"gb_per_s": 3350, "gflop_per_s": 67_000}
     assert values["last_cache_mib"] == 50
     assert values["stencil_speedup"] > 0
+
+
+FAKE_NVCC_OF_KERNELS = """#!/bin/sh
+case "$*" in *-cubin*) for name in 4copy 10vector_add; do
+  echo "Compiling entry function '_Z${name}PKfPfi' for 'sm_90'"
+  echo "    0 bytes stack frame, 0 bytes spill stores, 8 bytes spill loads"
+  echo "Used 20 registers, 4096 bytes smem"
+done; exit 0;; esac
+while [ "$1" != -o ]; do shift; done
+cat > "$2" <<'END'
+#!/bin/sh
+echo '{"size": 1, "wrong": 0}'
+case "$2" in block_sum) echo '{"seconds": [0.0000001]}';; *) echo '{"seconds": [0.001, 0.001, 0.001]}';; esac
+END
+chmod +x "$2"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs Linux and g++")
+def test_kernels_by_hand_are_timed_beside_the_gpus_own_copy(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.1", tmp_path / "work")
+    for name in ("my_kernels.cu", "my_warps.cu"):
+        shutil.copyfile(FOLDERS.exercises / "05-gpu-programming" / "solutions" / name, script.with_name(name))
+    (tmp_path / "nvcc").write_text(FAKE_NVCC_OF_KERNELS, encoding="utf-8")
+    (tmp_path / "nvcc").chmod(0o755)
+    env = with_a_gpu(script.parent)
+    words = [sys.executable, script.name, *flags(exercise, elements="100000000")]
+    process = start(words, script.parent, env | {"PATH": f"{tmp_path}:{env['PATH']}"})
+    output = wait(process)
+    assert process.returncode == 0, output
+    values = read_finished(exercise, 0, output, script.parent, 1).metrics
+    rows = {row["kernel"]: row for row in values["kernels"]}
+    assert (values["copy_gb_per_s"], values["vector_add"]["percent_of_copy"]) == (pytest.approx(800), pytest.approx(150))
+    assert rows["strided_copy"]["gb_per_s"] == pytest.approx(400), "half of the elements, for the array stays as long"
+    assert rows["transpose"]["gb_per_s"] == pytest.approx(800)
+    assert (rows["block_sum"]["gb_per_s"], values["block_sum"]["percent_of_copy"], values["refused"]) == (None, None, 1)
+    assert (rows["vector_add"]["registers"], rows["vector_add"]["spill_bytes"], rows["clip_sum"]["registers"]) == (20, 8, None)
+    assert "timed on NVIDIA H100" in output
+    assert "(local mode)" not in output
