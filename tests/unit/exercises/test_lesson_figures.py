@@ -81,3 +81,18 @@ def test_copies_of_pageable_memory_are_called_so() -> None:
     assert len(labels) == 2
     assert all("pageable" in label for label in [*labels, *titles])
     assert "*pinned* memory" in lesson("1")
+
+
+def test_the_training_state_of_a_model_is_sixteen_bytes_a_parameter() -> None:
+    width = 2048
+    parameters = (64 + 1) * width + (width + 1) * width + (width + 1) * 10
+    assert parameters == width**2 + 76 * width + 10
+    assert f"At h = {width} that is {parameters:,} parameters and {16 * parameters / 1e6:.1f} MB." in lesson("5")
+    assert "A model of 7 billion has 112 GB" in lesson("5")
+
+
+def test_what_the_slow_training_reads_in_a_step() -> None:
+    assert f"1 + 32 x (10 + 1) = {1 + 32 * (10 + 1)}" in lesson("5")
+    (exercise,) = [item for item in CATALOG.module("5").exercises if item.id == "5.9"]
+    assert exercise.predict
+    assert f"{2048 // 32 * 353:,} at 2,048 samples" in (exercise.predict.explanation or "")
