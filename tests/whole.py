@@ -49,7 +49,8 @@ WAITING = (
 
 FUZZ = "tests/fuzz"
 NOTHING_COLLECTED = 5
-ENDED_WELL = {0, 1, NOTHING_COLLECTED}
+BROKE_OFF = 3
+"""An error of pytest itself; where a signal ended it, its code is negative."""
 FAILED = re.compile(r"(FAILED|ERROR) \S|replacing crashed worker|INTERNALERROR> \w")
 SHOWN = 60
 """So many lines name what failed in a group."""
@@ -87,8 +88,10 @@ class Group:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as notes:
             begun, before = once.prepare(Path(notes)), -1
-            while self.run_pytest(arguments, output, notes) not in ENDED_WELL and not self.stopped and begun > before:
+            while (code := self.run_pytest(arguments, output, notes)) == BROKE_OFF or code < 0:
                 begun, before = once.prepare(Path(notes)), begun
+                if self.stopped or begun == before:
+                    break
                 output.write("\npytest broke off: another one runs what it left\n")
         self.seconds = time.monotonic() - began
 

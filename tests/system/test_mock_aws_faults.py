@@ -19,7 +19,7 @@ from tests.mock_aws.account import Account, eventually, mock_account
 from tests.mock_aws.asking import SPOT, clean, expect_refusal, image, launch, wish
 from tests.mock_aws.process import ROOT
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import SPOT, clean, describe_instance, expect_refusal, launch, network
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
 KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8wK4sDWFaDwFfTDN0qbhtHNfS0mFoJ1W5YnUuVJ6xk learner"
 TRUST = '{"Version": "2012-10-17", "Statement": []}'

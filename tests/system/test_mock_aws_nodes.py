@@ -15,7 +15,7 @@ from tests.mock_aws.asking import describe_instance, launch
 from tests.parts import need
 from tests.simulated import make_key
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
 
 @dataclass

@@ -202,6 +202,7 @@ def test_an_array_of_the_learner_keeps_its_limit(cluster: Learner) -> None:
     deliver(cluster, "my_array.sbatch")
 
 
+@pytest.mark.slow
 def test_a_training_of_module_3_under_slurm(cluster: Learner) -> None:
     ran = cluster.types("run", "3.2", "--launcher", "slurm", "--nodes", "2", *SMALL)
     assert set(verdicts(cluster).values()) <= {"passed", "not_measured"}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mock_aws.account import eventually
+from tests.parts import slow_after
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
@@ -32,7 +33,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
         assert unforeseen(learner.account) == []
 
 
-def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_rehearsal_has_a_source_for_every_price(tmp_path: Path) -> None:
     with cloud_learner(tmp_path) as learner:
         shown = learner.types(*DEPLOY, "--dry-run", "--json").document
         [quote] = shown["quotes"]
@@ -41,7 +43,11 @@ def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
         assert all(line["source"] and line["date"] for line in quote["lines"])
         assert Decimal(quote["usd_per_hour"]) > Decimal("1.5")
         assert abs(Decimal(quote["usd_to_the_end"]) - 4 * Decimal(quote["usd_per_hour"])) < Decimal("0.01")
+        assert learner.list_resources() == []
 
+
+def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
+    with cloud_learner(tmp_path) as learner:
         terminal = Terminal(learner, *DEPLOY)
         terminal.shows("[y/N]")
         assert "17 to create" in terminal.screen
@@ -98,9 +104,15 @@ def test_what_stands_afterwards(lab: CloudLearner) -> None:
     assert json.loads((lab.workspace / ".gpucourse/regions.json").read_text())["regions"] == ["us-east-2"]
 
 
-def test_the_exercise_runs_over_both_nodes_and_comes_home(lab: CloudLearner) -> None:
-    typed = lab.types("run", "3.1", "--nodes", "2", "--launcher", "python", "--set", "elements=1000", timeout=240)
-    assert "passed" in typed.out
+SCRIPT = "import os\nfor name in ('RANK', 'WORLD_SIZE'):\n    print(name, os.environ[name], flush=True)\n"
+
+
+@pytest.mark.parametrize("of_the_course", slow_after(1, False, True))
+def test_a_run_on_both_nodes_comes_home(lab: CloudLearner, of_the_course: bool, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    own = ("--script", str(tmp_path / "mine.py"), "--launcher", "python")
+    typed = lab.types("run", "3.1", "--nodes", "2", *(("--set", "elements=1000") if of_the_course else own), timeout=240)
+    assert "passed" in typed.out if of_the_course else "RANK 1" in typed.err
     assert "simulated nodes" not in typed.err
     record = lab.newest_run()
     assert (record["mode"], record["state"], record["world_size"], record["stack"]) == ("aws", "succeeded", 2, "03-aws-t4")
