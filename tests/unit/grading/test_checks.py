@@ -121,6 +121,14 @@ def test_simulated_nodes_never_measure_what_needs_a_gpu() -> None:
         assert "needs a GPU" in result.observed
 
 
+@pytest.mark.parametrize(
+    ("bound", "expected"), [("plan.world_size", "at least 2 GB/s (plan.world_size)"), ("metrics.gpu.least", "")]
+)
+def test_without_a_gpu_a_bound_is_shown_where_it_is_known(bound: str, expected: str) -> None:
+    result = judge(GPU | {"at_least": bound}, {})
+    assert (result.verdict, result.expected) == ("not_measured", expected)
+
+
 def test_nor_on_real_nodes_without_one() -> None:
     assert judge(GPU, {"v": 100, "cuda": None}, "hosts").verdict == "not_measured"
     assert judge(GPU, {"v": 100}, "hosts").verdict == "not_measured", "nobody said that there was one"
