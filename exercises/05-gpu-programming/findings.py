@@ -160,15 +160,19 @@ def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, 
     }
 
 
-def summarise(row: dict[str, Any]) -> str:
-    """A kernel in one line: its first fault with the thread and the line, else what its warps ask for."""
+def find_fault(row: dict[str, Any]) -> str:
+    """The first fault of a kernel, with the thread and the line; empty where it has none."""
     faults = [
         (row["out_of_bounds"], row["where"]), (row["barrier_divergence"], row["diverged"]),
         (row["unwritten_reads"], row["unwritten"]), (row["races"], row["race"]),
         (row["ended"], row["ended"]), (row["wrong_sizes"], row["wrong"]),
     ]  # fmt: skip
-    fault = next((text for count, text in faults if count), "")
-    if fault:
+    return next((text for count, text in faults if count), "")
+
+
+def summarise(row: dict[str, Any]) -> str:
+    """A kernel in one line: its first fault, else what its warps ask for."""
+    if fault := find_fault(row):
         return f"{row['kernel']} ({row['whose']}): {fault}"
     figures = {
         "sectors a load": row["load_sectors_per_request"], "sectors a store": row["store_sectors_per_request"],

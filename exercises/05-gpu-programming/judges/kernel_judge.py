@@ -10,6 +10,11 @@ from gpucourse.judge import Part
 from gpucourse.judge.verdict import Verdict
 
 BLOCK, COUNTED = 256, 4096  # threads of a block, and the elements where requests are counted: see findings.py
+OTHER_BLOCKS = (32, 1024)  # one warp, and the most threads that a block may have
+FIXED_BLOCK = (
+    "{kernel} is right in blocks of {usual} threads, and not in blocks of {block}: {why}. A number stands where blockDim.x "
+    "belongs, or shared memory has too little room for the 1,024 threads of the largest block"
+)
 RENAMED = (
     "{file} has no kernel {kernel}, which the harness launches{others}: keep its name, and write __global__ void {kernel}(...)"
 )
@@ -31,10 +36,11 @@ def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
     if not all(is_open.values()):
         program = _build(part)
         for kernel in (kernel for kernel in looks if not is_open[kernel]):
-            row = _examine(program, kernel)
+            row = _examine(program, kernel, BLOCK)
             _judge_faults(part, row)
             looks[kernel](part, row)
             _judge_values(row)
+            _judge_other_blocks(part, program, kernel)
             part.note(
                 f"{kernel} is right for {len(row['sizes'])} sizes, and for {len(findings.ORDERS)} more orders of its threads"
             )
@@ -60,16 +66,25 @@ def _build(part: Part) -> Any:
         raise Verdict("error", "no-compiler", str(error)) from None
 
 
-def _examine(program: Any, kernel: str) -> dict[str, Any]:
+def _examine(program: Any, kernel: str, block: int) -> dict[str, Any]:
     import emulator
     import findings
 
     try:
-        return findings.examine(program, kernel, findings.Setting(block=BLOCK))
+        return findings.examine(program, kernel, findings.Setting(block=block))
     except emulator.Endless as error:
         raise Verdict("failed", "endless", f"{kernel} does not end: {error}") from None
     except emulator.TooMuchOutput as error:
         raise Verdict("failed", "too-much-output", f"{kernel}: {error}") from None
+
+
+def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
+    """Raises the verdict where a kernel is right in the usual blocks alone. A transpose always has blocks of 32 x 32."""
+    import findings
+
+    for block in OTHER_BLOCKS if kernel != "transpose" else ():
+        if why := findings.find_fault(_examine(program, kernel, block)):
+            raise part.wrong("fixed-block", f"blocks of {block} threads", kernel=kernel, usual=BLOCK, block=block, why=why)
 
 
 def _judge_faults(part: Part, row: dict[str, Any]) -> None:

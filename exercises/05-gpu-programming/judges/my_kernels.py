@@ -43,14 +43,15 @@ WAYS = {
         ("  if (t == 0) atomicAdd(sum, part[0]);", "  if (i < n) atomicAdd(sum, x[i]);"),
     ),
     "spread": Way(
-        "block_sum is right, but its warps ask shared memory {loads:.0f} times a block, and 25 times are enough: the threads "
-        "that still add are spread over all warps. Let the first d threads add, with d = blockDim.x / 2, then half of that: "
-        "whole warps rest",
+        "block_sum is right, but its warps ask shared memory {loads:.0f} times a block, and 25 times are enough: too many "
+        "warps still use it in each step. Let the first d threads add, with d = blockDim.x / 2, then half of that, and the "
+        "others leave it alone: whole warps rest",
         (
             "for (int d = blockDim.x / 2; d > 0; d /= 2) {\n    if (t < d)",
             "for (int d = 1; d < blockDim.x; d *= 2) {\n    if (t % (2 * d) == 0)",
         ),
     ),
+    "fixed-block": Way(kernel_judge.FIXED_BLOCK, ("int d = blockDim.x / 2", "int d = 128")),
     "renamed": Way(kernel_judge.RENAMED, ("void block_sum(", "void sum_of_blocks(")),
 }
 

@@ -55,8 +55,8 @@ WAYS = {
         ),
     ),
     "bank-conflicts": Way(
-        "the tile of transpose has {conflicts:.0f} bank conflicts a request: the 32 numbers of its column lie in one bank, "
-        "which gives one a turn. A row of 33 numbers moves each row on by one bank",
+        "a request to the tile of transpose waits {conflicts:.3g} times for a bank: numbers of its column share one, and a "
+        "bank gives one a turn. A row of 33 numbers moves each row on by one bank, and the 32 numbers lie in 32 banks",
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
@@ -80,6 +80,12 @@ WAYS = {
             "  value = blockIdx.x % 2 ? fmaxf(-limit, fminf(l, limit)) : fmaxf(0.0f, r);",
         ),
     ),
+    "every-lane-adds": Way(
+        "clip_sum makes {atomics:,} atomic additions, and has {warps} warps. Additions to one place are done one after the "
+        "other: add up the lanes of a warp with warp_sum, and let one of them add the warp's sum",
+        ("  value = warp_sum(value);\n  if (threadIdx.x % 32 == 0) atomicAdd", "  atomicAdd"),
+    ),
+    "fixed-block": Way(kernel_judge.FIXED_BLOCK, ("blockIdx.x / 2 * blockDim.x", "blockIdx.x / 2 * 256")),
     "renamed": Way(kernel_judge.RENAMED, ("void clip_sum(", "void clipped_sum(")),
 }
 
@@ -107,3 +113,5 @@ def _look_at_clip(part: Part, row: dict[str, Any]) -> None:
         raise part.wrong("split-warps", lanes=lanes)
     if row["bytes"] > row["bytes_needed"]:
         raise part.wrong("read-twice", bytes=row["bytes"], needed=row["bytes_needed"])
+    if row["atomics"] > (warps := 2 * kernel_judge.COUNTED // 32):
+        raise part.wrong("every-lane-adds", atomics=row["atomics"], warps=warps)
