@@ -73,10 +73,9 @@ def measure_training_bytes(hidden: int) -> int:
 
 def as_losses(given: Any) -> torch.Tensor:
     """What a loop gave back as one tensor of float32 on the CPU. Raises TypeError or ValueError where it is none."""
-    if isinstance(given, (list, tuple)) and given and all(isinstance(item, torch.Tensor) for item in given):
-        given = torch.stack(list(given))
     if not isinstance(given, torch.Tensor):
-        raise TypeError(f"it gave back {type(given).__name__}, and not the losses as a tensor")
+        cure = ": torch.stack(losses) makes one of a list of losses" if isinstance(given, (list, tuple)) else ""
+        raise TypeError(f"it gave back {type(given).__name__}, and not the losses as a tensor{cure}")
     if given.dim() != 1:
         raise ValueError(f"it gave back a tensor of shape {tuple(given.shape)}, and not one loss a step")
     return given.detach().float().cpu()
@@ -146,8 +145,10 @@ def run_on_meta(train: Train) -> MetaRun:
     if where != {"meta"} or (isinstance(given, torch.Tensor) and given.device.type != "meta"):
         kinds = ", ".join(sorted(where)) or "no device"
         return MetaRun("stayed", f"nothing was moved: device is meta, and the model computed on {kinds}")
+    if not starts:
+        return MetaRun("no-step", "the optimizer took no step")
     steady = max(1, len(starts) - 1)
-    first, built = starts[0] if starts else (0, 0)
+    first, built = starts[0]
     return MetaRun(moves=operations.moves[first:], built_from_python=(operations.from_python - built) / steady)
 
 

@@ -75,6 +75,14 @@ WAYS = {
         "scaler.step(optimizer) divides, and leaves the step out where one is infinite",
         ("        scaler.step(optimizer)\n        scaler.update()\n", "        optimizer.step()\n"),
     ),
+    "divided-twice": Way(
+        "the optimizer took gradients that are {times:,.0f} times too small: they were divided twice, or clipped while they "
+        "were still scaled. scaler.unscale_(optimizer) belongs before whatever looks at gradients",
+        (
+            "        scaler.step(optimizer)\n",
+            "        nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        scaler.step(optimizer)\n",
+        ),
+    ),
     "no-update": Way(
         "line {line}: scaler.step was called twice without scaler.update() between. update chooses the scale of the next step",
         ("        scaler.update()\n", ""),
@@ -105,6 +113,9 @@ def judge(part: Part) -> None:
 def _judge_on_meta(part: Part, loops: Any, train: Any) -> None:
     run = loops.run_on_meta(train)
     ways = {"stayed": "nothing-moved", "left": "left-behind", "looked": "looks-at-values", "branched": "branches-on-a-value"}
+    if run.kind == "no-step":
+        says = f"{run.says}: backward computes gradients, and nothing uses them. scaler.step(optimizer) makes the step"
+        raise Verdict("failed", run.kind, says, "on the meta device")
     if run.kind in ways:
         case = f"{loops.META_STEPS} steps on the meta device"
         raise part.wrong(ways[run.kind], case, line=run.line, error=run.says.partition(": ")[2], device="meta")
@@ -171,6 +182,8 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
         raise part.wrong("no-scaler", case)
     if mixed.gradient_at_step > SCALED * plain.gradient:
         raise part.wrong("not-unscaled", case, times=mixed.gradient_at_step / plain.gradient)
+    if SCALED * mixed.gradient_at_step < plain.gradient:
+        raise part.wrong("divided-twice", case, times=plain.gradient / max(mixed.gradient_at_step, 1e-30))
     gap = abs(mixed.losses[-1] - plain.losses[-1]) / plain.losses[-1]
     if not gap <= MOST_GAP:
         says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, and in float32 {plain.losses[-1]:.4f}"
