@@ -25,6 +25,11 @@ WAYS = {
         "multiplying all threads of the block have to meet: __syncthreads()",
         ("        __syncthreads();  // both tiles are complete\n", ""),
     ),
+    "partly-fetched": Way(
+        "{kernel}: a number that is multiplied is never fetched ({fault}). The threads of a block together have to fill both "
+        "tiles: where there are more numbers than threads, each fetches several",
+        ("for (int i = threadIdx.x; i < K * M; i += threads) b[", "for (int i = threadIdx.x; i < threads; i += threads) b["),
+    ),
     "second-barrier": Way(
         "{kernel}: a fast thread fetches the next tile while a slow one still reads this one ({fault}). After the "
         "multiplication all threads have to meet once more. The values may be right in one order of the threads, and wrong in "
@@ -66,7 +71,7 @@ WAYS = {
     ),
     "partly-written": Way(
         "{kernel} leaves {missing:,} of {numbers:,} numbers of C unwritten. The threads of a block together have to write each "
-        "number of its part of C",
+        "number of its part of C, with =: C does not begin with 0, so += adds to what is no number",
         ("for (int j = 0; j < R; ++j) C[", "for (int j = 0; j < 1; ++j) C["),
     ),
     "not-shared": Way(
@@ -246,6 +251,8 @@ def check_faults(part: Part, launch: Launch, observation: Observation) -> None:
         raise part.wrong("past-the-end", launch.arguments, kernel=launch.kernel, fault=counts.where)
     if counts.barrier_divergence:
         raise part.wrong("not-all-meet", launch.arguments, kernel=launch.kernel, fault=counts.diverged)
+    if counts.unwritten_reads and not counts.races:  # nobody writes it later, so no barrier is missing
+        raise part.wrong("partly-fetched", launch.arguments, kernel=launch.kernel, fault=counts.unwritten)
     if counts.unwritten_reads:
         raise part.wrong("first-barrier", launch.arguments, kernel=launch.kernel, fault=counts.unwritten)
     if counts.races:
