@@ -81,17 +81,27 @@ class ReplayedDevice:
     the durations of a copy in, a compute and a copy out."""
 
     def __init__(self, chunks: int, buffers: int, units: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
-        self.chunks, self._buffers, self.units = chunks, buffers, dict(zip(ENGINES, units, strict=True))
+        self._chunks, self._buffers, self._units = chunks, buffers, dict(zip(ENGINES, units, strict=True))
         self.operations: list[Operation] = []
         self.streams = 0
         self._last: dict[int, int] = {}  # by stream: its last operation
         self._events: dict[int, list[Event]] = {}  # by stream: those that its next operation waits for
-        self._chunks: dict[int, int] = {}  # by buffer: the chunk that was queued into it last
+        self._inside: dict[int, int] = {}  # by buffer: the chunk that was queued into it last
 
     @property
     def buffers(self) -> int:
         """How many chunks have room on the device."""
         return self._buffers
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks the host has."""
+        return self._chunks
+
+    @property
+    def units(self) -> dict[str, float]:
+        """How long each engine takes for a chunk, by its name."""
+        return dict(self._units)
 
     def stream(self) -> Stream:
         """A new stream: a queue in which each operation waits for the one before it."""
@@ -101,7 +111,7 @@ class ReplayedDevice:
     def copy_in(self, stream: Stream, chunk: int, buffer: int) -> None:
         """Queue a copy of the host's input `chunk` into `buffer`. Raises ValueError where one of them does not exist."""
         self._check(stream, buffer, chunk)
-        self._chunks[buffer] = chunk
+        self._inside[buffer] = chunk
         self._queue(COPY_IN, stream, buffer, (f"input {chunk}",), (f"buffer {buffer}",))
 
     def compute(self, stream: Stream, buffer: int) -> None:
@@ -146,7 +156,7 @@ class ReplayedDevice:
         events = tuple(self._events.pop(stream.number, ()))
         before = [self._last.get(stream.number), *(event.after for event in events)]
         waits = tuple(sorted({number for number in before if number is not None}))
-        chunk = self._chunks.get(buffer) if chunk is None else chunk
+        chunk = self._inside.get(buffer) if chunk is None else chunk
         number = len(self.operations)
         if number == MOST_A_CHUNK * self.chunks:
             raise ValueError(f"{number:,} operations are queued for {self.chunks} chunks: does the loop end?")

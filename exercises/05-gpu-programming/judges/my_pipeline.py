@@ -75,6 +75,10 @@ WAYS = {
         "{given} of {chunks} chunks came back: the loop must pass all of them",
         ("range(chunks)", "range(chunks - 1)"),
     ),
+    "not-computed": Way(
+        "all {chunks} chunks came back, and {given} of them were computed: between its copies each needs a device.compute",
+        ("        device.compute(computing, buffer)\n", ""),
+    ),
     "computed-elsewhere": Way(
         "it leaves no hazard, and {wrong} of {chunks} chunks come back wrong: are copy in, compute and copy out of a chunk all "
         "on the same buffer, and is each done once?",
@@ -101,11 +105,14 @@ def judge(part: Part) -> None:
 
 
 def _judge_values(part: Part, device: ReplayedDevice, case: str) -> None:
-    from streams import COPY_OUT, count_wrong, find_hazards
+    from streams import COMPUTE, COPY_OUT, count_wrong, find_hazards
 
     given = {operation.writes for operation in device.operations if operation.engine == COPY_OUT}
     if len(given) < device.chunks:
         raise part.wrong("chunks-missing", case, given=len(given), chunks=device.chunks)
+    computed = {operation.chunk for operation in device.operations if operation.engine == COMPUTE} - {None}
+    if len(computed) < device.chunks:
+        raise part.wrong("not-computed", case, given=len(computed), chunks=device.chunks)
     hazards = find_hazards(device.operations)
     wrong = count_wrong(device.operations, hazards, device.chunks, device.buffers)
     if hazards:

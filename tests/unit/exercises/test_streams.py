@@ -177,3 +177,12 @@ def test_the_ceiling_of_a_copy_is_its_link(
 ) -> None:
     monkeypatch.setattr(gpu_streams.nvidia_smi, "query", lambda _fields: answer)
     assert gpu_streams.find_link_gb_per_s() == (None if gb_per_s is None else pytest.approx(gb_per_s))
+
+
+def test_a_pipeline_cannot_change_what_it_is_measured_by(streams: ModuleType) -> None:
+    device = streams.ReplayedDevice(8, 3)
+    for name in ("chunks", "buffers", "units"):
+        with pytest.raises(AttributeError):
+            setattr(device, name, 0)
+    device.units.clear()
+    assert list(device.units.values()) == [1.0, 1.0, 1.0]
