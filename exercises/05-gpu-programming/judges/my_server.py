@@ -27,13 +27,19 @@ WAYS = {
         "never sees a new tensor. Copy the tokens into that memory before the replay",
         ("        self.inputs[size].copy_(tokens)\n", ""),
     ),
+    "never-replayed": Way(
+        "request {number} got the answer to an earlier request, and no graph was ever replayed: capture computes once, and "
+        "each later answer takes a graph.replay()",
+        ("        graph.replay()\n", ""),
+    ),
     "memory-replaced": Way(
         "request {number} got an earlier answer, though your input tensor holds the new tokens: it was given other memory, and "
         "the graph still reads the old address. copy_ writes into the memory that is there",
         ("self.inputs[size].copy_(tokens)", "self.inputs[size].data = tokens.clone()"),
     ),
     "one-behind": Way(
-        "request {number} got the answer to the request before it: the output was copied before the replay had made it",
+        "request {number} got the answer to the request before it: the output was copied before the replay had made it, or the "
+        "tokens came into the graph's memory after the replay",
         (
             "        graph.replay()\n        return graph.output.clone()\n",
             "        result = graph.output.clone()\n        graph.replay()\n        return result\n",
@@ -131,7 +137,7 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
             raise part.make_verdict(error, case) from None
         _judge_shape(part, answer, right, f"{case}, request {len(requests) + 1}")
         requests.append(Request(tokens, asked, answer, answer.clone(), right))
-    _judge_answers(part, requests, case, moved=graphs.moved > 0)
+    _judge_answers(part, requests, case, graphs)
     return int(counter.count + graphs.replays - replays)
 
 
@@ -139,10 +145,13 @@ def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> Non
     if not isinstance(answer, torch.Tensor):
         raise Verdict("failed", "no-answer", f"it returned {type(answer).__name__}, not a tensor: is the return missing?", case)
     if answer.shape != right.shape:
-        raise part.wrong("one-graph", case, wanted=len(right), given=len(answer))
+        if answer.shape[1:] == right.shape[1:]:
+            raise part.wrong("one-graph", case, wanted=len(right), given=len(answer))
+        says = f"the answer has the shape {tuple(answer.shape)}, and the model's {tuple(right.shape)}"
+        raise Verdict("failed", "other-shape", says, case)
 
 
-def _judge_answers(part: Part, requests: Sequence[Request], case: str, *, moved: bool) -> None:
+def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: Graphs) -> None:
     """Whether each answer was right when it came, and whether tokens and answer are still what they were."""
     ways = [_name_wrong_answer(requests[:at], request) for at, request in enumerate(requests)]
     wrong = next((at for at, way in enumerate(ways) if way), None)
@@ -150,7 +159,15 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, *, moved:
         if "other" in ways:
             says = "the answer is neither the model's nor one that it gave before"
             raise Verdict("failed", "other", says, f"{case}, request {ways.index('other') + 1}")
-        way = "memory-replaced" if moved else "stale" if "stale" in ways else "one-behind"
+        way = (
+            "memory-replaced"
+            if graphs.moved
+            else "never-replayed"
+            if not graphs.replays
+            else "stale"
+            if "stale" in ways
+            else "one-behind"
+        )
         raise part.wrong(way, case, number=wrong + 1)
     for number, request in enumerate(requests, 1):
         if not torch.equal(request.tokens, request.asked):

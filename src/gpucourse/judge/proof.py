@@ -70,7 +70,7 @@ def main(words: list[str]) -> int:
     bad = 0
     with Judge() as judge:
         for word in words:
-            file = Path(word)
+            file = Path(word).resolve()
             for proof in prove(judge, file, torch=True, limit_s=20.0, shared=file.parent.parent / "shared"):
                 answer = proof.answer
                 sys.stdout.write(f"{proof.version:24} {answer.word:7} {answer.seconds:6.2f} s  {answer.way:20} {answer.says}\n")
