@@ -55,7 +55,7 @@ WAYS = {
         ),
     ),
     "bank-conflicts": Way(
-        "a request to the tile of transpose waits {conflicts:.3g} times for a bank: numbers of its column share one, and a "
+        "a request to the tile of transpose takes {turns:.3g} turns in place of 1: numbers of its column share a bank, and a "
         "bank gives one a turn. A row of 33 numbers moves each row on by one bank, and the 32 numbers lie in 32 banks",
         ("tile[32][33]", "tile[32][32]"),
     ),
@@ -103,7 +103,7 @@ def _look_at_transpose(part: Part, row: dict[str, Any]) -> None:
     if (sectors := row["load_sectors_per_request"]) > FEW_SECTORS:
         raise part.wrong("strided-loads", sectors=sectors)
     if conflicts := row["bank_conflicts_per_request"]:
-        raise part.wrong("bank-conflicts", conflicts=conflicts)
+        raise part.wrong("bank-conflicts", turns=1 + conflicts)
 
 
 def _look_at_clip(part: Part, row: dict[str, Any]) -> None:
