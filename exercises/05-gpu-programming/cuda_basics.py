@@ -89,7 +89,7 @@ times = cuda_times.time_all(compiled, rows, args.elements, args.block, args.stri
 rows = [row | times.rows.get(row["kernel"], cuda_times.NOT_MEASURED) for row in rows]
 say(times.note)
 if args.elements > MOST_IN_EMULATOR:
-    say(f"the emulator ran {max(sizes):,} elements at most: more take minutes, and a warp asks for the same")
+    say(f"the emulator ran {max(*sizes, findings.COUNTED):,} elements at most: more take minutes, and a warp asks for the same")
 pool.shutdown()
 shutil.rmtree(folder, ignore_errors=True)
 
