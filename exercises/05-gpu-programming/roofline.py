@@ -136,6 +136,8 @@ def try_step() -> tuple[str, float | None, float | None]:
     out, wide = plate.clone(), plate.double()
     try:
         moved = count_bytes(lambda: my_stencil.step(plate, out, C))
+        if moved < 8 * (PLATE - 2) ** 2:
+            raise ValueError("your step moves bytes that are not counted: use operations of torch, and neither NumPy nor lists")
         my_stencil.step(arrays.a, arrays.c, C)
     except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
         traceback.print_exc(file=sys.stdout)
