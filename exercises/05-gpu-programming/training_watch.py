@@ -73,7 +73,7 @@ class Observation:
 
     def has(self, fault: int) -> bool:
         """Whether that fault is still there."""
-        return self.counts[fault] > (1.0 if fault == 1 else EVERY_STEP)
+        return self.counts[fault] > (1.5 if fault == 1 else EVERY_STEP)
 
 
 def as_numbers(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

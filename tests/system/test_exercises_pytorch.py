@@ -132,6 +132,17 @@ def test_a_training_of_fewer_samples_gets_no_score(tmp_path: Path) -> None:
     assert run.metrics["score"] == "none: other results"
 
 
+@pytest.mark.slow
+def test_a_timed_training_without_the_model_has_no_speed(tmp_path: Path) -> None:
+    name, delivered, solution = read_change("my_training.py")
+    cheat = solution.replace("out = model(x[chosen])", "out = model.forward(x[chosen])")
+    run = with_faults("5.9", tmp_path / "work", (name, delivered, cheat), **SHORT)
+    assert run.code == 0, run.output
+    assert "training-runs" in list_failed_checks(run)
+    assert "called the model 0 times" in run.metrics["training_broken"]
+    assert run.metrics["speedup"] is None
+
+
 def test_samples_that_fill_no_batch_are_refused_with_the_rule(tmp_path: Path) -> None:
     _, script = lay_out("5.9", tmp_path / "work")
     process = start([sys.executable, script.name, "--samples=100"], script.parent, environment(script.parent))

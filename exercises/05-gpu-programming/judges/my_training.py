@@ -33,6 +33,11 @@ WAYS = {
             "            with torch.autocast(device.type, torch.bfloat16):\n                out = model(x[chosen])",
         ),
     ),
+    "less-precise-products": Way(
+        "it lets torch multiply with fewer digits than float32 has (matmul precision '{precision}', where 'highest' is "
+        "right): TF32 or bfloat16 inside of each product. That is another precision, even where the losses are close",
+        ("    model = make_model()", "    torch.set_float32_matmul_precision('high')\n    model = make_model()"),
+    ),
     "not-trained": Way(
         "its losses are right, and the model that it gives back has other weights than those that gave them",
         ("100 * right / len(rows), model\n", "100 * right / len(rows), make_model()\n"),
@@ -161,6 +166,8 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, seen: Any) ->
         raise part.wrong("other-steps", case, steps=len(seen.losses), **values)
     if seen.half_percent:
         raise part.wrong("sixteen-bits", case, percent=seen.half_percent)
+    if (precision := torch.get_float32_matmul_precision()) != "highest":
+        raise part.wrong("less-precise-products", case, precision=precision)
     _compare(seen.losses, losses, "the loss of step", case)
     _compare(seen.accuracies, accuracies, "the accuracy of epoch", case)
     if seen.weights.shape != weights.shape or not torch.allclose(seen.weights, weights, rtol=0, atol=TOLERANCE):
