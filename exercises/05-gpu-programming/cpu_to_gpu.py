@@ -167,7 +167,7 @@ metrics = {
     **vars(args), "parameters": sum(weight.numel() for weight in loops.make_model(args.hidden).parameters()),
     "training_state_mb": state_bytes / 1e6, "mixed_dtype": str(mixed).removeprefix("torch."),
     "runs": [{key: value for key, value in row.items() if key != "losses"} for row in runs],
-    "loop_broken": broken or "no", "meta_kind": meta.kind, "meta_error": meta.says, "meta_line": meta.line,
+    "loop_broken": broken or "no error", "meta_kind": meta.kind, "meta_error": meta.says, "meta_line": meta.line,
     "host_syncs_per_step": watched.operations.values_read / WATCHED if watched else None,
     "moves": len(meta.moves) if meta.kind == "fine" else None,
     "moves_blocking": sum(not move.non_blocking for move in meta.moves) if meta.kind == "fine" else None,

@@ -115,7 +115,7 @@ def total(key: str) -> int | None:
 metrics = {
     **vars(args), "kernels": rows, "patterns": patterns,
     "sizes": sizes, "blocks": -(-args.elements // args.block),
-    "kernels_written": len(yours), "kernels_broken": ", ".join(broken) or "no",
+    "kernels_written": len(yours), "kernels_broken": ", ".join(broken) or "no error",
     "yours": {
         "wrong_sizes": total("wrong_sizes"), "orders_wrong": total("orders_wrong"), "out_of_bounds": total("out_of_bounds"),
         "races": total("races"), "barrier_divergence": total("barrier_divergence"), "unwritten_reads": total("unwritten_reads"),

@@ -194,7 +194,7 @@ metrics = {
     "delivered_transforms": delivered_counter.forward_rows // 16 * args.signals,
     "ring_error": by_way["on a ring"]["error"], "ring_wrong_scores": int(ring_wrong.any(dim=0).sum()),
     "ring_found_percent": by_way["on a ring"]["found_percent"], "best_batch": best["batch"],
-    "filter_broken": broken or "no", "error": mine.get("error"), "found_percent": mine.get("found_percent"),
+    "filter_broken": broken or "no error", "error": mine.get("error"), "found_percent": mine.get("found_percent"),
     "speedup": by_way["as delivered"]["us_per_signal"] / mine["us_per_signal"] if mine else None,
     "times_direct": sums / mine["us_per_signal"] if mine else None,
     "transform_length": max(counter.lengths, default=None) if mine else None,

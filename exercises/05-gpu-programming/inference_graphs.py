@@ -120,7 +120,7 @@ def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.G
     nothing = dict.fromkeys(("wrong", "answers_changed", "tokens_changed"))
     try:
         server = my_server.Server(model, made.capture)
-        return server.answer, made, serve(server.answer, model, sizes) | {"broken": "no"}
+        return server.answer, made, serve(server.answer, model, sizes) | {"broken": "no error"}
     except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
         if not isinstance(error, graphs.CaptureError):
             traceback.print_exc(file=sys.stdout)
@@ -168,7 +168,7 @@ with torch.no_grad():
     answer, made, served = try_server(model, batch_sizes * served_each)
     graph_memory, captures, moved = torch.cuda.memory_reserved() - reserved if on_gpu else None, made.captures, made.moved
     made.looks_at_addresses = False
-    if served["broken"] == "no":
+    if served["broken"] == "no error":
         rows += measure("graph", answer, made)
     if on_gpu and (compiled := compile_model()):
         rows += measure("compile", compiled)
@@ -183,18 +183,18 @@ refused = 0
 for row in rows:
     if row["p50_us"] is not None and least_us is not None and row["p50_us"] < least_us:
         row["p50_us"], row["p99_us"], refused = None, None, refused + 1
-fallbacks = BRANCHY_REQUESTS - branchy["wrong"] if branchy["broken"] == "no" and not branchy_made.replays else 0
+fallbacks = BRANCHY_REQUESTS - branchy["wrong"] if branchy["broken"] == "no error" and not branchy_made.replays else 0
 
 columns = {"batch": "batch", "way": "way", "operations_per_request": "operations", "wrong": "wrong of 4"}
 columns |= {"p50_us": "p50 us", "p99_us": "p99 us"} if on_gpu else {}
 say(f"\n{bench.table(rows, columns)}")
-if served["broken"] == "no":
+if served["broken"] == "no error":
     say(f"\n{len(batch_sizes) * served_each} requests by your server: {served['wrong']} wrong answers, "
         f"{served['answers_changed']} changed later; {captures} captures")  # fmt: skip
 else:
     say(f"\nyour server failed: {served['broken']}")
 say(f"a model that branches on a value: {fallbacks} of {BRANCHY_REQUESTS} requests served without a graph"
-    + (f"\n  {branchy['broken']}" if branchy["broken"] != "no" else ""))  # fmt: skip
+    + (f"\n  {branchy['broken']}" if branchy["broken"] != "no error" else ""))  # fmt: skip
 if not on_gpu:
     say("\nThe graphs were recordings of operations and addresses; no latency was measured.\nOn a GPU they are CUDA's.")
 

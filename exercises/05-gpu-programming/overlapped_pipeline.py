@@ -78,7 +78,7 @@ def replay(way: str, run: Any, buffers: int) -> tuple[dict[str, Any], streams.Re
 # --- the experiment ----------------------------------------------------------------------------------------------------
 one_stream, spans = replay("one stream", run_in_one_stream, args.buffers)
 timeline = f"one stream, {spans.units:g} units\n{streams.draw(spans, sequential)}\n"
-yours, broken, by_buffers, on_gpu = None, "no", [], None
+yours, broken, by_buffers, on_gpu = None, "no error", [], None
 try:
     yours, spans = replay("yours", my_pipeline.run, args.buffers)
     timeline += f"\nyours, {spans.units:g} units\n{streams.draw(spans, sequential)}\n"
@@ -125,7 +125,7 @@ out.mkdir(parents=True, exist_ok=True)
 (out / "timeline.txt").write_text(timeline, encoding="utf-8")
 if (own := Path(my_pipeline.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / "my_pipeline.py")  # what was judged, beside the verdict
-reached = broken == "no" and not yours["hazards"] and yours["overlap_percent"] > 0
+reached = broken == "no error" and not yours["hazards"] and yours["overlap_percent"] > 0
 metrics = {
     **vars(args), "best_units": best, "sequential_units": sequential, "most_speedup": sequential / best, "ways": ways,
     "one_stream": one_stream, "yours": yours or dict.fromkeys(one_stream), "broken": broken, "by_buffers": by_buffers,

@@ -193,7 +193,8 @@ if yours and yours["samples_per_s"]:
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "steps_per_epoch": steps, "values_read_delivered": values_read, "delivered": delivered, "yours": yours,
-    "training_broken": broken or "no", "speedup": speedup, "losses_off": losses_off, "weights_off": weights_off, "score": medal,
+    "training_broken": broken or "no error", "speedup": speedup, "losses_off": losses_off,
+    "weights_off": weights_off, "score": medal,
     "score_rows": [{"training": "delivered", **delivered, "score": None}]
     + ([{"training": "yours", **yours, "score": medal}] if yours else []),
     "samples_off": after.samples_missing + after.samples_repeated if after else None,
