@@ -44,11 +44,24 @@ WAYS = {
         ("[:, :samples]", "[:, :samples].abs()"),
     ),
     "no-transform": Way(
-        "the scores are right, and no FFT was made: the direct sum multiplies {points:,} times for each score. Use spectra",
+        "the scores are right, and torch.fft made {made:,} transforms back for {signals:,} signals: a direct sum multiplies "
+        "{points:,} times for each score, and NumPy has no GPU. Use spectra, by torch.fft",
         (
             "    return torch.fft.irfft(spectra * wanted, length)[:, :samples]",
             "    signals = torch.nn.functional.pad(signals, (0, points - 1))\n"
             "    return signals.unfold(1, points, 1) @ template",
+        ),
+    ),
+    "signals-changed": Way(
+        "it has changed the signals that it was given: whoever calls it still needs them",
+        ("    return torch.fft.irfft(", "    signals.mul_(2)\n    return torch.fft.irfft("),
+    ),
+    "kept-spectrum": Way(
+        "called again with another template of as many points, it gave the scores of the first: nothing may be kept from "
+        "one call to the next",
+        (
+            "wanted = torch.fft.rfft(template, length).conj()",
+            "wanted = matched_filter.__dict__.setdefault(length, torch.fft.rfft(template, length).conj())",
         ),
     ),
     "slow-length": Way(
@@ -85,6 +98,7 @@ def judge(part: Part) -> None:
     for shape in SHAPES:
         counters[shape] = TransformCounter()
         _judge_scores(part, matched_filter, shape, counters[shape])
+    _judge_again(part, matched_filter, SHAPES[-1])
     counter = counters[SHAPES[0]]
     _judge_transforms(part, counter, SHAPES[0])
     lengths = " and ".join(f"{length:,}" for length in sorted(counter.lengths))
@@ -99,8 +113,11 @@ def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[i
     case = f"{count} signals of {samples:,} samples, a template of {points}"
     random = torch.Generator().manual_seed(samples)
     signals, template = torch.randn(count, samples, generator=random), torch.randn(points, generator=random)
+    given = signals.clone()
     with counter:
-        scores = part.call(matched_filter, signals.clone(), template.clone(), case=case)
+        scores = part.call(matched_filter, given, template.clone(), case=case)
+    if not torch.equal(given, signals):
+        raise part.wrong("signals-changed", case)
     if not isinstance(scores, torch.Tensor) or scores.shape != (count, samples):
         given = f"shape {tuple(scores.shape)}" if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
         raise Verdict("failed", "shape", f"it gave {given}: wanted is a tensor of shape {(count, samples)}", case)
@@ -115,7 +132,22 @@ def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[i
             missing = samples + points - 1 - min(counter.lengths, default=0)
             values = {"samples": samples, "points_less_one": points - 1, "wrong": missing, "length": samples + points - 1}
             raise part.wrong(way, case, **values)
-    raise Verdict("failed", "other", f"a score is off by {error:.2g} of the largest one", case)
+    row, place = divmod(int((scores.double() - right).abs().nan_to_num(torch.inf).argmax()), samples)
+    says = (
+        f"score {place:,} of signal {row} is {scores[row, place]:.5g}, and {right[row, place]:.5g} by the sum that defines it"
+    )
+    raise Verdict("failed", "other", says, case)
+
+
+def _judge_again(part: Part, matched_filter: Callable[..., Any], shape: tuple[int, int, int]) -> None:
+    """The same signals with another template."""
+    from transforms import correlate_directly, score_error
+
+    signals, template = torch.ones(shape[0], shape[1]), torch.arange(1.0, shape[2] + 1)
+    case = "a second call, with another template"
+    scores = part.call(matched_filter, signals, template, case=case)
+    if score_error(scores, correlate_directly(signals, template)) > TOLERANCE:
+        raise part.wrong("kept-spectrum", case)
 
 
 def _wrong_scores(
@@ -137,8 +169,8 @@ def _judge_transforms(part: Part, counter: Any, shape: tuple[int, int, int]) -> 
     from transforms import LARGEST_FACTOR, find_fast_length, largest_prime_factor
 
     count, samples, points = shape
-    if not counter.inverse_rows:
-        raise part.wrong("no-transform", points=points)
+    if 2 * counter.inverse_rows < count:  # two real signals fit into one complex transform
+        raise part.wrong("no-transform", points=points, made=counter.inverse_rows, signals=count)
     for length in sorted(counter.lengths):
         if (factor := largest_prime_factor(length)) > LARGEST_FACTOR:
             raise part.wrong("slow-length", length=length, factor=factor)
