@@ -10,6 +10,8 @@ from gpucourse.judge import Part, Verdict, Way
 SHAPES = ((2, 200), (2, 256), (2, 1), (2, 777))
 EPS, P, SEED, TOLERANCE = 1e-5, 0.3, 7, 1e-4
 SIGMAS = 5
+LEAST_OVERLAP = 30  # columns that two rows must have in common before they are compared: by chance 330 places never agree
+ALIKE = 0.1  # above the share of neighbours that agree by chance, which is off by 0.01 at most
 DRAWN = (12, 300)  # rows and columns of the dropout
 WAYS = {
     "masked-in-variance": Way(
@@ -68,9 +70,14 @@ WAYS = {
         ("tl.rand(seed, row * n + columns)", "tl.rand(seed, columns)"),
     ),
     "rows-overlap": Way(
-        "the mask of each row is that of the row before, moved by one: with the offset row + column neighbours share "
-        "their random numbers. How many offsets does a row need?",
+        "the mask of each row is that of the row before, moved by {shift}: rows share random numbers, as with the offset "
+        "row + column. How many offsets does a row need?",
         ("row * n + columns", "row + columns"),
+    ),
+    "neighbours-alike": Way(
+        "{percent:.0f}% of neighbours in a row are kept or dropped together, and by chance {chance:.0f}% would be: places "
+        "share random numbers. Each needs an offset of its own",
+        ("tl.rand(seed, row * n + columns)", "tl.rand(seed, (row * n + columns) // 2)"),
     ),
     "seed-unused": Way(
         "another seed drops the same numbers: pass the seed on to tl.rand", ("tl.rand(seed, row", "tl.rand(1, row")
@@ -155,8 +162,11 @@ def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None
         raise part.wrong("whole-rows", case)
     if torch.equal(kept, kept[:1].expand_as(kept)):
         raise part.wrong("same-in-each-row", case)
-    if torch.equal(kept[1:, :-1], kept[:-1, 1:]):
-        raise part.wrong("rows-overlap", case)
+    for shift in range(1, kept.shape[1] - LEAST_OVERLAP):
+        if torch.equal(kept[1:, :-shift], kept[:-1, shift:]):
+            raise part.wrong("rows-overlap", case, shift=shift)
+    if (alike := float((kept[:, 1:] == kept[:, :-1]).float().mean())) > P**2 + (1 - P) ** 2 + ALIKE:
+        raise part.wrong("neighbours-alike", case, percent=100 * alike, chance=100 * (P**2 + (1 - P) ** 2))
     if abs(share - P) < SIGMAS * sigma:
         raise part.wrong("keeps-p", case, kept=100 * share, p=P)
     if abs(share - (1 - P)) > SIGMAS * sigma:
