@@ -48,12 +48,16 @@ class WatchedKernel:
 
         try:
             with KernelMemory(self.kernel) as self.memory:
-                return self.host(*arguments)
+                result = self.host(*arguments)
         except Exception as error:  # noqa: BLE001  # the interpreter hides what a kernel raised in an error of its own
             reason = reason_of(error)
             if isinstance(reason, (OutsideTensors, StoredTwice)):
                 raise self.part.wrong("outside", case, what=str(reason)) from None
             raise reason from None
+        if not self.memory.tensors:
+            names = f"{self.host.__name__} did not launch {self.kernel.__name__}"
+            raise Verdict("failed", "not-launched", f"{names}: its result must come from your kernel", case)
+        return result
 
 
 def is_close(given: Any, right: torch.Tensor, tolerance: float) -> bool:

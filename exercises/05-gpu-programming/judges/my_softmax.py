@@ -39,6 +39,11 @@ WAYS = {
             "        weights = torch.exp(scores)\n        shrink = 1.0\n",
         ),
     ),
+    "starts-at-zero": Way(
+        "the highest score begins at 0, which counts as a score: where all of them are near -150, every weight is exp(-150), "
+        "which is 0 in float32. Begin with -inf",
+        ('queries.new_full((len(queries), 1), float("-inf"))', "queries.new_zeros((len(queries), 1))"),
+    ),
     "scale-missing": Way("the scores are not multiplied by scale", (" * scale", "")),
     "not-divided": Way("it is not divided by the sum of the weights", ("return out / total", "return out")),
     "keeps-blocks": Way(
@@ -60,12 +65,12 @@ class Blocks:
     def make(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The blocks, the same each time. A level raises the scores of its block by so much."""
         generator = torch.Generator().manual_seed(self.seed)
-        living: list[weakref.ref[torch.Tensor]] = []
+        living: list[tuple[weakref.ref[torch.Tensor], ...]] = []
         for size, level in zip(self.sizes, self.levels, strict=True):
             keys = torch.randn(size, D, generator=generator) + level / SCALE * self.direction.T
             values = torch.randn(size, E, generator=generator)
-            living.append(weakref.ref(keys))
-            self.held = max(self.held, sum(item() is not None for item in living))
+            living.append((weakref.ref(keys), weakref.ref(values)))
+            self.held = max(self.held, sum(any(item() is not None for item in pair) for pair in living))
             yield keys, values
             del keys, values
 
@@ -77,6 +82,7 @@ CASES = {
     "scores that fall": Blocks((4, 6, 5), (6, 0, -3), 4),
     "a peak of 150 in the first block": Blocks((3, 4, 4), (150, 0, 0), 5),
     "scores of 150 everywhere": Blocks((4, 5), (150, 150), 6),
+    "scores of -150 everywhere": Blocks((4, 5), (-150, -150), 7),
 }
 
 
@@ -101,7 +107,7 @@ def judge(part: Part) -> None:
 def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
     """What an online softmax gives with one error in it; without an error where `way` is empty."""
     scale = 1.0 if way == "scale-missing" else SCALE
-    highest = torch.full((M, 1), float("-inf"), dtype=dtype)
+    highest = torch.full((M, 1), 0.0 if way == "starts-at-zero" else float("-inf"), dtype=dtype)
     total, out = torch.zeros(M, 1, dtype=dtype), torch.zeros(M, E, dtype=dtype)
     for keys, values in blocks.make():
         scores = blocks.queries.to(dtype) @ keys.to(dtype).T * scale
