@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TEACHES = {  # scripts whose lesson is one GPU beside another: their questions name both
     "exercises/04-benchmarking/judges/my_peaks.py": "its cases are GPUs whose data sheets are known, in numbers of its own",
     "exercises/04-benchmarking/gpu_specs.py": "4.1 asks how much faster an L4 is than a T4",
+    "exercises/05-gpu-programming/versions.py": "the figures that others published of their kernels name the GPU of each",
     "exercises/04-benchmarking/cost_analysis.py": "4.4 asks from where on an L4 pays for itself beside a T4",
 }
 CODE = {

@@ -138,12 +138,18 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
                 raise _on_rank(rank.number, len(ranks), answer[1])
             answers[rank.number] = answer[1]
         now, spent = time.monotonic(), _read_processor_s(waiting.values())
-        quiet = now - since > QUIET_S and 0 <= spent < used + QUIET_PROCESSOR_S
-        if now - since > QUIET_S or spent < used:  # less: a rank has answered
+        quiet = is_quiet(now - since, used, spent)
+        if now - since > QUIET_S or spent < used:
             used, since = spent, now
         if waiting and (now > deadline or quiet):
             raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name, quiet=quiet))
     return [answers[rank.number] for rank in ranks]
+
+
+def is_quiet(span_s: float, used_s: float, spent_s: float) -> bool:
+    """Whether ranks only wait for each other: so much time has passed since they had used `used_s` of processor time, hardly
+    more is `spent_s`. Less than before means that a rank has answered and is no longer counted; below 0 is not known."""
+    return span_s > QUIET_S and 0 <= used_s <= spent_s < used_s + QUIET_PROCESSOR_S
 
 
 def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
+from gpucourse.judge.ranks import QUIET_S, is_quiet
 
 JUDGE = """
 import torch
@@ -78,6 +79,14 @@ def test_a_rank_that_computes_for_long_is_not_taken_for_one_that_waits(judge: Ju
     judged = ask(judge, tmp_path, "import time", "end = time.monotonic() + 4", "while rank and time.monotonic() < end: pass",
                  "dist.barrier()", "return rank")  # fmt: skip
     assert judged.word == "passed", judged
+
+
+def test_only_ranks_that_use_no_processor_are_quiet() -> None:
+    assert is_quiet(QUIET_S + 0.1, 8.0, 8.01)
+    assert not is_quiet(QUIET_S - 0.1, 8.0, 8.01), "not for long yet"
+    assert not is_quiet(QUIET_S + 0.1, 8.0, 9.0), "they compute"
+    assert not is_quiet(QUIET_S + 0.1, 8.0, 0.1), "two have just answered, and the third is not known to wait"
+    assert not is_quiet(QUIET_S + 0.1, -1.0, -1.0), "the system does not tell"
 
 
 @pytest.mark.slow
