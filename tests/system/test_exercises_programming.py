@@ -180,7 +180,7 @@ def test_an_error_on_line_1_ends_the_run_with_that_line(tmp_path: Path) -> None:
     process = start([sys.executable, script.name, "--n=64"], script.parent, environment(script.parent))
     output = wait(process)
     assert process.returncode == 1
-    assert re.search(r"my_gemm\.cu does not compile:\n(.*\n)?my_gemm\.cu:1:\d+: error: ", output)
+    assert re.search(r"my_gemm\.cu does not compile:\n(.*\n)?my_gemm\.cu:1:(\d+:)? error: ", output)
 
 
 # --- 5.7 ---------------------------------------------------------------------------------------------------------------

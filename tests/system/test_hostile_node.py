@@ -203,7 +203,7 @@ def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) 
         code, printed, seconds = world.types(capfd, *words)
     finally:
         world.node.lie, world.node.ended = None, True
-    assert lie.message in world.node.asked, f"nobody asked for {lie.message}: {world.node.asked}"
+    assert lie.message in world.node.asked, f"nobody asked for {lie.message}: {world.node.asked}; {printed}"
     assert code in CODES, printed
     assert "fault of gpucourse" not in printed
     assert "Traceback" not in printed

@@ -24,7 +24,7 @@ MEET = """
 import os, pathlib, torch.distributed as group; group.init_process_group('gloo')
 print('rank', group.get_rank(), 'of', group.get_world_size(), 'at', os.environ['MASTER_ADDR'], flush=True)
 pathlib.Path(os.environ['GPUCOURSE_OUT'], f'note{group.get_rank()}').write_text('home')
-group.destroy_process_group()
+group.barrier(); group.destroy_process_group()  # one that goes earlier cuts the other's connection
 """
 OWN = "import os; print('rank {RANK} of {WORLD_SIZE} at {MASTER_ADDR}'.format(**os.environ), flush=True)\n"
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
