@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_cases import CASES, Case, Figure, figures
-from benchmarks.gpu_machine import Machine, list_lacking, look, versions_of
+from benchmarks.gpu_machine import Machine, find_free_port, list_lacking, look, versions_of
 from benchmarks.gpu_record import for_plots, write
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
@@ -127,8 +126,8 @@ def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
     if (left := ends - time.monotonic()) <= 0:
         return Line(case.name, "no", "", "not measured: the time was over", good=False)
     ranks = _ranks(exercise, case, machine)
-    settings = _settings(exercise, case, machine, ranks)
-    ended = _run(case, exercise, settings, ranks, folder, min(case.limit_s, left), on_gpu=bool(machine.gpu))
+    settings, limit_s = _settings(exercise, case, machine, ranks), min(case.limit_s, left)
+    ended = _run(case, exercise, settings, ranks, folder, limit_s, on_gpu=bool(machine.gpu))
     if ended.code != 0:
         how = "stopped at its limit" if ended.code is None else f"ended with {ended.code}"
         sys.stdout.write("".join(f"    {line}\n" for line in ended.output.splitlines()[-8:]))
@@ -188,11 +187,16 @@ def _judge(
 
 def _ranks(exercise: Exercise, case: Case, machine: Machine) -> int:
     """Processes: one a GPU, no more than the exercise has nodes; on processors as many as that. An exercise that says itself
-    how many (0.2) gets that number."""
+    how many a node gets (0.2, 3.9) gets that number; 3.9 takes pairs of GPUs."""
     if exercise.launch.kind != "torchrun":
         return 1
+    if machine.gpu and exercise.id == "3.9":
+        return machine.gpus // 2 * 2
     if name := exercise.launch.count_parameter:
-        return int(str(resolve(exercise, case.settings if machine.gpu else case.simulated, local=not machine.gpu)[name]))
+        nodes = 1 if machine.gpu else exercise.launch.nodes
+        return nodes * int(
+            str(resolve(exercise, case.settings if machine.gpu else case.simulated, local=not machine.gpu)[name])
+        )
     return min(machine.gpus, exercise.launch.nodes) if machine.gpu else exercise.launch.nodes
 
 
@@ -201,7 +205,7 @@ def _settings(exercise: Exercise, case: Case, machine: Machine, ranks: int) -> d
     if machine.gpu and exercise.id == "3.7":
         wanted["workers"] = str(ranks)
     if machine.gpu and exercise.id == "3.9":
-        wanted |= {"dp": str(ranks // 2), "tp": "2"}
+        wanted |= {"procs": str(ranks), "dp": str(ranks // 2), "tp": "2"}
     return resolve(exercise, wanted, local=not machine.gpu)
 
 
@@ -242,7 +246,7 @@ def _commands(
     flags = arguments(exercise, settings)
     if exercise.launch.kind == "torchrun":
         words = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
-        yield [*words, f"--master-port={_free_port()}", exercise.script, *flags], {}
+        yield [*words, f"--master-port={find_free_port()}", exercise.script, *flags], {}
         return
     for task in range(case.tasks):
         yield [sys.executable, exercise.script, *flags], {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": str(task)}
@@ -299,12 +303,6 @@ def _end_with(parent: int) -> Callable[[], None]:
             os._exit(1)
 
     return ask
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _library(machine: Machine, lines: Sequence[Line], ends: float, sides: Sequence[int]) -> Line | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -54,6 +55,13 @@ def list_lacking(exercise: Exercise) -> list[str]:
     """The programs and packages of an exercise that are not here."""
     programs = [name for name in exercise.programs if shutil.which(name) is None]
     return programs + [name for name in exercise.packages if importlib.util.find_spec(name) is None]
+
+
+def find_free_port() -> int:
+    """A TCP port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def versions_of(machine: Machine) -> str:
