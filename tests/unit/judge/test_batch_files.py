@@ -42,7 +42,7 @@ def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:
         ("my_job.sbatch", HEAD.replace("-p gpu", "--part gpu -n1 -J mine") + "cd work\npython3 -u first_job.py $*\n"),
         ("my_job.sbatch", HEAD + 'python work/first_job.py --seconds=2 --size=64 || { echo "failed"; exit 1; }\n'),
         ("my_job.sbatch", HEAD + 'python work/first_job.py "$@"\ncode=$?\necho "ended with $code"\nexit $code\n'),
-        ("my_job.sbatch", HEAD.replace("source", "set -e\nsource") + 'srun python "$PWD/work/first_job.py" "$@"\necho well\n'),
+        ("my_job.sbatch", HEAD.replace("source", "set -e\nsource") + 'cd work\nsrun python "$PWD"/first_job.py "$@"\necho\n'),
         ("my_job.sbatch", HEAD.replace("source", "##SBATCH --mem=1G\nsource") + 'python work/first_job.py "$@"\n'),
         ("my_multi_node.sbatch", TWO + MEET + f"{LOGGED} bash -c '{RANKED}; exec python work/multi_node.py \"$@\"' x \"$@\"\n"),
         (
@@ -91,7 +91,7 @@ def test_what_is_right_in_another_way_passes(judge: Judge, tmp_path: Path, name:
         ("my_job.sbatch", HEAD.replace("logs/", "") + "echo\n", "wanted is logs/4711-node1.out"),
         ("my_job.sbatch", HEAD, "never runs work/first_job.py"),
         ("my_job.sbatch", HEAD + "python first_job.py $*\n", "it looked for first_job.py, which is not there"),
-        ("my_job.sbatch", HEAD + 'here=$(dirname "$0")\npython "$here/work/first_job.py" $*\n', "which is not there"),
+        ("my_job.sbatch", HEAD + 'cd "$(dirname "$0")"\npython work/first_job.py $*\n', "which is not there"),
         ("my_job.sbatch", HEAD + "if true\n", "syntax error"),
         ("my_job.sbatch", HEAD + "pyton work/first_job.py\n", "pyton: command not found"),
         ("my_job.sbatch", HEAD + "while true; do :; done\n", "did not end within 3 s"),
