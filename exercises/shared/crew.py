@@ -1,0 +1,108 @@
+"""Several ranks of one node from one process: torch is imported once, and the ranks are forked from there.
+
+Importing torch takes one to two seconds of processor a process: eight processes on two cores spend most of a short run on it.
+On GPUs there is a process a GPU, and `start` is called with 1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import signal
+import socket
+import sys
+from typing import TextIO
+
+_PR_SET_PDEATHSIG = 1
+
+
+def start(ranks_per_node: int) -> None:
+    """Return in each of `ranks_per_node` ranks of this node, with RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE set for it:
+    ranks 0 to n-1 are on the first node, n to 2n-1 on the second. Each line that a rank prints begins with its number.
+
+    To be called after the imports, and before torch computes anything or starts a thread: a fork copies one thread only. The
+    process that was forked from waits, and exits with 0 or with the code of the first rank that failed, once it has ended the
+    other ranks of its node. Where it is killed, its ranks are, too.
+
+    Ends with a sentence where ranks cannot be forked: on macOS, and where torchrun started several processes on this node.
+    """
+    if ranks_per_node == 1:
+        return
+    if sys.platform == "darwin":
+        sys.exit("on macOS a process that has imported torch cannot be forked: take --ranks-per-node=1")
+    if (processes := int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) > 1:
+        sys.exit(
+            f"torchrun started {processes} processes on this node, and each of them would fork {ranks_per_node} ranks: "
+            "take --nproc-per-node=1, or --ranks-per-node=1"
+        )
+    node, nodes = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    if "MASTER_PORT" not in os.environ:
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
+    sys.stdout.flush()
+    parent, children = os.getpid(), []
+    for local in range(ranks_per_node):
+        if (child := os.fork()) == 0:
+            _begin(parent, node * ranks_per_node + local, local, nodes * ranks_per_node, ranks_per_node)
+            return
+        children.append(child)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: _end(children, number))
+    os._exit(_wait(children))
+
+
+def _begin(parent: int, rank: int, local: int, world: int, local_world: int) -> None:
+    """Make this process a rank, which dies with its parent."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # killed before the line above
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(local), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(local_world))
+    sys.stdout, sys.stderr = _LinesOfARank(sys.stdout, rank), _LinesOfARank(sys.stderr, rank)
+
+
+def _wait(children: list[int]) -> int:
+    """The exit code of the ranks: the first that is not 0, once all have ended."""
+    worst, left = 0, set(children)
+    while left:
+        child, status = os.wait()
+        left.discard(child)
+        code = os.waitstatus_to_exitcode(status)
+        if code and not worst:
+            worst = code if code > 0 else 128 - code
+            _end(sorted(left), signal.SIGTERM)
+    return worst
+
+
+def _end(children: list[int], number: int) -> None:
+    for child in children:
+        try:
+            os.kill(child, number)
+        except ProcessLookupError:
+            continue
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+class _LinesOfARank(io.TextIOBase):
+    """A stream that several ranks share: whole lines only, each with the number of its rank."""
+
+    def __init__(self, stream: TextIO, rank: int) -> None:
+        self._stream, self._mark, self._begun = stream, f"rank {rank}: ", ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        if lines:
+            self._stream.write("".join(f"{self._mark}{line}\n" for line in lines))
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
