@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -11,6 +12,8 @@ from typing import TypeVar
 from gpucourse.errors import CloudUnreachable, GpucourseError
 
 T = TypeVar("T")
+
+_SLICE_S = 0.2
 
 
 def run_all(tasks: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
@@ -81,6 +84,8 @@ def _next(waiting: deque[int]) -> int | None:
 
 
 def _wait(ended: Sequence[threading.Event], within_s: float | None) -> None:
-    deadline = None if within_s is None else time.monotonic() + within_s
+    deadline = math.inf if within_s is None else time.monotonic() + within_s
     for event in ended:
-        event.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        # In slices: a Ctrl-C that arrives just before a wait begins does not wake it, and is heard only once it returns.
+        while not event.wait(min(_SLICE_S, max(0.0, deadline - time.monotonic()))) and time.monotonic() < deadline:
+            pass
