@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import unicodedata
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,7 +75,7 @@ def _store(data: bytes, path: Path) -> Path:
 
 def _names(data: bytes, _folder: Path) -> None:
     text = data.decode("utf-8", "surrogateescape")
-    assert printable(text).isprintable()
+    assert not {unicodedata.category(character) for character in printable(text)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     relative_name(text)
 
 
