@@ -203,6 +203,17 @@ def _header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
     return member.tobuf(tarfile.GNU_FORMAT)
 
 
+def _pack_empty_files(count: int) -> bytes:
+    """A parcel of so many empty files, with names of one length. (tarfile takes a processor two seconds for 20,000.)"""
+    listing, closing, rest = parcel({}, listing={"files": count}).partition(b"closing.json")
+    first = b"files/00000"
+    header = _header(first.decode(), 0)
+    before, after, checksum = header[len(first) : 148], header[156:], int(header[148:154], 8) - sum(first)
+    names = (b"files/%05d" % number for number in range(count))
+    headers = (name + before + b"%06o\0 " % (checksum + sum(name)) + after for name in names)
+    return b"".join([listing, *headers, closing, rest])
+
+
 def _pax(record: bytes) -> bytes:
     return _header("x", len(record), b"x") + record.ljust(-(-len(record) // 512) * 512, b"\0")
 
@@ -244,7 +255,7 @@ _PACKS: dict[str, bytes] = {
     "a wrong checksum": b"y" * 512 + parcel({}),
     "no tar at all": b"no tar at all" * 1000,
     "nothing": b"",
-    "20,000 files": parcel({f"files/{number}": b"" for number in range(20_000)}),
+    "20,000 files": _pack_empty_files(20_000),
     "metrics nested 3,000 deep": parcel({"files/metrics.json": b"[" * 3000 + b"]" * 3000}),
     "metrics of 2 million numbers": parcel({"files/metrics.json": b'{"a":[' + b"1," * 2_000_000 + b"1]}"}),
     "metrics of 400 digits": parcel({"files/metrics.json": b'{"a": ' + b"9" * 400 + b"}"}),

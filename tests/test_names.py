@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.over_files import nodes_of
+
 ROOT = Path(__file__).parents[1]
 FILES = [
     path
@@ -34,8 +36,8 @@ NO_PARTICIPLES = {"allocated", "reserved", "speed"}  # torch.cuda's words for me
 @functools.cache
 def nodes() -> tuple[tuple[str, ast.AST], ...]:
     """Every node of every module with the module's path."""
-    trees = ((path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in FILES)
-    return tuple((place, node) for place, tree in trees for node in ast.walk(tree))
+    files = ((path.relative_to(ROOT).as_posix(), nodes_of(path)) for path in FILES)
+    return tuple((place, node) for place, nodes in files for node in nodes)
 
 
 def functions() -> Iterator[tuple[str, str]]:

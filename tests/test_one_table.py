@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.hardware import TABLE, hardware
-from tests.over_files import over_files
+from tests.over_files import nodes_of, over_files
 
 ROOT = Path(__file__).resolve().parent.parent
 TEACHES = {  # scripts whose lesson is one GPU beside another: their questions name both
@@ -51,15 +51,14 @@ def texts(path: Path) -> Iterator[str]:
     elif path.suffix != ".py":
         yield from (re.sub(r"(^|\s)#.*", "", line) for line in text.splitlines())
     else:
-        tree = ast.parse(text)
         prose = {
             id(node.body[0].value)
-            for node in ast.walk(tree)
+            for node in nodes_of(path)
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
-        for node in ast.walk(tree):
+        for node in nodes_of(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
                 yield node.value
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from tests.over_files import nodes_of
 
 TESTS = Path(__file__).parent
 MOST = 20
@@ -22,10 +24,10 @@ REPLACED = {  # how often a file replaces a part of the program, and why nothing
 PATCHES = {"setattr", "delattr", "setitem", "delitem", "patch", "object"}
 
 
-def list_imported_names(tree: ast.AST) -> set[str]:
+def list_imported_names(nodes: Iterable[ast.AST]) -> set[str]:
     """The names of a module that stand for something of the program."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gpucourse":
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -33,11 +35,10 @@ def list_imported_names(tree: ast.AST) -> set[str]:
     return names
 
 
-def list_replaced(text: str) -> Iterator[int]:
+def list_replaced(nodes: Sequence[ast.AST]) -> Iterator[int]:
     """The lines that replace a part of the program: by a patch, or by an assignment to an attribute of what was imported."""
-    tree = ast.parse(text)
-    names = list_imported_names(tree)
-    for node in ast.walk(tree):
+    names = list_imported_names(nodes)
+    for node in nodes:
         if isinstance(node, ast.Call) and node.args:
             called = node.func
             verb = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
@@ -61,9 +62,7 @@ def _is_own(target: ast.expr, names: set[str]) -> bool:
 
 def test_parts_of_the_program_are_replaced_only_with_a_reason() -> None:
     replaced = Counter(
-        path.relative_to(TESTS).as_posix()
-        for path in sorted(TESTS.rglob("*.py"))
-        for _line in list_replaced(path.read_text(encoding="utf-8"))
+        path.relative_to(TESTS).as_posix() for path in sorted(TESTS.rglob("*.py")) for _line in list_replaced(nodes_of(path))
     )
     assert dict(replaced) == {path: count for path, (count, _reason) in REPLACED.items()}, "pass it in as a parameter"
     assert replaced.total() <= MOST
@@ -83,4 +82,4 @@ patience.ANSWER_S = 1.0
 monkeypatch.setattr(os, "fsync", None)
 context.environ = {}
 """
-    assert sorted(list_replaced(text)) == [5, 6, 7, 8, 9, 10]
+    assert sorted(list_replaced(tuple(ast.walk(ast.parse(text))))) == [5, 6, 7, 8, 9, 10]

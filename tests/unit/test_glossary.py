@@ -6,9 +6,12 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.over_files import nodes_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "gpucourse"
@@ -43,25 +46,26 @@ SLURMS_OWN = {"Orphan StepId"}  # a message of slurmctld that a log is searched 
 
 def literals(path: Path) -> Iterator[str]:
     """The text in a module that a person may read: string literals, and in `cli` docstrings, which are the help texts."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docstrings = {id(node.value) for node in nodes_of(path) if isinstance(node, ast.Expr)}
     helps = path.parent.name == "cli"
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and (helps or id(node) not in docstrings):
             yield node.value
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> list[tuple[str, str]]:
     """Where a text stands, and the text: the program's messages, the pages, the lessons and the manifests."""
+    return [(place, text) for place, text in list_texts() if text not in SLURMS_OWN]
+
+
+def list_texts() -> Iterator[tuple[str, str]]:
     for path in sorted(SOURCE.rglob("*.py")):
         yield from ((path.relative_to(ROOT).as_posix(), text) for text in literals(path) if " " in text.strip())
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "modules").rglob("*.*")]
     for page in pages:
         if page.suffix in {".md", ".yaml"} and page.name != "glossary.md":
             yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
-
-
-TEXTS = [(place, text) for place, text in texts() if text not in SLURMS_OWN]
 
 
 def test_it_is_short_and_every_row_is_read() -> None:
@@ -84,7 +88,9 @@ def test_what_a_word_means_is_where_the_glossary_says(word: str, name: str) -> N
 def test_no_text_has_a_word_that_was_replaced(retired: str) -> None:
     pattern = re.compile(retired, re.IGNORECASE)
     places = [
-        f"{place}: ...{text[max(0, m.start() - 40) : m.end() + 40]!r}" for place, text in TEXTS for m in pattern.finditer(text)
+        f"{place}: ...{text[max(0, m.start() - 40) : m.end() + 40]!r}"
+        for place, text in texts()
+        for m in pattern.finditer(text)
     ]
     assert places == [], f"write {RETIRED[retired]!r}:\n" + "\n".join(places)
 

@@ -11,9 +11,6 @@ import pytest
 from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
 
-torch = need_module("torch")
-np = need_module("numpy")
-
 PTX = """
 .version 8.7
     ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
@@ -30,7 +27,17 @@ PTX = """
 
 
 @pytest.fixture(scope="module")
-def memory() -> ModuleType:
+def torch() -> ModuleType:
+    return need_module("torch")
+
+
+@pytest.fixture(scope="module")
+def np() -> ModuleType:
+    return need_module("numpy")
+
+
+@pytest.fixture(scope="module")
+def memory(torch: ModuleType, np: ModuleType) -> ModuleType:
     return beside_the_script("05-gpu-programming", "kernel_memory")
 
 
@@ -42,7 +49,7 @@ def test_instructions_are_counted_by_their_kind() -> None:
     }  # fmt: skip
 
 
-def test_operations_have_their_bytes_and_views_none(memory: ModuleType) -> None:
+def test_operations_have_their_bytes_and_views_none(memory: ModuleType, torch: ModuleType) -> None:
     with memory.Operations() as operations:
         torch.zeros(4, 8).mT @ torch.ones(4, 2)
     assert operations.rows == [
@@ -60,7 +67,7 @@ def launch_on(memory: ModuleType, tensor: Any, program: tuple[int, int, int]) ->
     return watched
 
 
-def test_addresses_are_counted_by_tensor_and_once(memory: ModuleType) -> None:
+def test_addresses_are_counted_by_tensor_and_once(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
     tensor = torch.zeros(10)
     watched = launch_on(memory, tensor, (0, 0, 0))
     addresses = np.arange(4, dtype=np.uint64) * np.uint64(4) + np.uint64(tensor.data_ptr())
@@ -69,7 +76,7 @@ def test_addresses_are_counted_by_tensor_and_once(memory: ModuleType) -> None:
     assert (watched.loaded_bytes(), watched.loaded_bytes(distinct=True), watched.stored_bytes()) == (32, 16, 0)
 
 
-def test_an_address_outside_is_named_by_its_number(memory: ModuleType) -> None:
+def test_an_address_outside_is_named_by_its_number(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
     tensor = torch.zeros(10)
     watched = launch_on(memory, tensor, (2, 0, 0))
     outside = np.array([tensor.data_ptr() + 4 * 10], dtype=np.uint64)
@@ -79,7 +86,7 @@ def test_an_address_outside_is_named_by_its_number(memory: ModuleType) -> None:
         watched._share_out(outside, watched._note_load, "loads")
 
 
-def test_two_programs_that_store_the_same_number_are_named(memory: ModuleType) -> None:
+def test_two_programs_that_store_the_same_number_are_named(memory: ModuleType, torch: ModuleType, np: ModuleType) -> None:
     watched = launch_on(memory, torch.zeros(10), (0, 0, 0))
     (traffic,) = watched._now
     watched._note_store(traffic, np.array([3, 4]))
