@@ -2,14 +2,15 @@
 
 A `Fork` does what `python SCRIPT ...` or `python -m gpucourse ...` would, in a fork of one process that imported the libraries
 and nothing of the script. Replaced are the interpreter's start and end; the script or the command, its environment, files,
-sockets and exit code are real. Run as a module, this file is that one process: it forks for each request that comes through its
-socket, and says how each of its forks ended.
+sockets and exit code are real. Run as a module, this file is that one process: it forks for each request that comes through a
+socket, and says how each of its forks ended. Where SHARED names a folder, all processes of tests have it in common.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -28,6 +29,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).parent.parent
+SHARED = "GPUCOURSE_TESTS_CACHE"
+"""Names a folder for what all tests may have in common; tests/whole.py makes one."""
 FAKE_GPU = ROOT / "tests" / "fake_gpu"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 INTERPRETED = {
@@ -112,21 +115,32 @@ def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
 
 
 class _Server:
-    """The process that imported the libraries, seen from the tests. It ends with the process that started it."""
+    """The process that imported the libraries, seen from the tests. It ends with the last process that has a line to it."""
 
     def __init__(self, library: str, path: str) -> None:
-        environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD | INTERPRETED
-        self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with there:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forks", library, str(there.fileno())],
-                cwd=ROOT,
-                env=environment | ({"PYTHONPATH": path} if path else {}),
-                pass_fds=[there.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,  # what is no terminal has Python's buffer of a file or a pipe
-            )
+        self._process: subprocess.Popen[bytes] | None = None
+        if SHARED in os.environ:
+            self._line = self._join(Path(os.environ[SHARED]) / f"{library}{'-gpu' if path else ''}", library, path)
+        else:
+            self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with there:
+                self._process = start_server(library, path, there)
         atexit.register(self._end)
+
+    def _join(self, address: Path, library: str, path: str) -> socket.socket:
+        """A line to the server at this address, which is started where none is."""
+        with _hold(address):
+            line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                line.connect(str(address))
+            except (FileNotFoundError, ConnectionRefusedError):
+                address.unlink(missing_ok=True)
+                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+                    door.bind(str(address))
+                    door.listen()
+                    line.connect(str(address))
+                    self._process = start_server(library, path, door)
+        return line
 
     def start(self, request: dict[str, Any]) -> socket.socket:
         """Have it forked. Where the answers come from: the process id, and the exit code in the end."""
@@ -137,7 +151,29 @@ class _Server:
 
     def _end(self) -> None:
         self._line.close()
-        self._process.wait()
+        if self._process is not None and SHARED not in os.environ:
+            self._process.wait()
+
+
+def start_server(library: str, path: str, end: socket.socket) -> subprocess.Popen[bytes]:
+    """Start the process that imports a library. `end`: of a line to it, or where lines come in."""
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD | INTERPRETED
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.forks", library, str(end.fileno())],
+        cwd=ROOT,
+        env=environment | ({"PYTHONPATH": path} if path else {}),
+        pass_fds=[end.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # what is no terminal has Python's buffer of a file or a pipe
+    )
+
+
+@contextlib.contextmanager
+def _hold(address: Path) -> Iterator[None]:
+    """Nobody else starts or ends the server of this address during the block."""
+    with address.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 _servers: dict[tuple[str, str], _Server] = {}
@@ -177,21 +213,30 @@ def _list_modules() -> Iterator[str]:
             yield module.name
 
 
-def serve(line: socket.socket) -> dict[str, Any] | None:
-    """Fork for each request until the other end is closed. In a fork this returns what is to be run, else None."""
+def serve(end: socket.socket) -> dict[str, Any] | None:
+    """Fork for each request until every line is closed: `end` is one, or more come in there. In a fork this returns what is to
+    be run, else None."""
+    door = end if end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) else None
+    lines = [end] if door is None else [door.accept()[0]]
     wakes, wake = os.pipe2(os.O_NONBLOCK)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     callers: dict[int, socket.socket] = {}
-    while True:
-        ready = select.select([line.fileno(), wakes], [], [])[0]
+    while lines:
+        waits: list[Any] = [*lines, *([door] if door else []), wakes]
+        ready = select.select(waits, [], [])[0]
         if wakes in ready:
             os.read(wakes, 4096)
             _report_ended(callers)
-        if line.fileno() in ready:
+        if door is not None and door in ready:
+            lines.append(door.accept()[0])
+        for line in [line for line in lines if line in ready]:
             text, files, *_ = socket.recv_fds(line, 1 << 20, 1)
             if not text:
-                return None
+                lines.remove(line)
+                line.close()
+                lines += [] if lines or door is None else _close(door)
+                continue
             caller = socket.socket(fileno=files[0])
             pid = os.fork()
             if pid == 0:
@@ -199,11 +244,22 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for inherited in (wakes, wake):
                     os.close(inherited)
-                for other in (caller, *callers.values()):
+                for other in (caller, *callers.values(), *lines, *([door] if door else [])):
                     other.close()
                 return dict(json.loads(text))
             callers[pid] = caller
             _answer(caller, pid)
+    return None
+
+
+def _close(door: socket.socket) -> list[socket.socket]:
+    """Let nobody in any more; the line of somebody who came just now, and then it stays open."""
+    address = Path(door.getsockname())
+    with contextlib.suppress(FileNotFoundError), _hold(address):  # whoever made the folder may have removed it
+        if select.select([door], [], [], 0)[0]:
+            return [door.accept()[0]]
+        address.unlink()
+    return []
 
 
 def _report_ended(callers: dict[int, socket.socket]) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from tests import once
-from tests.system.cli import SHARED
+from tests.forks import SHARED
 
 ROOT = Path(__file__).parent.parent
 # Without bytecode every worker, and every process that a test starts, would compile all of it anew.

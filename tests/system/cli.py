@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from tests import forks
+from tests.forks import SHARED
 from tests.parts import need
 from tests.ports import take_ports
 
 COMMAND = (sys.executable, "-m", "gpucourse")
-SHARED = "GPUCOURSE_TESTS_CACHE"
-"""Names a folder for what the learners of all tests may have in common; tests/whole.py makes one."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
 from tests import forks
-from tests.system.cli import COMMAND, Learner
+from tests.system.cli import COMMAND, Learner, until
 from tests.system.exercising import environment, needs_torch
 
 pytestmark = pytest.mark.system
@@ -53,6 +55,34 @@ def test_a_script_ends_as_with_an_interpreter_of_its_own(text: str, code: int, s
     ended, out, err = run_script(tmp_path, text)
     assert (ended, out) == (code, "")
     assert said in err if said else err == ""
+
+
+ASKS_TWICE = """
+import sys
+from pathlib import Path
+from tests.forks import Fork
+
+for _ in range(2):
+    fork = Fork([sys.executable, "script.py"], Path(sys.argv[1]), {}, library="gpucourse")
+    print(fork.communicate(60)[0].strip(), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_processes_of_tests_have_one_server_until_the_last_ends(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import os\nprint(os.getppid())\n")
+    words, env = [sys.executable, "-c", ASKS_TWICE, str(tmp_path)], {**os.environ, forks.SHARED: str(tmp_path)}
+    begins = partial(Popen[str], words, env=env, stdin=PIPE, stdout=PIPE, text=True)
+    with begins() as first, begins() as second:
+        assert first.stdout is not None
+        assert second.stdout is not None
+        server = first.stdout.readline()
+        assert second.stdout.readline() == server
+        assert first.communicate("\n\n")[0] == server, "it is asked again"
+        assert second.communicate("\n\n")[0] == server, "the other has ended"
+    until(lambda: not (tmp_path / "gpucourse").exists(), what="the end of the server")
+    with begins() as third:
+        assert third.communicate("\n\n")[0] not in {"", 2 * server}, "another server"
 
 
 def test_what_a_library_reads_at_its_start_takes_an_interpreter(tmp_path: Path) -> None:

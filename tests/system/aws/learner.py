@@ -14,8 +14,9 @@ import pytest
 
 from gpucourse.provision.providers import find_mirror
 from gpucourse.workspace.files import read_json, to_json
+from tests.forks import SHARED
 from tests.mock_aws.account import Account, Resource, mock_account
-from tests.system.cli import SHARED, Learner
+from tests.system.cli import Learner
 from tests.system.provisioning import any_terraform
 
 TERRAFORM = Path(__file__).parents[3] / "terraform"
