@@ -1,0 +1,119 @@
+"""What a training will hold at its peak, from shapes alone: a step of fake tensors, which have a size and no memory.
+
+FakeTensorMode runs a training without its data; MemTracker adds up what each tensor would take, and for what. Both are parts of
+torch without a promise to stay: where they are not, there is no estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import gpus
+import torch
+from techniques import MENU, MIB, Shape, Technique, make_optimizer, train
+
+try:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.mem_tracker import MemTracker
+except ImportError as error:
+    MISSING = f"torch {torch.__version__} has no {error.name or 'MemTracker'} any more"
+else:
+    MISSING = ""
+
+GIB = 1 << 30
+CONTEXT_BYTES = 320 * MIB  # of a GPU's memory is the context's, about, before the first tensor
+LARGE = Shape(layers=12, width=768, length=1024, batch=4, vocabulary=50257)  # as large as GPT-2 small
+BATCHES = (4, 8, 16, 32)
+GPUS = {
+    "t4": "Tesla T4", "l4": "NVIDIA L4", "a10g": "NVIDIA A10G", "l40s": "NVIDIA L40S", "a100": "NVIDIA A100-SXM4-40GB",
+    "h100": "NVIDIA H100 80GB HBM3",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The bytes of one step at its peak. `activations` are all tensors of forward and backward that are no gradients."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def fixed(self) -> int:
+        """What does not depend on the batch."""
+        return self.weights + self.gradients + self.optimizer
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.fixed + self.activations
+
+
+def estimate(shape: Shape, technique: Technique) -> Estimate | None:
+    """The peak of a step of that technique, once the optimizer has its moments. None where this torch cannot say."""
+    if MISSING:
+        return None
+    device = torch.device("cpu")
+    with FakeTensorMode():
+        model = shape.make_model(device)
+        optimizer = make_optimizer(model, technique)
+        for parameter in model.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        optimizer.step()  # makes the moments
+        optimizer.zero_grad(set_to_none=True)
+        batch = torch.zeros(shape.batch, shape.length + 1, dtype=torch.long)
+        tracker = MemTracker()
+        tracker.track_external(model, optimizer)
+        with tracker:
+            train(technique, model, batch, optimizer, device)
+        kinds: dict[str, int] = {}
+        for row in tracker.get_tracker_snapshot("peak").values():
+            for kind, size in row.items():
+                kinds[getattr(kind, "name", str(kind))] = kinds.get(getattr(kind, "name", str(kind)), 0) + size
+    activations = sum(kinds.get(name, 0) for name in ("ACT", "TEMP", "OTH"))
+    return Estimate(kinds["PARAM"] + kinds.get("BUFFER", 0), kinds["GRAD"], kinds["OPT"], activations)
+
+
+def scale(seen: Estimate, batch: int, to: int) -> Estimate:
+    """The estimate of another batch: activations are in proportion to it."""
+    return replace(seen, activations=seen.activations * to // batch)
+
+
+def find_largest_batch(seen: Estimate, batch: int, room: int) -> int:
+    """The most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 where not one fits."""
+    return max(0, (room - seen.fixed) * batch // seen.activations)
+
+
+def room_on(name: str) -> int:
+    """What the GPU of that short name has for tensors, in bytes: a T4 of 16 GB has 14.6 GiB."""
+    gpu = gpus.find(GPUS[name])
+    if gpu is None:
+        raise KeyError(f"{GPUS[name]} is not in gpus.json")
+    return int(gpu.memory_gb * 1e9) - CONTEXT_BYTES
+
+
+def find_gpu(size: int) -> str:
+    """The GPU with the least memory of those that hold so many bytes, or "none"."""
+    rooms = sorted((room_on(name), name) for name in GPUS)
+    return next((name for room, name in rooms if size <= room), "none")
+
+
+def plan_large() -> dict[bool, Estimate] | None:
+    """The estimates for LARGE, without and with every block checkpointed."""
+    seen = {bool(technique.every): estimate(LARGE, technique) for technique in MENU[:2]}
+    return {key: row for key, row in seen.items() if row} or None
+
+
+def list_rows(seen: dict[bool, Estimate]) -> list[dict[str, object]]:
+    """For the record: what LARGE takes at each of BATCHES, in GiB, and which GPU holds that."""
+    rows: list[dict[str, object]] = []
+    for checkpointing, of_one in seen.items():
+        for batch in BATCHES:
+            row = scale(of_one, LARGE.batch, batch)
+            rows.append({
+                "checkpointing": "every block" if checkpointing else "none", "batch": batch,
+                "activations_gib": row.activations / GIB, "weights_gib": row.weights / GIB,
+                "optimizer_gib": row.optimizer / GIB, "total_gib": row.total / GIB, "fits_on": find_gpu(row.total),
+            })  # fmt: skip
+    return rows

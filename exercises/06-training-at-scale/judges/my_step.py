@@ -1,0 +1,245 @@
+"""Judges my_step.py of 6.1: the training of the plain step, for batches that divide evenly and do not, and then its memory.
+
+The training is compared with plain SGD, not with AdamW: AdamW divides by the size of the gradients, and hides a wrong factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpucourse.judge import Part, Verdict, Way
+
+LAYERS, WIDTH, LENGTH, VOCABULARY, HEADS = 4, 32, 64, 64, 1
+BATCHES, LARGE = (8, 7, 1), 16  # sequences
+RATE, STEPS, TOLERANCE = 0.5, 2, 1e-5
+MOST_MEMORY, MOST_WORK = 0.3, 1.4  # of the plain step
+CPU = torch.device("cpu")
+WAYS = {
+    "all-at-once": Way(
+        "its peak is {share:.0%} of the plain step's, and at most {limit:.0%} is the task. It takes all sequences at once: "
+        "even where each block is computed again, the inputs of all blocks and the scores of the whole batch are held",
+        ("PARTS = 4", "PARTS = 1"),
+    ),
+    "one-backward": Way(
+        "its peak is {share:.0%} of the plain step's, although it takes the batch in {calls} parts: backward runs once, at "
+        "the end, and until then the graph of every part is held. Call backward for each part",
+        (
+            "            x = checkpoint(block, x, use_reentrant=False)\n"
+            "        scores = model.scores(model.norm(x))\n"
+            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
+            "        loss = loss * len(part) / len(batch)\n"
+            "        loss.backward()\n        total += loss.detach()\n    optimizer.step()\n    return total\n",
+            "            x = block(x)\n"
+            "        scores = model.scores(model.norm(x))\n"
+            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
+            "        total = total + loss * len(part) / len(batch)\n"
+            "    total.backward()\n    optimizer.step()\n    return total.detach()\n",
+        ),
+    ),
+    "parts-too-large": Way(
+        "its peak is {share:.0%} of the plain step's, and at most {limit:.0%} is the task. {calls} parts are not enough where "
+        "each keeps all that its blocks compute: take smaller parts, or let blocks be computed again",
+        ("            x = checkpoint(block, x, use_reentrant=False)\n", "            x = block(x)\n"),
+    ),
+    "not-divided": Way(
+        "its gradients are {factor:.2f} times those of the plain step. The loss of each part is a mean over that part: before "
+        "backward it has to be multiplied by the part's share of the batch. (AdamW hides it, SGD does not.)",
+        ("        loss = loss * len(part) / len(batch)\n", ""),
+    ),
+    "mean-of-means": Way(
+        "right where all parts are equally long, and wrong for {batch} sequences: the last part is shorter, and each of its "
+        "sequences counts more than one of the others. Its share is len(part) / len(batch)",
+        (
+            "        loss = loss * len(part) / len(batch)\n",
+            "        loss = loss / len(batch.chunk(PARTS))\n",
+        ),
+    ),
+    "drops-sequences": Way(
+        "{missing} of {batch} sequences never came to the model. A batch that does not divide evenly has a shorter last part, "
+        "and that one counts as well",
+        ("batch.to(device).chunk(PARTS)", "batch[: len(batch) // PARTS * PARTS or None].split(max(1, len(batch) // PARTS))"),
+    ),
+    "not-trained": Way(
+        "{count} of {total} tensors of weights got no gradient, {name} first of all: what is computed under torch.no_grad, or "
+        "detached, saves its memory because backward cannot go through it",
+        (
+            "        for block in model.blocks:\n            x = checkpoint(block, x, use_reentrant=False)\n",
+            "        with torch.no_grad():\n            for block in model.blocks[:2]:\n                x = block(x)\n"
+            "        for block in model.blocks[2:]:\n            x = checkpoint(block, x, use_reentrant=False)\n",
+        ),
+    ),
+    "many-steps": Way(
+        "the optimizer stepped {steps} times for one batch, and the plain step does so once: add up the gradients of all parts "
+        "first. {steps} steps on small batches are another training",
+        (
+            "        total += loss.detach()\n    optimizer.step()\n",
+            "        total += loss.detach()\n        optimizer.step()\n",
+        ),
+    ),
+    "gradients-kept": Way(
+        "the first step is right, and the second is not: gradients of the first were still there, and backward adds to them. "
+        "Clear them once a step, before the first part or after the optimizer",
+        ("    optimizer.zero_grad()\n", ""),
+    ),
+    "sixteen-bits": Way(
+        "its blocks compute in {dtype}: that is another training, and the task is the same one. Weights, gradients and moments "
+        "would stay in float32 in any case",
+        (
+            "        x = model.token(part[:, :-1]) + model.place\n        for block in model.blocks:\n"
+            "            x = checkpoint(block, x, use_reentrant=False)\n        scores = model.scores(model.norm(x))\n",
+            "        with torch.autocast(device.type, torch.bfloat16):\n"
+            "            x = model.token(part[:, :-1]) + model.place\n            for block in model.blocks:\n"
+            "                x = checkpoint(block, x, use_reentrant=False)\n            scores = model.scores(model.norm(x))\n",
+        ),
+    ),
+    "too-much-work": Way(
+        "it makes {times:.2f} times the operations of the plain step, and at most {limit} is the task. Each block computed "
+        "once more costs about a fifth; what else is computed twice?",
+        (
+            "        total += loss.detach()\n",
+            "        total += loss.detach()\n        with torch.no_grad():\n            model(part[:, :-1])\n",
+        ),
+    ),
+    "graph-returned": Way(
+        "the loss that it returns still has its graph: whoever keeps the losses of a training keeps their graphs with them. "
+        "Return loss.detach()",
+        ("        total += loss.detach()\n", "        total = total + loss\n"),
+    ),
+}
+
+
+@dataclass
+class Seen:
+    """What some steps did: the loss of each, the weights after each, and what came by on the way."""
+
+    losses: list[Any] = field(default_factory=list)
+    weights: list[list[torch.Tensor]] = field(default_factory=list)
+    rows: set[tuple[int, ...]] = field(default_factory=set)
+    dtypes: set[torch.dtype] = field(default_factory=set)
+    steps: int = 0
+    backwards: int = 0
+
+
+def judge(part: Part) -> None:
+    """The same training first, for three sizes of batch, then memory and operations."""
+    from techniques import Shape
+
+    torch.set_num_threads(1)
+    if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
+        raise Verdict("open", says="as delivered: right, and too large for the device of the exercise")
+    step = part.function("step")
+    seen = [_judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, batch, VOCABULARY)) for batch in BATCHES]
+    part.note(f"losses and weights are those of the plain step for {', '.join(map(str, BATCHES))} sequences, with SGD")
+    _judge_memory(part, step, Shape(LAYERS, WIDTH, LENGTH, LARGE, VOCABULARY), seen[0].backwards // STEPS)
+
+
+def _train(step: Any, shape: Any, call: Any) -> Seen:
+    seen = Seen()
+    model = shape.make_model(CPU)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+
+    def see_tokens(_module: Any, given: Any, _out: Any) -> None:
+        seen.rows.update(tuple(row) for row in given[0].reshape(-1, shape.length).tolist())
+
+    def see_type(_module: Any, _given: Any, made: torch.Tensor) -> None:
+        seen.dtypes.add(made.dtype)
+
+    def see_step(*_: Any) -> None:
+        seen.steps += 1
+
+    def see_gradient(_parameter: Any) -> None:
+        seen.backwards += 1
+
+    model.token.register_forward_hook(see_tokens)
+    model.blocks[-1].mlp.up.register_forward_hook(see_type)
+    model.scores.bias.register_post_accumulate_grad_hook(see_gradient)
+    optimizer.register_step_post_hook(see_step)
+    for number in range(STEPS):
+        seen.losses.append(call(step, model, shape.make_batch(number), optimizer, CPU))
+        seen.weights.append([parameter.detach().clone() for parameter in model.parameters()])
+    seen.weights.append([parameter.detach() for parameter in shape.make_model(CPU).parameters()])  # before the first step
+    return seen
+
+
+def _judge_training(part: Part, step: Any, shape: Any) -> Seen:
+    from techniques import PLAIN, train
+
+    case = f"a batch of {shape.batch} sequences" if shape.batch > 1 else "a batch of one sequence"
+    right = _train(lambda *given: train(PLAIN, *given), shape, lambda function, *given: function(*given))
+    given = _train(step, shape, lambda *arguments: part.call(*arguments, case=case))
+    _judge_ways(part, shape, right, given, case)
+    if any(_largest_gap(given.weights[number], right.weights[number]) > TOLERANCE for number in range(STEPS)):
+        _name_gradients(part, shape, right, given, case)
+    for number, (loss, expected) in enumerate(zip(given.losses, right.losses, strict=True)):
+        if not isinstance(loss, (int, float)) and not (torch.is_tensor(loss) and loss.numel() == 1):
+            raise Verdict("failed", "no-loss", f"it returned {type(loss).__name__}: return the mean loss of the batch", case)
+        if torch.is_tensor(loss) and loss.requires_grad:
+            raise part.wrong("graph-returned", case)
+        if abs(float(loss) - float(expected)) > 1e-4:
+            says = f"its weights are right, and its loss in step {number} is {float(loss):.5f}, not {float(expected):.5f}"
+            raise Verdict("failed", "other-loss", f"{says}: the mean over all tokens of the batch", case)
+    return given
+
+
+def _judge_ways(part: Part, shape: Any, right: Seen, given: Seen, case: str) -> None:
+    """Raise what shows without looking at a number."""
+    missing = right.rows - given.rows
+    if given.rows and missing:
+        raise part.wrong("drops-sequences", case, missing=len(missing) // STEPS or 1, batch=shape.batch)
+    if given.steps == 0:
+        raise Verdict("failed", "no-step", "the optimizer never stepped: optimizer.step() belongs to the step", case)
+    if given.steps != STEPS:
+        raise part.wrong("many-steps", case, steps=given.steps // STEPS)
+    if others := given.dtypes - {torch.float32}:
+        raise part.wrong("sixteen-bits", case, dtype=str(others.pop()).removeprefix("torch."))
+
+
+def _largest_gap(given: list[torch.Tensor], right: list[torch.Tensor]) -> float:
+    return max((one - other).abs().max().item() for one, other in zip(given, right, strict=True))
+
+
+def _name_gradients(part: Part, shape: Any, right: Seen, given: Seen, case: str) -> None:
+    """Raise what is wrong with weights that differ, from how far the first step moved them."""
+    first = right.weights[-1]
+    moved = [now - before for now, before in zip(given.weights[0], first, strict=True)]
+    wanted = [now - before for now, before in zip(right.weights[0], first, strict=True)]
+    names = [name for name, _ in shape.make_model(CPU).named_parameters()]
+    still = [name for name, did, should in zip(names, moved, wanted, strict=True) if should.any() and not did.any()]
+    if still:
+        raise part.wrong("not-trained", case, count=len(still), total=len(names), name=still[0])
+    if _largest_gap(given.weights[0], right.weights[0]) <= TOLERANCE:
+        raise part.wrong("gradients-kept", case)
+    did, should = torch.cat([item.flatten() for item in moved]), torch.cat([item.flatten() for item in wanted])
+    factor = (did @ should / (should @ should)).item()
+    if (did - factor * should).norm() <= 1e-3 * did.norm():
+        raise part.wrong("not-divided", case, factor=factor)
+    if shape.batch != BATCHES[0]:
+        raise part.wrong("mean-of-means", case, batch=shape.batch)
+    says = (
+        "the weights after the first step are not those of the plain step: is it the gradient of the mean loss of all tokens?"
+    )
+    raise Verdict("failed", "other-weights", says, case)
+
+
+def _judge_memory(part: Part, step: Any, shape: Any, backwards: int) -> None:
+    from device_memory import SimulatedMemory
+    from techniques import PLAIN, measure, train
+
+    def yours(model: Any, batch: Any, optimizer: Any, device: Any, _enter: Any) -> Any:
+        return part.call(step, model, batch, optimizer, device, case=f"{shape.batch} sequences, memory counted")
+
+    def plain(*given: Any) -> Any:
+        return train(PLAIN, *given)
+
+    right, given = (measure(way, shape, STEPS, SimulatedMemory(1 << 40), CPU) for way in (plain, yours))
+    share, times = given.peak / right.peak, given.flops / right.flops
+    if share > MOST_MEMORY:
+        way = "all-at-once" if given.calls <= 1 else "one-backward" if backwards == 1 else "parts-too-large"
+        raise part.wrong(way, f"{shape.batch} sequences", share=share, limit=MOST_MEMORY, calls=given.calls)
+    if times > MOST_WORK:
+        raise part.wrong("too-much-work", f"{shape.batch} sequences", times=times, limit=MOST_WORK)
+    part.note(f"{shape.batch} sequences: {share:.0%} of the plain step's peak, with {times:.2f} times its operations")

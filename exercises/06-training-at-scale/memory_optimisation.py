@@ -1,0 +1,202 @@
+"""Memory optimisation: a training that does not fit, what each technique saves of it, and a step of yours that fits.
+
+You will learn    where the memory of a training goes, what a step can save of it, what that costs, and what stays in any case
+You will produce  the peak of ten ways to train, your own step in the device's memory, an estimate for a model that is not here
+Run it            python memory_optimisation.py --layers 4 --width 128 --length 128 --budget-mib 32 --steps 2      (a CPU)
+                  python memory_optimisation.py                                                                   (a GPU)
+Your part         predict the floor; then change `step` in my_step.py, so that it fits
+Reading           modules/06-training-at-scale/lesson.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shutil
+import sys
+import traceback
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import estimates
+import my_step
+import torch
+from bench import say
+from device_memory import GpuMemory, SimulatedMemory
+from techniques import MENU, MIB, PLAIN, SEED, Measured, Shape, Technique, measure, train
+
+SIMULATED_MIB, ENDLESS = 32, 1 << 44  # a device of the exercise where none is named; one that is never full
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="the memory of a training, technique by technique")
+parser.add_argument("--budget-mib", type=int, default=0, help="memory of the device for your step; 0: all that the GPU has")
+parser.add_argument("--layers", type=int, default=24, help="layers of the transformer")
+parser.add_argument("--width", type=int, default=1536, help="numbers of each token between layers, a multiple of 32")
+parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
+parser.add_argument("--batch-size", type=int, default=16, help="sequences of a step")
+parser.add_argument("--steps", type=int, default=3, help="steps of each way; the first one is not measured")
+parser.add_argument("--fit-on", default="t4", choices=sorted(estimates.GPUS), help="GPU whose largest batch is estimated")
+args = parser.parse_args()
+if args.width < 32 or args.width % 32:
+    parser.error(f"--width must be a multiple of 32, the width of a head: {args.width} is none")
+if args.steps < 2 or min(args.layers, args.length, args.batch_size) < 1:
+    parser.error("--steps of 2 at least (the first one makes the moments) and --layers, --length, --batch-size of 1 are needed")
+if args.budget_mib < 0:
+    parser.error("--budget-mib must not be below 0")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = bench.here()
+on_gpu = device.type == "cuda"
+if not on_gpu:
+    torch.set_num_threads(1)  # small layers: more threads cost more than they gain
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
+shape = Shape(args.layers, args.width, args.length, args.batch_size)
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+gpu_memory = GpuMemory() if on_gpu else None
+budget = args.budget_mib * MIB or (gpu_memory.capacity() if gpu_memory else SIMULATED_MIB * MIB)
+
+
+def mib(size: int | None) -> float | None:
+    return None if size is None else size / MIB
+
+
+def run_menu() -> list[tuple[Technique, Measured]]:
+    """Every technique, on a device that is never full; on a GPU in the memory that it has."""
+    done = []
+    for technique in MENU:
+        step = functools.partial(train, technique)
+        taken = measure(step, shape, args.steps, gpu_memory or SimulatedMemory(ENDLESS), device, technique)
+        say(
+            f"{technique.name:<32} "
+            + (taken.error or f"peak {taken.peak / MIB:>10,.1f} MiB   {taken.flops / 1e9:>10,.2f} GFLOP")
+        )
+        done.append((technique, taken))
+    return done
+
+
+def make_row(technique: Technique, taken: Measured, reference: Measured) -> dict:
+    """One row of the menu for the record; null is what was not measured, because memory ran out."""
+    times = bench.spread_ms(taken.seconds) if taken.seconds else {}
+    gap = None if taken.error else max(abs(a - b) for a, b in zip(taken.losses, reference.losses, strict=True))
+    return {
+        "technique": technique.name, "peak_mib": mib(taken.peak), "held_mib": mib(taken.held),
+        "flops_of_plain": None if taken.error else taken.flops / reference.flops, "median_ms": times.get("median_ms"),
+        "loss_gap": gap, "out_of_memory": taken.error is not None,
+        **{f"{stage}_mib": mib(taken.stages.get(stage)) for stage in ("forward", "backward", "optimizer")},
+    }  # fmt: skip
+
+
+def run_yours() -> tuple[Measured | None, str | None]:
+    """The learner's step on a device of the exercise's size, and the error that it ended with, if any but a full memory."""
+    if gpu_memory:
+        torch.cuda.set_per_process_memory_fraction(min(1.0, budget / gpu_memory.capacity()))
+        record_snapshot("begin")
+    try:
+        return measure(call_yours, shape, args.steps, gpu_memory or SimulatedMemory(budget), device), None
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+        traceback.print_exc(file=sys.stdout)
+        return None, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    finally:
+        if gpu_memory:
+            record_snapshot("end")
+            torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def record_snapshot(word: str) -> None:
+    """Begin to record every allocation on the GPU, or end it and write the file that pytorch.org/memory_viz draws."""
+    record = getattr(torch.cuda.memory, "_record_memory_history", None)
+    dump = getattr(torch.cuda.memory, "_dump_snapshot", None)
+    if not (record and dump):
+        say(f"no memory snapshot: torch {torch.__version__} cannot write one")
+    elif word == "begin":
+        record(max_entries=100_000)
+    else:
+        dump(str(out / "memory-snapshot.pickle"))
+        record(enabled=None)
+
+
+def call_yours(model, batch, optimizer, where, _enter) -> object:
+    return my_step.step(model, batch, optimizer, where)
+
+
+def compare_yours(yours: Measured | None, reference: Measured, plain_peak: int | None) -> dict:
+    """What the checks ask of the learner's step; null where it was not measured."""
+    if yours is None or yours.error:
+        return {"fits": None if yours is None else False, "out_of_memory": None if yours is None else True} | dict.fromkeys(
+            ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
+        )
+    losses = [abs(given - right) for given, right in zip(yours.losses, reference.losses, strict=True)]
+    weights = [(given - right).abs().max().item() for given, right in zip(yours.weights, reference.weights, strict=True)]
+    return {
+        "fits": True, "out_of_memory": False, "peak_mib": mib(yours.peak),
+        "peak_of_plain": yours.peak / plain_peak if plain_peak else None,
+        "flops_of_plain": yours.flops / reference.flops, "loss_off": max(losses), "parameter_off": max(weights),
+        "micro_batches": yours.calls or None,
+    }  # fmt: skip
+
+
+# --- the experiment ----------------------------------------------------------------------------------------------------
+where = torch.cuda.get_device_name(device) if on_gpu else "a simulated device that is never full"
+say(f"{args.layers} layers, {args.width} wide, {args.batch_size} sequences of {args.length} tokens, on {where}")
+menu = run_menu()
+same = [(technique, taken) for technique, taken in menu if technique.same_training and not taken.error]
+if not same:
+    sys.exit("no technique of the menu fits on this GPU: fewer --layers, a smaller --width or --length")
+reference_technique, reference = same[0]
+floor = reference.held
+measured_estimate = estimates.estimate(shape, reference_technique)
+plain_estimate = measured_estimate if reference_technique is PLAIN else estimates.estimate(shape, PLAIN)
+plain_peak = menu[0][1].peak or (plain_estimate.total if plain_estimate else None)
+rows = [make_row(technique, taken, reference) | {"floor_mib": mib(floor)} for technique, taken in menu]
+
+say(f"\nyour step, on a device of {budget / MIB:,.0f} MiB:")
+yours, broken = run_yours()
+compared = compare_yours(yours, reference, plain_peak)
+if yours and yours.error:
+    say(f"out of memory: {yours.error}")
+elif yours:
+    say(f"it fits: peak {compared['peak_mib']:,.1f} MiB, operations {compared['flops_of_plain']:.2f} times the plain step's")
+
+columns = {"technique": "technique", "forward_mib": "forward", "backward_mib": "backward", "optimizer_mib": "optimizer",
+           "peak_mib": "peak MiB", "flops_of_plain": "operations", "loss_gap": "loss off"}  # fmt: skip
+say("\nThe highest memory of each stage of a step, in MiB:")
+say(bench.table(rows, columns))
+say(f"weights, gradients and two moments: {floor / MIB:,.2f} MiB, the floor")
+
+# --- an estimate without a device ----------------------------------------------------------------------------------------
+large = estimates.plan_large()
+room = estimates.room_on(args.fit_on)
+largest = {key: estimates.find_largest_batch(row, estimates.LARGE.batch, room) for key, row in large.items()} if large else None
+planned = estimates.list_rows(large) if large else []
+if largest:
+    say(f"\na model as large as GPT-2 small, estimated with fake tensors; largest batch on {args.fit_on}: {largest[False]}, "
+        f"with every block checkpointed {largest[True]}")  # fmt: skip
+else:
+    say(f"\nno estimate: {estimates.MISSING}")
+off = None
+if measured_estimate:
+    off = 100 * abs(measured_estimate.total - reference.peak) / reference.peak
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+metrics = {
+    **vars(args), "menu": rows, "techniques": len(MENU), "yours": compared, "step_broken": broken or "no error",
+    "out_of_memory": yours.error if yours else None, "budget_used_mib": budget / MIB, "floor_mib": mib(floor),
+    "plain_peak_mib": mib(plain_peak), "predicted": planned, "room_gib": room / estimates.GIB,
+    "largest_batch_on": largest[False] if largest else None,
+    "largest_batch_checkpointed": largest[True] if largest else None,
+    "estimated_peak_mib": mib(measured_estimate.total) if measured_estimate else None,
+    "estimated_technique": reference_technique.name, "prediction_off_percent": off,
+    "measured_peak_mib": mib(reference.peak) if on_gpu else None,
+    "gpu_peak_of_plain": compared["peak_of_plain"] if on_gpu else None,
+    "simulated": None if on_gpu else f"{budget / MIB:,.0f} MiB",
+}  # fmt: skip
+if not on_gpu:
+    say("\nThe device is simulated: it counts tensors, byte by byte. Times are those of one core. (device: cpu)")
+if (own := Path(my_step.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / "my_step.py")  # what was judged, beside the verdict
+path = bench.write_metrics("memory_optimisation/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

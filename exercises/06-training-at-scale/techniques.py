@@ -1,0 +1,224 @@
+"""The model of 6.1 and its training step, with each technique that saves memory; and what such a training holds.
+
+`train` is one step with everything that a technique of the menu changes. `measure` runs some steps of any function that trains,
+and says what they took: memory by stage, operations, time and losses.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
+from transformer import Transformer, counting_text
+
+MIB = 1 << 20
+VOCABULARY, RATE, SEED = 512, 1e-3, 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model and its batch: layers, width, length of a sequence, sequences in a batch."""
+
+    layers: int
+    width: int
+    length: int
+    batch: int
+    vocabulary: int = VOCABULARY
+
+    @property
+    def heads(self) -> int:
+        """Of 64 numbers each where the width is a multiple of 64, else of 32 or fewer."""
+        return max(1, self.width // (64 if self.width % 64 == 0 and self.width > 128 else 32))
+
+    def make_model(self, device: torch.device) -> Transformer:
+        """The same weights in every call. They are made where they stay."""
+        torch.manual_seed(SEED)
+        with device:
+            return Transformer(self.vocabulary, self.length, self.width, self.heads, self.layers)
+
+    def make_batch(self, number: int) -> torch.Tensor:
+        """The sequences of step `number`, (batch, length + 1) tokens, in the processor's memory."""
+        return counting_text(self.batch, self.length, self.vocabulary, torch.Generator().manual_seed(number))
+
+
+@dataclass(frozen=True)
+class Technique:
+    """What one row of the menu changes: every how many blocks are checkpointed (0: none), into how many micro-batches the
+    batch is divided, whether matrix products are in 16 bits, which optimizer steps, and whether with all tensors at once."""
+
+    name: str
+    every: int = 0
+    parts: int = 1
+    half: bool = False
+    optimizer: str = "AdamW"
+    foreach: bool = True
+
+    @property
+    def same_training(self) -> bool:
+        """Whether its losses are those of the plain step, but for the order of sums."""
+        return not self.half and self.optimizer == "AdamW"
+
+
+PLAIN = Technique("as it comes")
+MENU = (
+    PLAIN,
+    Technique("checkpoint every block", every=1),
+    Technique("checkpoint every 2nd block", every=2),
+    Technique("4 micro-batches", parts=4),
+    Technique("16 micro-batches", parts=16),
+    Technique("bfloat16 autocast", half=True),
+    Technique("checkpoint, 4 micro-batches", every=1, parts=4),
+    Technique("checkpoint, 16 micro-batches", every=1, parts=16),
+    Technique("... and AdamW tensor by tensor", every=1, parts=16, foreach=False),
+    Technique("... and SGD in place of AdamW", every=1, parts=16, foreach=False, optimizer="SGD"),
+)
+
+
+def make_optimizer(model: nn.Module, technique: Technique = PLAIN) -> torch.optim.Optimizer:
+    """AdamW, all tensors in one call as on a GPU unless the technique says otherwise; or plain SGD, which keeps no moments."""
+    if technique.optimizer == "SGD":
+        return torch.optim.SGD(model.parameters(), lr=50 * RATE, foreach=technique.foreach)
+    return torch.optim.AdamW(model.parameters(), lr=RATE, eps=1e-6, foreach=technique.foreach)
+
+
+def forward(model: Transformer, tokens: torch.Tensor, every: int) -> torch.Tensor:
+    """The scores; of each `every`-th block only the input is kept, and the rest is computed again in backward."""
+    x = model.token(tokens) + model.place
+    for place, block in enumerate(model.blocks):
+        chosen = every and place % every == 0
+        x = checkpoint(block, x, use_reentrant=False) if chosen else block(x)
+    return model.scores(model.norm(x))
+
+
+def train(
+    technique: Technique,
+    model: Transformer,
+    batch: torch.Tensor,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    enter: Callable[[str], None] = lambda _stage: None,
+) -> torch.Tensor:
+    """One step on one batch: its mean loss over all tokens. `enter` is called at the begin of each stage of the step."""
+    optimizer.zero_grad(set_to_none=True)
+    total = torch.zeros((), device=device)
+    for part in batch.to(device).chunk(technique.parts):
+        enter("forward")
+        with torch.autocast(device.type, torch.bfloat16, enabled=technique.half):
+            scores = forward(model, part[:, :-1], technique.every)
+            loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())
+        del scores
+        enter("backward")
+        share = loss * (len(part) / len(batch))
+        share.backward()
+        total += share.detach()
+    enter("optimizer")
+    optimizer.step()
+    enter("end")
+    return total
+
+
+def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    """The tensors that a training holds before the optimizer steps: weights, gradients, what the optimizer keeps for each."""
+    for parameter in model.parameters():
+        yield parameter
+        if parameter.grad is not None:
+            yield parameter.grad
+        yield from (kept for kept in optimizer.state[parameter].values() if torch.is_tensor(kept) and kept.dim())
+
+
+@dataclass
+class Measured:
+    """What some steps of one way to train took. Sizes in bytes; nothing but `error` where memory ran out."""
+
+    error: str | None = None
+    peak: int | None = None
+    stages: dict[str, int] = field(default_factory=dict)
+    held: int | None = None
+    flops: int | None = None
+    seconds: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    weights: list[torch.Tensor] = field(default_factory=list)
+    calls: int = 0
+
+
+def measure(
+    step: Callable[..., Any],
+    shape: Shape,
+    steps: int,
+    memory: Any,
+    device: torch.device,
+    technique: Technique = PLAIN,
+) -> Measured:
+    """Run `steps` steps, 2 at least, of `step(model, batch, optimizer, device, enter)` on the device whose memory is `memory`.
+
+    In the first step operations are counted and the optimizer makes its moments; peaks and times are those of the others.
+    """
+    taken = Measured()
+    try:
+        with memory:
+            _run(step, shape, steps, memory, device, technique, taken)
+    except torch.OutOfMemoryError as error:
+        taken = Measured(error=str(error).splitlines()[0])
+    gc.collect()  # what the error's frames held
+    memory.empty_cache()
+    return taken
+
+
+def _run(
+    step: Callable[..., Any], shape: Shape, steps: int, memory: Any, device: torch.device, technique: Technique, taken: Measured
+) -> None:
+    model = shape.make_model(device)
+    optimizer = make_optimizer(model, technique)
+    watch = Watch(memory)
+    hook = model.token.register_forward_hook(watch.count)
+    for number in range(steps):
+        batch = shape.make_batch(number)
+        if number == 0:
+            with FlopCounterMode(display=False) as counter:
+                loss = step(model, batch, optimizer, device, watch.enter)
+            taken.flops = counter.get_total_flops()
+            watch.begin()
+        else:
+            begun = time.perf_counter()
+            loss = step(model, batch, optimizer, device, watch.enter)
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            taken.seconds.append(time.perf_counter() - begun)
+        taken.losses.append(float(loss))
+    watch.enter("end")
+    hook.remove()
+    taken.stages, taken.calls = watch.stages, watch.calls // (steps - 1)
+    taken.peak = max(watch.stages.values())
+    taken.held = sum(tensor.nbytes for tensor in tensors_held(model, optimizer))
+    taken.weights = [parameter.detach().cpu().clone() for parameter in model.parameters()]
+
+
+class Watch:
+    """The peak of memory in each stage of a step, in bytes, and how often the model was called."""
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was seen so far."""
+        self.stages: dict[str, int] = {}
+        self.calls, self.stage = 0, "step"
+        self.memory.reset_peak()
+
+    def enter(self, stage: str) -> None:
+        """A stage begins: the peak so far was that of the one before."""
+        self.stages[self.stage] = max(self.stages.get(self.stage, 0), self.memory.peak())
+        self.stage = stage
+        self.memory.reset_peak()
+
+    def count(self, *_: object) -> None:
+        """The model was called."""
+        self.calls += 1
