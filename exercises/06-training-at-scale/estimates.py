@@ -40,14 +40,14 @@ class Estimate:
     activations: int
 
     @property
-    def fixed(self) -> int:
+    def constant_part(self) -> int:
         """What does not depend on the batch."""
         return self.weights + self.gradients + self.optimizer
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.fixed + self.activations
+        return self.constant_part + self.activations
 
 
 def estimate(shape: Shape, technique: Technique) -> Estimate | None:
@@ -82,7 +82,7 @@ def scale(seen: Estimate, batch: int, to: int) -> Estimate:
 
 def find_largest_batch(seen: Estimate, batch: int, room: int) -> int:
     """The most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 where not one fits."""
-    return max(0, (room - seen.fixed) * batch // seen.activations)
+    return max(0, (room - seen.constant_part) * batch // seen.activations)
 
 
 def room_on(name: str) -> int:
