@@ -75,14 +75,14 @@ def estimate(shape: Shape, technique: Technique) -> Estimate | None:
     return Estimate(kinds["PARAM"] + kinds.get("BUFFER", 0), kinds["GRAD"], kinds["OPT"], activations)
 
 
-def scale(seen: Estimate, batch: int, to: int) -> Estimate:
+def scale(known: Estimate, batch: int, to: int) -> Estimate:
     """The estimate of another batch: activations are in proportion to it."""
-    return replace(seen, activations=seen.activations * to // batch)
+    return replace(known, activations=known.activations * to // batch)
 
 
-def find_largest_batch(seen: Estimate, batch: int, room: int) -> int:
+def find_largest_batch(known: Estimate, batch: int, room: int) -> int:
     """The most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 where not one fits."""
-    return max(0, (room - seen.constant_part) * batch // seen.activations)
+    return max(0, (room - known.constant_part) * batch // known.activations)
 
 
 def room_on(name: str) -> int:
@@ -101,14 +101,14 @@ def find_gpu(size: int) -> str:
 
 def plan_large() -> dict[bool, Estimate] | None:
     """The estimates for LARGE, without and with every block checkpointed."""
-    seen = {bool(technique.every): estimate(LARGE, technique) for technique in MENU[:2]}
-    return {key: row for key, row in seen.items() if row} or None
+    known = {bool(technique.every): estimate(LARGE, technique) for technique in MENU[:2]}
+    return {key: row for key, row in known.items() if row} or None
 
 
-def list_rows(seen: dict[bool, Estimate]) -> list[dict[str, object]]:
+def list_rows(known: dict[bool, Estimate]) -> list[dict[str, object]]:
     """For the record: what LARGE takes at each of BATCHES, in GiB, and which GPU holds that."""
     rows: list[dict[str, object]] = []
-    for checkpointing, of_one in seen.items():
+    for checkpointing, of_one in known.items():
         for batch in BATCHES:
             row = scale(of_one, LARGE.batch, batch)
             rows.append({

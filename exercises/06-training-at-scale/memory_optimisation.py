@@ -26,7 +26,7 @@ import my_step
 import torch
 from bench import say
 from device_memory import GpuMemory, SimulatedMemory
-from techniques import MENU, MIB, PLAIN, SEED, Measured, Shape, Technique, measure, train
+from techniques import MENU, MIB, PLAIN, SEED, Measurement, Shape, Technique, measure, train
 
 SIMULATED_MIB, ENDLESS = 32, 1 << 44  # a device of the exercise where none is named; one that is never full
 
@@ -64,33 +64,33 @@ def mib(size: int | None) -> float | None:
     return None if size is None else size / MIB
 
 
-def run_menu() -> list[tuple[Technique, Measured]]:
+def run_menu() -> list[tuple[Technique, Measurement]]:
     """Every technique, on a device that is never full; on a GPU in the memory that it has."""
-    done = []
+    results = []
     for technique in MENU:
         step = functools.partial(train, technique)
-        taken = measure(step, shape, args.steps, gpu_memory or SimulatedMemory(ENDLESS), device, technique)
+        measurement = measure(step, shape, args.steps, gpu_memory or SimulatedMemory(ENDLESS), device, technique)
         say(
             f"{technique.name:<32} "
-            + (taken.error or f"peak {taken.peak / MIB:>10,.1f} MiB   {taken.flops / 1e9:>10,.2f} GFLOP")
+            + (measurement.error or f"peak {measurement.peak / MIB:>10,.1f} MiB   {measurement.flops / 1e9:>10,.2f} GFLOP")
         )
-        done.append((technique, taken))
-    return done
+        results.append((technique, measurement))
+    return results
 
 
-def make_row(technique: Technique, taken: Measured, reference: Measured) -> dict:
+def make_row(technique: Technique, measurement: Measurement, reference: Measurement) -> dict:
     """One row of the menu for the record; null is what was not measured, because memory ran out."""
-    times = bench.spread_ms(taken.seconds) if taken.seconds else {}
-    gap = None if taken.error else max(abs(a - b) for a, b in zip(taken.losses, reference.losses, strict=True))
+    times = bench.spread_ms(measurement.seconds) if measurement.seconds else {}
+    gap = None if measurement.error else max(abs(a - b) for a, b in zip(measurement.losses, reference.losses, strict=True))
     return {
-        "technique": technique.name, "peak_mib": mib(taken.peak), "held_mib": mib(taken.held),
-        "flops_of_plain": None if taken.error else taken.flops / reference.flops, "median_ms": times.get("median_ms"),
-        "loss_gap": gap, "out_of_memory": taken.error is not None,
-        **{f"{stage}_mib": mib(taken.stages.get(stage)) for stage in ("forward", "backward", "optimizer")},
+        "technique": technique.name, "peak_mib": mib(measurement.peak), "held_mib": mib(measurement.held),
+        "flops_of_plain": None if measurement.error else measurement.flops / reference.flops,
+        "median_ms": times.get("median_ms"), "loss_gap": gap, "out_of_memory": measurement.error is not None,
+        **{f"{stage}_mib": mib(measurement.stages.get(stage)) for stage in ("forward", "backward", "optimizer")},
     }  # fmt: skip
 
 
-def run_yours() -> tuple[Measured | None, str | None]:
+def run_yours() -> tuple[Measurement | None, str | None]:
     """The learner's step on a device of the exercise's size, and the error that it ended with, if any but a full memory."""
     if gpu_memory:
         torch.cuda.set_per_process_memory_fraction(min(1.0, budget / gpu_memory.capacity()))
@@ -123,7 +123,7 @@ def call_yours(model, batch, optimizer, where, _enter) -> object:
     return my_step.step(model, batch, optimizer, where)
 
 
-def compare_yours(yours: Measured | None, reference: Measured, plain_peak: int | None) -> dict:
+def compare_yours(yours: Measurement | None, reference: Measurement, plain_peak: int | None) -> dict:
     """What the checks ask of the learner's step; null where it was not measured."""
     if yours is None or yours.error:
         return {"fits": None if yours is None else False, "out_of_memory": None if yours is None else True} | dict.fromkeys(
@@ -143,7 +143,7 @@ def compare_yours(yours: Measured | None, reference: Measured, plain_peak: int |
 where = torch.cuda.get_device_name(device) if on_gpu else "a simulated device that is never full"
 say(f"{args.layers} layers, {args.width} wide, {args.batch_size} sequences of {args.length} tokens, on {where}")
 menu = run_menu()
-same = [(technique, taken) for technique, taken in menu if technique.same_training and not taken.error]
+same = [(technique, measurement) for technique, measurement in menu if technique.same_training and not measurement.error]
 if not same:
     sys.exit("no technique of the menu fits on this GPU: fewer --layers, a smaller --width or --length")
 reference_technique, reference = same[0]
@@ -151,15 +151,17 @@ floor = reference.held
 measured_estimate = estimates.estimate(shape, reference_technique)
 plain_estimate = measured_estimate if reference_technique is PLAIN else estimates.estimate(shape, PLAIN)
 plain_peak = menu[0][1].peak or (plain_estimate.total if plain_estimate else None)
-rows = [make_row(technique, taken, reference) | {"floor_mib": mib(floor)} for technique, taken in menu]
+rows = [make_row(technique, measurement, reference) | {"floor_mib": mib(floor)} for technique, measurement in menu]
 
 say(f"\nyour step, on a device of {budget / MIB:,.0f} MiB:")
 yours, broken = run_yours()
-compared = compare_yours(yours, reference, plain_peak)
+comparison = compare_yours(yours, reference, plain_peak)
 if yours and yours.error:
     say(f"out of memory: {yours.error}")
 elif yours:
-    say(f"it fits: peak {compared['peak_mib']:,.1f} MiB, operations {compared['flops_of_plain']:.2f} times the plain step's")
+    say(
+        f"it fits: peak {comparison['peak_mib']:,.1f} MiB, operations {comparison['flops_of_plain']:.2f} times the plain step's"
+    )
 
 columns = {"technique": "technique", "forward_mib": "forward", "backward_mib": "backward", "optimizer_mib": "optimizer",
            "peak_mib": "peak MiB", "flops_of_plain": "operations", "loss_gap": "loss off"}  # fmt: skip
@@ -171,7 +173,7 @@ say(f"weights, gradients and two moments: {floor / MIB:,.2f} MiB, the floor")
 large = estimates.plan_large()
 room = estimates.room_on(args.fit_on)
 largest = {key: estimates.find_largest_batch(row, estimates.LARGE.batch, room) for key, row in large.items()} if large else None
-planned = estimates.list_rows(large) if large else []
+plan_rows = estimates.list_rows(large) if large else []
 if largest:
     say(f"\na model as large as GPT-2 small, estimated with fake tensors; largest batch on {args.fit_on}: {largest[False]}, "
         f"with every block checkpointed {largest[True]}")  # fmt: skip
@@ -183,15 +185,15 @@ if measured_estimate:
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    **vars(args), "menu": rows, "techniques": len(MENU), "yours": compared, "step_broken": broken or "no error",
+    **vars(args), "menu": rows, "techniques": len(MENU), "yours": comparison, "step_broken": broken or "no error",
     "out_of_memory": yours.error if yours else None, "budget_used_mib": budget / MIB, "floor_mib": mib(floor),
-    "plain_peak_mib": mib(plain_peak), "predicted": planned, "room_gib": room / estimates.GIB,
+    "plain_peak_mib": mib(plain_peak), "predicted": plan_rows, "room_gib": room / estimates.GIB,
     "largest_batch_on": largest[False] if largest else None,
     "largest_batch_checkpointed": largest[True] if largest else None,
     "estimated_peak_mib": mib(measured_estimate.total) if measured_estimate else None,
     "estimated_technique": reference_technique.name, "prediction_off_percent": off,
     "measured_peak_mib": mib(reference.peak) if on_gpu else None,
-    "gpu_peak_of_plain": compared["peak_of_plain"] if on_gpu else None,
+    "gpu_peak_of_plain": comparison["peak_of_plain"] if on_gpu else None,
     "simulated": None if on_gpu else f"{budget / MIB:,.0f} MiB",
 }  # fmt: skip
 if not on_gpu:

@@ -134,7 +134,7 @@ def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator
 
 
 @dataclass
-class Measured:
+class Measurement:
     """What some steps of one way to train took. Sizes in bytes; nothing but `error` where memory ran out."""
 
     error: str | None = None
@@ -155,24 +155,30 @@ def measure(
     memory: Any,
     device: torch.device,
     technique: Technique = PLAIN,
-) -> Measured:
+) -> Measurement:
     """Run `steps` steps, 2 at least, of `step(model, batch, optimizer, device, enter)` on the device whose memory is `memory`.
 
     In the first step operations are counted and the optimizer makes its moments; peaks and times are those of the others.
     """
-    taken = Measured()
+    measurement = Measurement()
     try:
         with memory:
-            _run(step, shape, steps, memory, device, technique, taken)
+            _run(step, shape, steps, memory, device, technique, measurement)
     except torch.OutOfMemoryError as error:
-        taken = Measured(error=str(error).splitlines()[0])
+        measurement = Measurement(error=str(error).splitlines()[0])
     gc.collect()  # what the error's frames held
     memory.empty_cache()
-    return taken
+    return measurement
 
 
 def _run(
-    step: Callable[..., Any], shape: Shape, steps: int, memory: Any, device: torch.device, technique: Technique, taken: Measured
+    step: Callable[..., Any],
+    shape: Shape,
+    steps: int,
+    memory: Any,
+    device: torch.device,
+    technique: Technique,
+    measurement: Measurement,
 ) -> None:
     model = shape.make_model(device)
     optimizer = make_optimizer(model, technique)
@@ -183,21 +189,21 @@ def _run(
         if number == 0:
             with FlopCounterMode(display=False) as counter:
                 loss = step(model, batch, optimizer, device, watch.enter)
-            taken.flops = counter.get_total_flops()
+            measurement.flops = counter.get_total_flops()
             watch.begin()
         else:
             begun = time.perf_counter()
             loss = step(model, batch, optimizer, device, watch.enter)
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
-            taken.seconds.append(time.perf_counter() - begun)
-        taken.losses.append(float(loss))
+            measurement.seconds.append(time.perf_counter() - begun)
+        measurement.losses.append(float(loss))
     watch.enter("end")
     hook.remove()
-    taken.stages, taken.calls = watch.stages, watch.calls // (steps - 1)
-    taken.peak = max(watch.stages.values())
-    taken.held = sum(tensor.nbytes for tensor in tensors_held(model, optimizer))
-    taken.weights = [parameter.detach().cpu().clone() for parameter in model.parameters()]
+    measurement.stages, measurement.calls = watch.stages, watch.calls // (steps - 1)
+    measurement.peak = max(watch.stages.values())
+    measurement.held = sum(tensor.nbytes for tensor in tensors_held(model, optimizer))
+    measurement.weights = [parameter.detach().cpu().clone() for parameter in model.parameters()]
 
 
 class Watch:

@@ -113,7 +113,7 @@ WAYS = {
 
 
 @dataclass
-class Seen:
+class Record:
     """What some steps did: the loss of each, the weights after each, and what came by on the way."""
 
     losses: list[Any] = field(default_factory=list)
@@ -132,40 +132,40 @@ def judge(part: Part) -> None:
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: right, and too large for the device of the exercise")
     step = part.function("step")
-    seen = [_judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, batch, VOCABULARY)) for batch in BATCHES]
+    record = [_judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, batch, VOCABULARY)) for batch in BATCHES]
     part.note(f"losses and weights are those of the plain step for {', '.join(map(str, BATCHES))} sequences, with SGD")
-    _judge_memory(part, step, Shape(LAYERS, WIDTH, LENGTH, LARGE, VOCABULARY), seen[0].backwards // STEPS)
+    _judge_memory(part, step, Shape(LAYERS, WIDTH, LENGTH, LARGE, VOCABULARY), record[0].backwards // STEPS)
 
 
-def _train(step: Any, shape: Any, call: Any) -> Seen:
-    seen = Seen()
+def _train(step: Any, shape: Any, call: Any) -> Record:
+    record = Record()
     model = shape.make_model(CPU)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
 
     def see_tokens(_module: Any, given: Any, _out: Any) -> None:
-        seen.rows.update(tuple(row) for row in given[0].reshape(-1, shape.length).tolist())
+        record.rows.update(tuple(row) for row in given[0].reshape(-1, shape.length).tolist())
 
     def see_type(_module: Any, _given: Any, made: torch.Tensor) -> None:
-        seen.dtypes.add(made.dtype)
+        record.dtypes.add(made.dtype)
 
     def see_step(*_: Any) -> None:
-        seen.steps += 1
+        record.steps += 1
 
     def see_gradient(_parameter: Any) -> None:
-        seen.backwards += 1
+        record.backwards += 1
 
     model.token.register_forward_hook(see_tokens)
     model.blocks[-1].mlp.up.register_forward_hook(see_type)
     model.scores.bias.register_post_accumulate_grad_hook(see_gradient)
     optimizer.register_step_post_hook(see_step)
     for number in range(STEPS):
-        seen.losses.append(call(step, model, shape.make_batch(number), optimizer, CPU))
-        seen.weights.append([parameter.detach().clone() for parameter in model.parameters()])
-    seen.weights.append([parameter.detach() for parameter in shape.make_model(CPU).parameters()])  # before the first step
-    return seen
+        record.losses.append(call(step, model, shape.make_batch(number), optimizer, CPU))
+        record.weights.append([parameter.detach().clone() for parameter in model.parameters()])
+    record.weights.append([parameter.detach() for parameter in shape.make_model(CPU).parameters()])  # before the first step
+    return record
 
 
-def _judge_training(part: Part, step: Any, shape: Any) -> Seen:
+def _judge_training(part: Part, step: Any, shape: Any) -> Record:
     from techniques import PLAIN, train
 
     case = f"a batch of {shape.batch} sequences" if shape.batch > 1 else "a batch of one sequence"
@@ -185,7 +185,7 @@ def _judge_training(part: Part, step: Any, shape: Any) -> Seen:
     return given
 
 
-def _judge_ways(part: Part, shape: Any, right: Seen, given: Seen, case: str) -> None:
+def _judge_ways(part: Part, shape: Any, right: Record, given: Record, case: str) -> None:
     """Raise what shows without looking at a number."""
     missing = right.rows - given.rows
     if given.rows and missing:
@@ -199,10 +199,10 @@ def _judge_ways(part: Part, shape: Any, right: Seen, given: Seen, case: str) -> 
 
 
 def _largest_gap(given: list[torch.Tensor], right: list[torch.Tensor]) -> float:
-    return max((one - other).abs().max().item() for one, other in zip(given, right, strict=True))
+    return max((left - other).abs().max().item() for left, other in zip(given, right, strict=True))
 
 
-def _name_gradients(part: Part, shape: Any, right: Seen, given: Seen, case: str) -> None:
+def _name_gradients(part: Part, shape: Any, right: Record, given: Record, case: str) -> None:
     """Raise what is wrong with weights that differ, from how far the first step moved them."""
     first = right.weights[-1]
     moved = [now - before for now, before in zip(given.weights[0], first, strict=True)]
