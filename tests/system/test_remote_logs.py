@@ -14,7 +14,8 @@ import pytest
 
 from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
-from gpucourse.remote import execute, follow
+from gpucourse.remote import execute
+from gpucourse.remote.follow_result import FollowBroken
 from tests.runs import Run, prepare
 from tests.sshlab import OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
 
@@ -165,7 +166,7 @@ def test_a_node_that_does_not_come_back(lab: SshLab, line: Line, tmp_path: Path)
             line.refuse()
 
     began = time.monotonic()
-    with pytest.raises(follow.FollowBroken, match=r"1 of 2 nodes failed: node0: lost, .* for 0.5 s") as caught:
+    with pytest.raises(FollowBroken, match=r"1 of 2 nodes failed: node0: lost, .* for 0.5 s") as caught:
         execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, give_up_s=0.5)
     assert time.monotonic() - began < 8
     assert isinstance(caught.value, UnreachableError)

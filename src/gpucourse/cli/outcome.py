@@ -130,6 +130,7 @@ def _make_failed_error(record: RunRecord) -> GpucourseError:
     first = record.first_failure
     words = {
         "failed": f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}"
+        + (f", after {record.restarts_in_words}" if record.restarts else "")
         if first
         else "not all of its jobs ended well"
         if record.slurm

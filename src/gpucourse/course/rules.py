@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gpucourse.model.record import MOST_RESTARTS
 from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.yaml_reader import Complaint
 
@@ -87,21 +88,30 @@ def _check_parts(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
 
 
 def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """A word for the number of processes must be a parameter that can only be one."""
+    """A word for a number of the launch must be a parameter that can only be such a number."""
     launch = exercise.get("launch")
-    word = launch.get("procs_per_node") if isinstance(launch, dict) else None
-    if not isinstance(word, str) or word == "gpu":
-        return
-    parameter = next((parameter for parameter in _mappings(exercise.get("parameters")) if parameter.get("name") == word), None)
-    place = (*here, "launch", "procs_per_node")
-    if parameter is None:
-        yield Complaint(place, f"'{word}' is neither the word gpu nor a parameter of this exercise")
-    elif parameter.get("type") != "int" or not all(_one_to_64(parameter.get(key)) for key in ("min", "max")):
-        yield Complaint(place, f"the parameter {word} must be a whole number (int) with a min and a max from 1 to 64")
+    for key, (kept, low, high) in _COUNTS.items():
+        word = launch.get(key) if isinstance(launch, dict) else None
+        if not isinstance(word, str) or word == kept:
+            continue
+        named = (parameter for parameter in _mappings(exercise.get("parameters")) if parameter.get("name") == word)
+        parameter = next(named, None)
+        place = (*here, "launch", key)
+        if parameter is None:
+            no_word = f"neither the word {kept} nor a parameter" if kept else "no parameter"
+            yield Complaint(place, f"'{word}' is {no_word} of this exercise")
+        elif parameter.get("type") != "int" or not all(_is_between(low, parameter.get(end), high) for end in ("min", "max")):
+            yield Complaint(
+                place, f"the parameter {word} must be a whole number (int) with a min and a max from {low} to {high}"
+            )
 
 
-def _one_to_64(value: object) -> bool:
-    return isinstance(value, (int, float)) and 1 <= value <= 64
+_COUNTS = {"procs_per_node": ("gpu", 1, 64), "restarts": ("", 0, MOST_RESTARTS)}
+"""The keys of `launch` that a parameter may stand for: the word that means something else there, and the range."""
+
+
+def _is_between(low: int, value: object, high: int) -> bool:
+    return isinstance(value, (int, float)) and low <= value <= high
 
 
 def place_of(exercises: Path, folder: str, file: str) -> str | None:

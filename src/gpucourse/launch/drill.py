@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpucourse.errors import UsageError
-from gpucourse.launch.torchrun import RANK
+from gpucourse.launch.torchrun import MAX_RESTARTS, RANK
 from gpucourse.model.drill import InjectedFault
 from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand
@@ -46,14 +46,24 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
     """The plan with the fault in it (as far as a command can hold it), and with time-outs short enough for a drill."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
+    keeps_restarts = fault.how == "slow-rank"  # nothing fails of it
     commands = [
-        replace(command, env={**command.env, "GPUCOURSE_COLLECTIVE_TIMEOUT_S": f"{timeout_s:g}"}) for command in plan.commands
+        replace(
+            command,
+            argv=command.argv if keeps_restarts else _without_restarts(command.argv),
+            env={**command.env, "GPUCOURSE_COLLECTIVE_TIMEOUT_S": f"{timeout_s:g}"},
+        )
+        for command in plan.commands
     ]
     if fault.how == "wrong-world-size":
         commands = [_set_rank_variable(command, f"WORLD_SIZE={plan.world_size + 1}") for command in commands]
     return replace(
-        plan, commands=tuple(commands), collective_timeout_s=timeout_s, timeout_s=min(plan.timeout_s, LIMIT_S)
-    )  # fmt: skip
+        plan,
+        commands=tuple(commands),
+        collective_timeout_s=timeout_s,
+        timeout_s=min(plan.timeout_s, LIMIT_S),
+        max_restarts=plan.max_restarts if keeps_restarts else 0,
+    )
 
 
 def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
@@ -64,6 +74,13 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
         node = next(command.node.name for command in plan.commands if fault.rank in command.ranks)
         return {node: {"how": fault.how, "rank": fault.rank, "after_s": after_s}}
     return {}
+
+
+def _without_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command without torchrun's restarts, which would repair what the learner is to see. What follows the place of the
+    wrapper is the script's own."""
+    place = argv.index(RANK)
+    return (*(word for word in argv[:place] if not word.startswith(MAX_RESTARTS)), *argv[place:])
 
 
 def _set_rank_variable(command: NodeCommand, setting: str) -> NodeCommand:

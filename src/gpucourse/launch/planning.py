@@ -98,7 +98,9 @@ def plan(
             **request.environment,
         }
         if request.launcher == "torchrun":
-            argv = torchrun.command(node.python, rendezvous, processes, request.script, request.arguments)
+            argv = torchrun.command(
+                node.python, rendezvous, processes, request.script, request.arguments, max_restarts_of(request)
+            )
         else:
             argv = python.command(node.python, request.script, request.arguments)
             env |= python.ranks(index, len(nodes), rendezvous)
@@ -118,7 +120,16 @@ def plan(
         collective_timeout_s=exercise.launch.collective_timeout,
         outputs=exercise.outputs,
         max_output_bytes=exercise.max_output,
+        max_restarts=max_restarts_of(request) if request.launcher == "torchrun" else 0,
     )
+
+
+def max_restarts_of(request: LaunchRequest) -> int:
+    """How often torchrun may start all ranks again. A script of the learner's own has what was typed, or none."""
+    wanted: object = request.exercise.launch.restarts
+    if name := request.exercise.launch.restart_parameter:
+        wanted = request.parameters.get(name, 0)
+    return wanted if isinstance(wanted, int) else 0
 
 
 def _processes(request: LaunchRequest, node: Node) -> int:

@@ -23,13 +23,14 @@ class SbatchJob:
     time_s: float
     environment: Mapping[str, str] = field(default_factory=dict)
     threads: int | None = None
+    max_restarts: int = 0
     command: Sequence[str]
 
 
 def render(job: SbatchJob) -> str:
     """The file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
-    spread = job.nodes * job.tasks > 1
-    parts = [_head(job), _wishes(job), _body(job), _spread(job) if spread else _alone(job)]
+    command = _elastic(job) if job.max_restarts else _spread(job) if job.nodes * job.tasks > 1 else _alone(job)
+    parts = [_head(job), _wishes(job), _body(job), command]
     return "\n".join(parts)
 
 
@@ -76,7 +77,12 @@ def _wishes(job: SbatchJob) -> str:
     if job.array:
         wishes.append(("One task for each of these numbers; what stands after % may run at once.", f"--array={job.array}"))
     wishes.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
-    wishes.append(("How many processes srun starts on each.", f"--ntasks-per-node={job.tasks}"))
+    if job.max_restarts:
+        wishes.append(("On each, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
+        if job.tasks > 1:
+            wishes.append(("Processor cores for them.", f"--cpus-per-task={job.tasks}"))
+    else:
+        wishes.append(("How many processes srun starts on each.", f"--ntasks-per-node={job.tasks}"))
     if job.gpus:
         wishes.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
     wishes += [
@@ -128,10 +134,7 @@ def _alone(job: SbatchJob) -> str:
 
 def _spread(job: SbatchJob) -> str:
     return (
-        "# Where all processes meet: at the first machine, under the address that Slurm itself uses, on a port of this job.\n"
-        'hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")\n'
-        "MASTER_ADDR=$(scontrol show node \"${hosts%%$'\\n'*}\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')\n"
-        "export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"
+        f"{_MEETING_POINT}"
         "\n"
         "# srun starts the command on every machine at once and tells each process who it is; torch knows it by these names.\n"
         "# --kill-on-bad-exit: one process that fails ends the others, which would wait for it until the time is up.\n"
@@ -139,10 +142,55 @@ def _spread(job: SbatchJob) -> str:
         'srun --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
         f'  export LOCAL_WORLD_SIZE={job.tasks} GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
-        "  # The interface that leads to that machine, or has its address: NCCL and gloo might choose another one.\n"
-        '  own=$(ip -o -4 addr show to "$MASTER_ADDR" 2>/dev/null | sed -n "s/^[0-9]*: *\\([^ ]*\\) .*/\\1/p;q")\n'
-        '  way=$(ip -o -4 route get "$MASTER_ADDR" 2>/dev/null | sed -n "s/.* dev \\([^ ]*\\) .*/\\1/p;q")\n'
-        '  [ -z "${own:-$way}" ] || export NCCL_SOCKET_IFNAME="${own:-$way}" GLOO_SOCKET_IFNAME="${own:-$way}"\n'
+        f"{_INTERFACE}"
         '  exec "$@"\n'
         f"' bash {shlex.join(job.command)}\n"
     )
+
+
+def _elastic(job: SbatchJob) -> str:
+    """One torchrun a machine. What it says itself goes to the job's output; each rank has a log for all its lives."""
+    cores = ' --cpus-per-task="$SLURM_CPUS_PER_TASK"' if job.tasks > 1 else ""
+    return (
+        f"{_MEETING_POINT}"
+        "\n"
+        "# A rank: a log of its own, with a line before each new life, and a note how each life ended.\n"
+        'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
+        'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
+        "# shellcheck disable=SC2016\n"
+        "export one_rank='\n"
+        '  log="$SLURM_SUBMIT_DIR/logs/$SLURMD_NODENAME-rank$RANK.log" life="$TORCHELASTIC_RESTART_COUNT"\n'
+        '  if [ "$life" -gt 0 ]; then\n'
+        '    [ -z "$(tail -c 1 "$log")" ] || echo >> "$log"\n'
+        '    echo "--- restart $life ---" >> "$log"\n'
+        "  fi\n"
+        '  "$@" >> "$log" 2>&1 && code=0 || code=$?\n'
+        '  echo "$code $SLURMD_NODENAME $(date +%s.%N)" > "$SLURM_SUBMIT_DIR/ranks/$RANK-$life"\n'
+        '  exit "$code"\n'
+        "'\n"
+        "\n"
+        "# srun starts one torchrun on every machine, which starts the ranks there, and all of them again when one fails.\n"
+        "# --kill-on-bad-exit: a torchrun that gives up ends the others, which would wait for it until the time is up.\n"
+        "# shellcheck disable=SC2016\n"
+        f"srun --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
+        '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
+        f"{_INTERFACE}"
+        '  exec "$1" -m torch.distributed.run --nnodes="$SLURM_NNODES" --node-rank="$SLURM_NODEID" \\\n'
+        f'    --nproc-per-node={job.tasks} --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \\\n'
+        f'    --max-restarts={job.max_restarts} --no-python bash -c "$one_rank" bash "$@"\n'
+        f"' bash {shlex.join(job.command)}\n"
+    )
+
+
+_MEETING_POINT = (
+    "# Where all processes meet: at the first machine, under the address that Slurm itself uses, on a port of this job.\n"
+    'hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")\n'
+    "MASTER_ADDR=$(scontrol show node \"${hosts%%$'\\n'*}\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')\n"
+    "export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"
+)
+_INTERFACE = (
+    "  # The interface that leads to that machine, or has its address: NCCL and gloo might choose another one.\n"
+    '  own=$(ip -o -4 addr show to "$MASTER_ADDR" 2>/dev/null | sed -n "s/^[0-9]*: *\\([^ ]*\\) .*/\\1/p;q")\n'
+    '  way=$(ip -o -4 route get "$MASTER_ADDR" 2>/dev/null | sed -n "s/.* dev \\([^ ]*\\) .*/\\1/p;q")\n'
+    '  [ -z "${own:-$way}" ] || export NCCL_SOCKET_IFNAME="${own:-$way}" GLOO_SOCKET_IFNAME="${own:-$way}"\n'
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
-from gpucourse.launch.planning import LaunchRequest, check_count
+from gpucourse.launch.planning import LaunchRequest, check_count, max_restarts_of
 from gpucourse.model.launching import SlurmLaunch
 from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
@@ -75,6 +75,7 @@ def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *,
         cancel_last=asked.cancel_last and files[0].copies > 1,
         module=module,
         setup=setup,
+        max_restarts=max_restarts_of(request),
     )
     ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
     argv = (*SUBMIT, *files[0].flags, f"{files[0].name}.sbatch", *files[0].arguments)
@@ -105,6 +106,7 @@ def make_plan(request: LaunchRequest, command: NodeCommand, batch: Batch, run_id
         outputs=request.exercise.outputs,
         max_output_bytes=request.exercise.max_output,
         batch=batch,
+        max_restarts=batch.max_restarts,
     )
 
 
@@ -148,6 +150,7 @@ def _files(
         time_s=request.timeout_s,
         environment=_environment(request, head.mode, place.gpus, tasks),
         threads=place.threads,
+        max_restarts=max_restarts_of(request),
         command=(place.python or head.python, "-u", request.script, *request.arguments),
     )
     files = [BatchFile(name="array" if count else "job", text=sbatch.render(first), copies=_whole(copies), tasks=count)]

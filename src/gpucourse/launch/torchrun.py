@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-RANK = "{rank}"
+RANK, MAX_RESTARTS = "{rank}", "--max-restarts="
 
 
 def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
@@ -30,8 +30,11 @@ class Rendezvous:
     port: int
 
 
-def command(python: str, rendezvous: Rendezvous, processes: int, script: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+def command(
+    python: str, rendezvous: Rendezvous, processes: int, script: str, arguments: tuple[str, ...], max_restarts: int = 0
+) -> tuple[str, ...]:
     """The argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
+    restarts = (f"{MAX_RESTARTS}{max_restarts}",) if max_restarts else ()
     return (
         python,
         "-m",
@@ -41,6 +44,7 @@ def command(python: str, rendezvous: Rendezvous, processes: int, script: str, ar
         f"--node-rank={rendezvous.node_rank}",
         f"--master-addr={rendezvous.address}",
         f"--master-port={rendezvous.port}",
+        *restarts,
         "--no-python",
         RANK,
         python,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Seconds, Strict
+from gpucourse.model.record import MOST_RESTARTS
 from gpucourse.model.slurm import SLURM
 
 USUAL = "local"
@@ -53,9 +54,9 @@ class SlurmLaunch(Strict):
 
 
 class Launch(Strict):
-    """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none.
-
-    Any other word is a parameter that says how many. It is for the launcher alone: the script gets no such flag.
+    """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none; any other word is a
+    parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a number
+    or a parameter. Both parameters are for the launcher alone: the script gets no such flag.
     """
 
     kind: Literal["python", "torchrun", "slurm", "slurm-pty"]
@@ -63,6 +64,7 @@ class Launch(Strict):
     min_nodes: int = Field(default=1, ge=1, le=64)
     max_nodes: int = Field(default=64, ge=1, le=64)
     procs_per_node: ProcsPerNode = "gpu"
+    restarts: Annotated[int, Field(ge=0, le=MOST_RESTARTS)] | Name = 0
     timeout: Seconds = 1800.0
     collective_timeout: Seconds = 120.0
     slurm: SlurmLaunch | None = None
@@ -76,7 +78,13 @@ class Launch(Strict):
     def for_launcher(self) -> frozenset[str]:
         """The parameters that the script gets no flags for."""
         asked = self.slurm or SlurmLaunch()
-        return frozenset(name for name in (self.count_parameter, asked.partition, asked.jobs, asked.at_once) if name)
+        names = (self.count_parameter, self.restart_parameter, asked.partition, asked.jobs, asked.at_once)
+        return frozenset(name for name in names if name)
+
+    @property
+    def restart_parameter(self) -> str | None:
+        """The parameter that says how often torchrun may start all ranks again, where the learner sets that."""
+        return self.restarts if isinstance(self.restarts, str) else None
 
     @model_validator(mode="after")
     def _check_order(self) -> Launch:
@@ -84,6 +92,8 @@ class Launch(Strict):
             raise ValueError(
                 f"nodes ({self.nodes}) must lie between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
             )
+        if self.restarts != 0 and self.kind != "torchrun":
+            raise ValueError(f"restarts are torchrun's, and the kind is {self.kind}")
         if self.slurm is not None and self.kind not in SLURM:
             raise ValueError(f"slurm is for the kinds {' and '.join(SLURM)}, not for {self.kind}")
         return self

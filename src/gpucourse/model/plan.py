@@ -36,7 +36,7 @@ class Batch:
     node) and `gpus` (a node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
     its reason; with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which
     srun opens. `module` is the one whose lab the cluster is. `setup` is the text of setup.sh, which a batch file that the
-    learner wrote reads."""
+    learner wrote reads. `max_restarts`: srun starts one torchrun a node, which may start its processes again so often."""
 
     partition: str
     nodes: int
@@ -48,11 +48,12 @@ class Batch:
     session: bool = False
     module: str = "2"
     setup: str = ""
+    max_restarts: int = 0
 
     @property
     def spread(self) -> bool:
-        """Whether each job is several processes, which srun starts."""
-        return self.nodes * self.tasks > 1
+        """Whether each rank of a job has a log of its own: it is several processes, or torchrun starts them."""
+        return self.nodes * self.tasks > 1 or self.max_restarts > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +84,8 @@ class LaunchPlan:
     `timeout_s` is the deadline that each node keeps by itself, client or not. `outputs` are glob patterns in the work
     folder that come home besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `log_limit` that for
     one log, in bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a
-    script of the learner's own that runs in the exercise's place.
+    script of the learner's own that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks
+    again.
     """
 
     run_id: str
@@ -103,6 +105,7 @@ class LaunchPlan:
     log_limit: int = 1 << 30
     batch: Batch | None = None
     own_script: str = ""
+    max_restarts: int = 0
 
     @property
     def nodes(self) -> tuple[Node, ...]:

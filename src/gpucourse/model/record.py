@@ -16,6 +16,9 @@ RunState = Literal[
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
 """`broken` is how a drill ends, whatever became of it: a fault was injected, so it is evidence of nothing."""
 
+MOST_RESTARTS = 100
+"""How often torchrun may be asked to start all ranks of a run again."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeExit:
@@ -31,12 +34,14 @@ class NodeExit:
 
 @dataclass(frozen=True, kw_only=True)
 class RankExit:
-    """How one rank ended; `at` is seconds since the epoch on that node's clock."""
+    """How one rank ended; `at` is seconds since the epoch on that node's clock. Where torchrun starts all ranks again after a
+    failure, a rank has several lives: `restart` is 0 for the first."""
 
     node: str
     rank: int
     code: int
     at: float
+    restart: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +80,9 @@ class RunRecord:
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
     which ran in the exercise's place; what it did says nothing about the exercise. `profiled`: it ran under a profiler,
     which slows it, so that its times are no evidence. `prediction`: made before it began, if any.
-    `expected_red`: the check that the learner said would go red, after an edit of the files `edited`.
+    `expected_red`: the check that the learner said would go red, after an edit of the files `edited`. `restarts`: how often
+    torchrun started all ranks again, of `max_restarts` that it was allowed; a rank that failed before the last restart did
+    not make the run fail, and is not its `first_failure`.
     """
 
     version: int = 1
@@ -97,6 +104,8 @@ class RunRecord:
     parameters: dict[str, object] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
     world_size: int = 0
+    max_restarts: int = 0
+    restarts: int = 0
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
     first_failure: RankExit | None = None
@@ -129,6 +138,11 @@ class RunRecord:
     def is_judged(self) -> bool:
         """Whether the exercise's checks are applied: its script ran, perhaps edited to make one fail, and succeeded."""
         return self.state == "succeeded" and not self.own_script and not self.profiled
+
+    @property
+    def restarts_in_words(self) -> str:
+        """How often torchrun started all ranks again, such as `1 restart`; empty where it did not."""
+        return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
 
     @property
     def culprit(self) -> int | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from gpucourse.errors import NodeUntrusted
+from gpucourse.model.record import MOST_RESTARTS
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import convert, parse_json
 from gpucourse.outside.names import is_shown, printable
@@ -19,13 +20,9 @@ T = TypeVar("T")
 
 State = Literal["absent", "preparing", "running", "ended", "lost"]
 
-MAX_BYTES = 1 << 20
-"""The longest answer to one question; listings of outputs have their own limit."""
-
+MAX_BYTES = 1 << 20  # the longest answer to one question; listings of outputs have their own limit
 MAX_ITEMS = 60_000
-MAX_FRAME = 1 << 20
-"""The longest message of a run that is followed: an honest one has a piece of a log, of 128 KiB, or how the run ended."""
-
+MAX_FRAME = 1 << 20  # the longest message of a run: an honest one has a piece of a log, of 128 KiB, or how the run ended
 MOST_RANKS = 65_536
 _MOST_JOBS = 10_000
 _FIRST_YEARS_S = 1e11  # seconds since 1970: beyond, no date can be written
@@ -129,13 +126,15 @@ class NodeEnd:
 
 @dataclass(kw_only=True)
 class RankEnd:
-    """How a rank ended. `node` is empty where it is the one that tells it."""
+    """How a rank ended. `node` is empty where it is the one that tells it; `restart` is the number of the life."""
 
     code: int
     at: float
     node: str = ""
+    restart: int = 0
 
     def __post_init__(self) -> None:
+        within(self.restart, 0, MOST_RESTARTS, "the number of restarts")
         within(self.code, 0, 255, "the exit code")
         within(self.at, 0, LATEST_CLOCK_S, "the time")
         if self.node:

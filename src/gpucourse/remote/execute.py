@@ -16,7 +16,8 @@ from gpucourse.remote import jobs, slurm_client
 from gpucourse.remote.collect import Home, collect
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
-from gpucourse.remote.follow import FollowBroken, FollowResult, follow
+from gpucourse.remote.follow import follow
+from gpucourse.remote.follow_result import FollowBroken, FollowResult
 from gpucourse.remote.push import Parcel, parcels, push
 from gpucourse.units import format_bytes
 
@@ -189,6 +190,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "timeout_s": plan.timeout_s,
         "grace_s": CANCEL_GRACE_S,
         "log_limit": plan.log_limit,
+        "max_restarts": plan.max_restarts,
         "files": [parcel.entry() for parcel in wrapped],
         **slurm_client.spec(plan),
     }

@@ -5,18 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from gpucourse.errors import GpucourseError, NodeUntrusted, UnreachableError
-from gpucourse.model.diagnosis import Silence
+from gpucourse.errors import NodeUntrusted, UnreachableError
 from gpucourse.model.event import LogBytes, Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
-from gpucourse.model.slurm import JobRow
 from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
 from gpucourse.remote.follow_limits import MOST_LOGS, LogLimits, TimeLimit
+from gpucourse.remote.follow_result import FollowBroken, FollowResult
 from gpucourse.remote.logfile import LogFile
 from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
@@ -32,34 +30,6 @@ _MOST_RANK_EXITS = 8192
 
 _ASKED, _ASKED_S = 143, 2.0
 """A rank that ended by SIGTERM was mostly asked to, by the time limit or a person: its node says so soon after."""
-
-
-@dataclass(kw_only=True)
-class FollowResult:
-    """How the run ended, as far as it was seen. `silences`: who was named as silent and did not speak again; `skew_s`: how
-    far the clock of a node is ahead; `jobs` are Slurm's; `detached`: whoever followed left before the end."""
-
-    node_exits: list[NodeExit] = field(default_factory=list)
-    rank_exits: list[RankExit] = field(default_factory=list)
-    silences: list[Silence] = field(default_factory=list)
-    skew_s: dict[str, float] = field(default_factory=dict)
-    jobs: list[JobRow] = field(default_factory=list)
-    full_logs: list[str] = field(default_factory=list)
-    detached: bool = False
-
-    @property
-    def first_failure(self) -> RankExit | None:
-        """The rank that failed first, by one clock; the others often fail because it did."""
-        failed = (rank for rank in self.rank_exits if rank.code)
-        return min(failed, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
-
-
-class FollowBroken(UnreachableError):
-    """Some nodes could not be reached any more. `result` is what was seen; the logs so far are on disk."""
-
-    def __init__(self, error: GpucourseError, result: FollowResult) -> None:
-        super().__init__(error.what, hint=error.hint)
-        self.result = result
 
 
 def follow(
@@ -81,6 +51,7 @@ def follow(
     log_limit: int | None = None,
     world_size: int | None = None,
     hosts: Collection[str] | None = None,
+    max_restarts: int = 0,
     silence_s: float = SILENCE_S,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
@@ -92,13 +63,14 @@ def follow(
     of another node or rank is refused (FollowBroken).
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
-    cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where the
-    disk here is full; the run itself goes on then. A connection silent for `silence_s` counts as cut. The first rank that fails
-    is named at once, and who says nothing for longer than `monitor` allow. `scheduled`: one node tells the logs of all.
+    cancelled. A rank that torchrun may start again (`max_restarts`) is only named when it fails. A cut connection is made anew;
+    FollowBroken where that does not succeed for `give_up_s`, StorageError where the disk here is full; the run itself goes on
+    then. A connection silent for `silence_s` counts as cut. The first rank that fails is named at once, and who says nothing
+    for longer than `monitor` allow. `scheduled`: one node tells the logs of all.
     """
     view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit)
     view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
-    view.result.skew_s = dict(skew_s or {})
+    view.result.skew_s, view.result.max_restarts = dict(skew_s or {}), max_restarts
     ranks = world_size or answers.MOST_RANKS
     limits = {node.name: LogLimits(node.name, ranks, hosts) for node in nodes} if scheduled else {}
     readers = [_NodeFollower(fleet, run_id, node, view, give_up_s, silence_s, limits.get(node.name)) for node in nodes]
@@ -112,7 +84,7 @@ def follow(
             reader.join(2.0)
     order = {node.name: place for place, node in enumerate(nodes)}
     view.result.node_exits.sort(key=lambda ended: order[ended.node])
-    view.result.rank_exits.sort(key=lambda ended: ended.rank)
+    view.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
     view.result.silences = view.monitor.list_remembered()
     view.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
     if view.faults:
@@ -138,7 +110,7 @@ class _View:
         self.leaving = threading.Event()
         self._telling = threading.Lock()
         self._known_exits: set[tuple[str, int, float]] = set()
-        self._failed: float | None = None
+        self._failed: dict[int, float] = {}
 
     def tell(self, event: LogBytes | Note) -> None:
         with self._telling:
@@ -148,7 +120,8 @@ class _View:
         return self.stop.is_set() or self.leaving.is_set()
 
     def record_exit(self, ended: NodeExit | RankExit) -> None:
-        self.monitor.note_ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
+        if isinstance(ended, NodeExit) or not self.result.may_begin_again(ended):
+            self.monitor.note_ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
         with self.changed:
             if isinstance(ended, NodeExit):
                 self.result.node_exits.append(ended)
@@ -162,18 +135,17 @@ class _View:
             self.changed.notify_all()
 
     def find_settled_failure(self) -> RankExit | None:
-        """The rank that failed first, as soon as the others had the time to be told of, too."""
+        """The rank that failed first in the newest life, as soon as the others had the time to be told of, too."""
         with self.changed:
-            first = self.result.first_failure
-            if first is not None and self._failed is None:
-                self._failed = time.monotonic()
-            if first is None or self._failed is None:
+            first = self.result.find_first_failure(self.result.restarts)
+            if first is None:
                 return None
+            began = self._failed.setdefault(first.restart, time.monotonic())
             reason = next((ended.reason for ended in self.result.node_exits if ended.node == first.node), None)
             if first.code == _ASKED and reason in {"timed_out", "cancelled"}:
                 return None
             patience = _ASKED_S if first.code == _ASKED and reason is None else _SETTLED_S
-            return first if time.monotonic() - self._failed >= patience else None
+            return first if time.monotonic() - began >= patience else None
 
 
 class _NodeFollower(threading.Thread):
@@ -252,6 +224,8 @@ class _NodeFollower(threading.Thread):
                 raise answers.make_untrusted_error(
                     name, "how a rank ended", f"there is no rank {stream - 1} on {how.node or name}"
                 )
+            if how.restart > self._view.result.max_restarts:
+                raise answers.make_untrusted_error(name, "how a rank ended", f"nobody started it {how.restart} times again")
             self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd)
@@ -322,7 +296,7 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
     """Wait for the end, naming who fails first and who falls silent; after the first failure, cancel what has not ended
     within the grace. The nodes that have not told the end within the limit are given up."""
     patience: float | None = None
-    named = False
+    named: set[int] = set()
     while True:
         if silent := view.monitor.list_newly_silent():
             view.monitor.remember(silent := look(fleet, run_id, silent))
@@ -331,8 +305,7 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
         with view.changed:
             if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(nodes):
                 return
-            failed = any(e.code for e in view.result.node_exits) or any(e.code for e in view.result.rank_exits)
-            if failed and grace_s is not None and patience is None:
+            if view.result.has_failed and grace_s is not None and patience is None:
                 patience = time.monotonic() + grace_s
             due = patience is not None and time.monotonic() >= patience
             if not due:
@@ -341,9 +314,9 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
             if limit.is_over(view.received):
                 view.broken += limit.errors([node for node in nodes if node.name not in ended])
                 return
-        if not named and (first := view.find_settled_failure()) is not None:
-            named = True
-            view.tell(Note(text=f"rank {first.rank} on {first.node} failed with exit code {first.code}", level="warning"))
+        if (first := view.find_settled_failure()) is not None and first.restart not in named:
+            named.add(first.restart)
+            view.tell(Note(text=view.result.describe_failure(first), level="warning"))
         if due:
             view.monitor.remember(look(fleet, run_id, view.monitor.quiet(grace_s or 0.0)))
             patience, grace_s = None, None

@@ -211,7 +211,7 @@ def node_exit(node: str, how: answers.NodeEnd) -> NodeExit:
 
 def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
     """What the agent says of a rank's end."""
-    return RankExit(node=node, rank=rank, code=how.code, at=how.at)
+    return RankExit(node=node, rank=rank, code=how.code, at=how.at, restart=how.restart)
 
 
 def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:

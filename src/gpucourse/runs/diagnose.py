@@ -102,6 +102,11 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
     )
 
 
+def _take_last_life(text: str, record: RunRecord) -> str:
+    """What a rank said after the last restart: what stood before was repaired by it."""
+    return text.rpartition(f"--- restart {record.restarts} ---\n")[2] if record.restarts else text
+
+
 def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
     from gpucourse.coach.evidence import TAIL_BYTES, Log
 
@@ -112,7 +117,7 @@ def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
     for (node, rank), path in files.all_logs().items():
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
+            text = _take_last_life(file.read().decode("utf-8", "replace"), record)
         end = ends.get(rank) if rank is not None else None
         ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)
         logs.append(

@@ -25,7 +25,7 @@ from gpucourse.workspace.files import read_record
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.follow import FollowBroken, FollowResult
+    from gpucourse.remote.follow_result import FollowBroken, FollowResult
 
 
 # How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
@@ -100,7 +100,8 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
     """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then goes on."""
-    from gpucourse.remote.follow import FollowBroken, follow
+    from gpucourse.remote.follow import follow
+    from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
 
     files = runs.files_of(context.paths, record)
@@ -122,6 +123,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 limit_s=limit_s,
                 log_limit=context.settings.log_limit,
                 world_size=record.world_size,
+                max_restarts=record.max_restarts,
                 hosts=slurm_runs.hosts_of(deployments.load(context.paths, record.stack)),
             )
     except (KeyboardInterrupt, Interrupted) as error:
@@ -141,7 +143,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 def note_exits(record: RunRecord, result: FollowResult) -> None:
     """Write into the record how nodes and ranks ended."""
     record.node_exits = list(result.node_exits)
-    record.rank_exits = list(result.rank_exits)
+    record.rank_exits, record.restarts = list(result.rank_exits), result.restarts
     if record.slurm is not None:
         record.slurm.jobs = list(result.jobs)
     ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
@@ -166,6 +168,7 @@ def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, 
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
     """Nodes stopped answering. The run may go on there, so it is not judged; what was seen of it is kept."""
     record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
+    record.restarts = error.result.restarts
     record.first_failure, record.error = error.result.first_failure, error.what
     record.silences = list(error.result.silences)
     record.diagnoses = diagnose.diagnose(context, record, lost=error.what)

@@ -119,6 +119,7 @@ def run(
             record.phases_s, record.clock_skew_s = phases, skew_s
             record.drill = inject_faults is not None
             launched, faults = inject_faults(plan) if inject_faults else (plan, {})
+            record.max_restarts = launched.max_restarts
             _launch(context, fleet, record, launched, faults)
             if detach:
                 return RunResult(plan=plan, record=record)

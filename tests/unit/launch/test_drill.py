@@ -32,6 +32,17 @@ def make_fault(how: str, rank: int | None = None) -> InjectedFault:
     return InjectedFault(run="otter", exercise="3.2", how=how, rank=rank)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("how", "kept"), [("kill-rank", False), ("block-port", False), ("slow-rank", True)])
+def test_a_drill_has_no_restarts_that_would_repair_it(how: str, kept: bool) -> None:
+    base = replace(plan(), max_restarts=2)
+    command = base.commands[0]
+    argv = (*command.argv[:3], "--max-restarts=2", *command.argv[3:], "--max-restarts=own")
+    spoiled = drill.prepare_drill(replace(base, commands=(replace(command, argv=argv),)), make_fault(how, 0))
+    assert spoiled.max_restarts == 2 * kept
+    assert ("--max-restarts=2" in spoiled.commands[0].argv) is kept
+    assert spoiled.commands[0].argv[-1] == "--max-restarts=own", "what follows the rank's place is the script's"
+
+
 def test_a_wrong_world_is_told_to_the_ranks_and_to_nobody_else() -> None:
     spoiled = drill.prepare_drill(plan(), make_fault("wrong-world-size"))
     for before, after in zip(plan().commands, spoiled.commands, strict=True):

@@ -114,6 +114,16 @@ def test_one_process_a_gpu_and_ranks_counted_through() -> None:
     assert plan.commands[1].env["OMP_NUM_THREADS"] == "1"
 
 
+@pytest.mark.parametrize(("restarts", "typed", "count"), [(2, {}, 2), ("again", {"again": 3}, 3), ("again", {}, 0), (0, {}, 0)])
+def test_torchrun_is_told_how_often_it_may_start_all_again(restarts: object, typed: dict[str, object], count: int) -> None:
+    launching = {"kind": "torchrun", "nodes": 2, "restarts": restarts}
+    planned = make_plan(node(0), node(1), launch=launching, parameters_chosen=typed)
+    asked = [[word for word in command.argv if "restarts" in word] for command in planned.commands]
+    assert asked == [[f"--max-restarts={count}"] * bool(count)] * 2
+    assert planned.max_restarts == count
+    assert all(command.argv.index("{rank}") > 8 for command in planned.commands)
+
+
 def test_python_sets_the_rank_variables_itself() -> None:
     plan = make_plan(node(0), node(1), launcher="python")
     assert plan.commands[1].argv == ("{rank}", "/opt/py/bin/python", "-u", "ddp.py")

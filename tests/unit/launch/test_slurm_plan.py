@@ -63,7 +63,10 @@ SWEEP = make_plan(
     partition="",
     gpus=0,
 )
-RENDERED = {"job": ONE, "spread": SPREAD, "array": SWEEP, "gather": SWEEP}
+ELASTIC = make_plan(
+    request({"kind": "torchrun", "nodes": 2, "procs_per_node": "procs", "restarts": "restarts"}, procs=2, restarts=3), nodes=2
+)
+RENDERED = {"job": ONE, "spread": SPREAD, "elastic": ELASTIC, "array": SWEEP, "gather": SWEEP}
 
 
 @pytest.mark.parametrize("name", RENDERED)
@@ -115,6 +118,33 @@ def test_a_torchrun_exercise_becomes_one_process_a_gpu_under_srun() -> None:
     assert "#SBATCH --ntasks-per-node=4" in text
     assert "#SBATCH --gres=gpu:4" in text
     assert "export GPUCOURSE_BACKEND=nccl" in text
+
+
+def test_with_restarts_each_node_gets_one_torchrun() -> None:
+    batch = ELASTIC.batch
+    assert batch is not None
+    assert (batch.tasks, batch.max_restarts, batch.spread, ELASTIC.max_restarts, ELASTIC.world_size) == (2, 3, True, 3, 4)
+    alone = make_plan(request({"kind": "torchrun", "restarts": 1})).batch
+    assert alone is not None
+    assert alone.spread, "also one rank alone has a log of its own, for all its lives"
+    never = make_plan(request({"kind": "torchrun", "nodes": 2, "restarts": "restarts"}, restarts=0), nodes=2).batch
+    assert never is not None
+    assert "torch.distributed.run" not in never.files[0].text
+
+
+def test_a_rank_under_slurm_notes_each_of_its_lives(tmp_path: Path) -> None:
+    """The lines of the file are run as torchrun runs them, for two lives."""
+    assert ELASTIC.batch is not None
+    text = ELASTIC.batch.files[0].text
+    prepare = text[text.index("rm -rf") : text.index("# srun starts one torchrun")]
+    rank = 'bash -c "$one_rank" bash sh -c "printf $life; exit $((9 - 9 * life))"'
+    lives = f"for life in 0 1; do TORCHELASTIC_RESTART_COUNT=$life {rank} || true; done"
+    script = f"set -u\nmkdir logs\n{prepare}\n{lives}"
+    variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURMD_NODENAME": "node1", "RANK": "3"}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=variables, check=True)
+    assert (tmp_path / "logs/node1-rank3.log").read_text() == "0\n--- restart 1 ---\n1"
+    notes = {file.name: file.read_text().split()[:2] for file in (tmp_path / "ranks").iterdir()}
+    assert notes == {"3-0": ["9", "node1"], "3-1": ["0", "node1"]}
 
 
 @pytest.mark.parametrize(("procs", "backend"), [(1, "nccl"), (2, "gloo")])

@@ -20,7 +20,7 @@ from gpucourse.remote import follow as following
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
 from gpucourse.remote.fleet import Fleet
-from gpucourse.remote.follow import FollowBroken, FollowResult
+from gpucourse.remote.follow_result import FollowBroken, FollowResult
 from gpucourse.workspace.paths import RunPaths
 
 NODE = Node(
@@ -78,6 +78,7 @@ def follow(
     until: float | None = None,
     log_limit: int | None = None,
     hosts: set[str] | None = None,
+    max_restarts: int = 0,
 ) -> FollowResult:
     told: list[Event] = [] if events is None else events
     with Fleet(node, [NODE]) as fleet:
@@ -94,6 +95,7 @@ def follow(
             log_limit=log_limit,
             world_size=2,
             hosts=hosts,
+            max_restarts=max_restarts,
         )
 
 

@@ -70,6 +70,29 @@ def test_how_a_job_can_end(script_slurm: Callable[..., Scripted], state: str, co
     assert (how["reason"], how["code"]) == (reason, shell)
 
 
+def test_every_life_of_a_rank_that_torchrun_started_again_is_told(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED", node="node[1-2]"), scontrol=details("7", "COMPLETED"))
+    slurm_submit.submit(spec(spread=True, ranks=2))
+    folder = Path(Job("r1").path("ranks"))
+    folder.mkdir()
+    for name, said in {"0-0": "1 node1 5.5", "1-0": "9 node2 5.0", "0-1": "0 node1 9.5", "1-1": "0 node2 9"}.items():
+        (folder / name).write_text(said + "\n")
+    for name, said in {
+        "1-2": "9 node2",
+        "3-0": "1 node1 5.\n",
+        "x-1": "0 node1 5.0",
+        "2": "0 node1 5.0",
+        "0-2": "killed node1 5.0",
+    }.items():
+        (folder / name).write_text(said)  # cut off, or somebody else's
+    slurm_watch.look(Job("r1"))
+    ranks = (Job("r1").read("exit.json") or {})["ranks"]
+    assert ranks == [
+        {"rank": rank, "code": code, "node": f"node{rank + 1}", "at": at, "restart": restart}
+        for rank, restart, code, at in [(0, 0, 1, 5.5), (0, 1, 0, 9.5), (1, 0, 9, 5.0), (1, 1, 0, 9.0)]
+    ]
+
+
 def test_a_word_that_nobody_knows_is_asked_about_again(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(
         sbatch="7\n",

@@ -97,6 +97,20 @@ def test_a_run_that_failed_names_the_rank_that_failed_first() -> None:
     assert "node2: " not in shown
 
 
+def test_a_run_that_began_again_and_ended_well_says_so() -> None:
+    shown = result(record(max_restarts=2, restarts=1))
+    assert ", with 1 restart" in shown
+    assert "What went wrong" not in shown
+
+
+def test_a_run_whose_restarts_are_used_up_says_how_many_there_were() -> None:
+    exits = [NodeExit(node="node1", code=1)]
+    first = RankExit(node="node1", rank=1, code=9, at=1.0, restart=2)
+    shown = result(record(state="failed", node_exits=exits, first_failure=first, max_restarts=2, restarts=2))
+    assert ", with 2 restarts" in shown
+    assert "2 of 2" in shown
+
+
 def test_a_run_that_goes_on_says_how_to_come_back() -> None:
     shown = result(record(state="running", phases_s={}))
     assert "gpucourse logs 20261121-101500-otter -f" in shown

@@ -11,24 +11,27 @@ from gpucourse.remote.agent.line import PIECE, Line
 
 
 def follow(job: Job, offsets: dict[int, int], out: int) -> None:
-    """Send every byte of every log from its offset on, how each rank ended (after its log), at last how the run ended."""
+    """Send every byte of every log from its offset on, how each life of each rank ended (after its log), at last how the run
+    ended."""
     logs: dict[int, _Log] = {}
-    told: set[int] = set()
+    told: set[tuple[int, object]] = set()
     line = Line(out)
     limit = job.log_limit()
     while True:
         # The state is read before the logs: what was written before the end is seen before the end is told.
         supervise.settle(job)
-        ended, ranks = job.state() in ("ended", "absent"), job.ranks()
+        ended = job.state() in ("ended", "absent")
+        news = [(rank, how) for rank, _, how in job.rank_ends() if (rank, how.get("restart", 0)) not in told]
+        ended_ranks = {rank for rank, _ in news}
         sent = False
         for rank_log in _new_logs(job, logs, offsets, limit):
             line.send(frames.LOG, rank_log.stream, rank_log.offset)  # a rank that says nothing has a log, too
             sent = True
         for log in logs.values():
-            sent = _send_log(log, line, to_its_end=ended or (log.stream - 1 in ranks and log.stream - 1 not in told)) or sent
-        for rank in sorted(set(ranks) - told):
-            line.send(frames.RANK, rank + 1, 0, json.dumps(ranks[rank]).encode())
-            told.add(rank)
+            sent = _send_log(log, line, to_its_end=ended or log.stream - 1 in ended_ranks) or sent
+        for rank, how in news:
+            line.send(frames.RANK, rank + 1, 0, json.dumps(how).encode())
+            told.add((rank, how.get("restart", 0)))
             sent = True
         if ended:
             how = job.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}

@@ -5,7 +5,8 @@
   work/           the uploaded files, the cwd        supervisor.pid   process ids
   outputs/        GPUCOURSE_OUT                      pid
   logs/           launcher.log, rank<r>.log          cancelled        somebody asked for the end
-  ranks/          <r>.json how a rank ended          exit.json        how the run ended
+  ranks/          <r>.json how a rank ended, <r>.<n>.json how its life before restart n + 1 did
+                                                     exit.json        how the run ended
   env.json        the machine and its software       done             the last file: everything above is complete
   tmp/            TMPDIR, gone when the run ends
   lock            held by the supervisor as long as it lives
@@ -142,16 +143,26 @@ class Job:
                 continue  # it went away, or belongs to another: the next look tells
 
     def ranks(self) -> dict[int, dict[str, object]]:
-        """How the ranks ended that have ended."""
-        ranks = {}
+        """How the ranks ended that have ended, and were not started again."""
+        return {rank: ended for rank, life, ended in self.rank_ends() if life is None}
+
+    def rank_ends(self) -> list[tuple[int, int | None, dict[str, object]]]:
+        """How each life of each rank ended: the rank, which life it was (None: no other has begun since), and the end."""
         try:
-            names = os.listdir(self.path("ranks"))
+            names = sorted(os.listdir(self.path("ranks")))
         except OSError:
-            return {}
+            return []
+        ends = []
         for name in names:
-            stem, dot, ending = name.partition(".")
-            if stem.isdigit() and dot and ending == "json":
+            rank, _, rest = name.partition(".")
+            life = rest[: -len(".json")] if rest.endswith(".json") else ""
+            if rank.isdigit() and (rest == "json" or life.isdigit()):
                 ended = self.read("ranks", name)
                 if ended is not None:
-                    ranks[int(stem)] = ended
-        return ranks
+                    ends.append((int(rank), int(life) if life else None, ended))
+        return ends
+
+    def max_restarts(self) -> int:
+        """How often the launcher may start all ranks again."""
+        count = (self.read("job.json") or {}).get("max_restarts")
+        return count if isinstance(count, int) else 0

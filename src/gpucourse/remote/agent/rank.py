@@ -20,8 +20,10 @@ _PR_SET_PDEATHSIG = 1
 
 def run(job: Job, argv: list[str]) -> int:
     """Run `argv` as the rank that $RANK names and end as it ended: with its code, or by its signal."""
-    rank = int(os.environ.get("RANK", "0"))
-    log = os.open(job.path("logs", f"rank{rank}.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    rank, restart = int(os.environ.get("RANK", "0")), _count_restarts(job)
+    log = os.open(job.path("logs", f"rank{rank}.log"), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    if restart:
+        _begin_again(job, rank, restart, log)
     die_with_parent = _parent_death()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
     began, me = time.time(), os.getpid()
@@ -36,10 +38,27 @@ def run(job: Job, argv: list[str]) -> int:
     ended = time.time()
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     code = 128 + number if number else os.WEXITSTATUS(status)
-    job.write(f"ranks/{rank}.json", {"rank": rank, "code": code, "at": ended, "seconds": ended - began})
+    how = {"rank": rank, "code": code, "at": ended, "seconds": ended - began, "restart": restart}
+    job.write(f"ranks/{rank}.json", how)
     if number:
         _die_by(number)
     return code
+
+
+def _count_restarts(job: Job) -> int:
+    """How often torchrun has started the ranks again; 0 in a run without restarts, whatever the environment says."""
+    count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return min(int(count), job.max_restarts()) if count.isdigit() else 0
+
+
+def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
+    """Keep how the life before ended, and say in the log, on a line of its own, that another begins."""
+    before = job.read("ranks", f"{rank}.json")
+    if before is not None:
+        os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, before.get("restart", 0))))
+    size = os.fstat(log).st_size
+    cut_off = size > 0 and os.pread(log, 1, size - 1) != b"\n"
+    os.write(log, f"{chr(10) * cut_off}--- restart {restart} ---\n".encode())
 
 
 def _become(argv: list[str], log: int, die_with_parent: object, parent: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from gpucourse.remote.agent import slurm_errors, slurm_jobs, slurm_log
@@ -12,6 +13,7 @@ from gpucourse.remote.agent.supervise import finish
 
 _PROOF_S = 60.0
 _SAME_MOMENT_S = 1.0
+_RANK_NOTE = re.compile(r"(\d{1,3}) (\S+) (\d+(?:\.\d+)?)\n")  # without the end of the line it is not all written
 
 Row = dict[str, object]
 
@@ -198,8 +200,8 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
             {"rank": row["row"], "code": row["code"], "node": row.get("node") or "", "at": _epoch(row.get("ended")) or now}
             for row in told
         ]
-    ends: list[dict[str, object]] = []
-    for name in sorted(os.listdir(job.path("logs"))):
+    ends = _read_rank_notes(job)
+    for name in sorted(os.listdir(job.path("logs"))) if not ends else ():
         if name.endswith(".out"):
             with open(job.path("logs", name), encoding="utf-8", errors="replace") as file:
                 failed = say.parse_failed_tasks(file.read())
@@ -209,6 +211,19 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
             ]
     if not ends and all(row["state"] == "COMPLETED" for row in rows):
         ends = [{"rank": rank, "code": 0, "node": "", "at": now} for rank in range(int(str(asked.get("ranks", 0))))]
+    return ends
+
+
+def _read_rank_notes(job: Job) -> list[dict[str, object]]:
+    """How each life of each rank ended, where torchrun started them: `ranks/RANK-LIFE` holds code, node and time."""
+    ends: list[dict[str, object]] = []
+    for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
+        rank, _, restart = name.partition("-")
+        with open(job.path("ranks", name), encoding="utf-8", errors="replace") as file:
+            noted = _RANK_NOTE.match(file.read())
+        if rank.isdigit() and restart.isdigit() and noted:
+            code, node, at = noted.groups()
+            ends.append({"rank": int(rank), "code": int(code), "node": node, "at": float(at), "restart": int(restart)})
     return ends
 
 

@@ -114,12 +114,12 @@ def _run_row(listed: ListedRun) -> tuple[Content, ...]:
     return (
         record.id,
         record.subject,
-        Cell(_state(record), _STATES.get(record.state, "accent")),
+        Cell(_state(record), _style(record)),
         _word(None if record.own_script else record.verdict),
         str(record.world_size),
         _took(record),
         age(seconds_since(record.created)),
-        listed.detail or record.error or (record.diagnoses[0].title if record.diagnoses else ""),
+        listed.detail or record.error or (record.diagnoses[0].title if record.diagnoses else record.restarts_in_words),
     )
 
 
@@ -130,7 +130,7 @@ def _summary(record: RunRecord) -> Facts:
     return facts(
         [
             ("run", record.id),
-            ("state", Cell(f"{_state(record)}{f' in {took}' if took else ''}", _STATES.get(record.state, "accent"))),
+            ("state", Cell(f"{_state(record)}{f' in {took}' if took else ''}{_restarts(record)}", _style(record))),
             ("jobs", slurm.summary(record)),
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
@@ -157,6 +157,7 @@ def _failure(record: RunRecord) -> list[Block]:
     told = facts(
         [
             ("first to fail", Cell(f"rank {first.rank} on {first.node}, exit code {first.code}", "bad") if first else None),
+            ("restarts", f"{record.restarts} of {record.max_restarts}" if record.max_restarts else ""),
             (
                 "nodes",
                 "\n".join(_node_exit(node_exit.node, node_exit.reason, node_exit.code, node_exit.killed) for node_exit in bad),
@@ -257,6 +258,14 @@ def _next(record: RunRecord, exercise: Exercise | None) -> tuple[str, ...]:
 
 def _state(record: RunRecord) -> str:
     return record.state.replace("_", " ")
+
+
+def _style(record: RunRecord) -> Style:
+    return _STATES.get(record.state, "accent")
+
+
+def _restarts(record: RunRecord) -> str:
+    return f", with {record.restarts_in_words}" if record.restarts else ""
 
 
 def _word(verdict: str | None) -> Cell:

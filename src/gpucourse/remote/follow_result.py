@@ -1,0 +1,67 @@
+"""How a run ended, as far as whoever followed it saw: nodes, ranks and their lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpucourse.errors import GpucourseError, UnreachableError
+from gpucourse.model.diagnosis import Silence
+from gpucourse.model.record import NodeExit, RankExit
+from gpucourse.model.slurm import JobRow
+
+
+@dataclass(kw_only=True)
+class FollowResult:
+    """How the run ended, as far as it was seen. `silences`: who was named as silent and did not speak again; `skew_s`: how
+    far the clock of a node is ahead; `jobs` are Slurm's; `detached`: whoever followed left before the end. `max_restarts`: how
+    often torchrun may start all ranks again."""
+
+    node_exits: list[NodeExit] = field(default_factory=list)
+    rank_exits: list[RankExit] = field(default_factory=list)
+    silences: list[Silence] = field(default_factory=list)
+    skew_s: dict[str, float] = field(default_factory=dict)
+    jobs: list[JobRow] = field(default_factory=list)
+    full_logs: list[str] = field(default_factory=list)
+    detached: bool = False
+    max_restarts: int = 0
+
+    @property
+    def restarts(self) -> int:
+        """How often torchrun started all ranks again, as far as ranks have ended since."""
+        return max((rank.restart for rank in self.rank_exits), default=0)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the run cannot end well any more: a launcher gave up, or a rank failed that nobody starts again."""
+        failed = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
+        return any(node.code for node in self.node_exits) or any(failed)
+
+    @property
+    def first_failure(self) -> RankExit | None:
+        """The rank that made the run fail; None while torchrun may start it again, and where it did and the run ended well."""
+        return self.find_first_failure(self.restarts) if self.has_failed else None
+
+    def may_begin_again(self, ended: RankExit) -> bool:
+        """Whether torchrun may start that rank again: it failed, and restarts are left."""
+        return ended.code != 0 and ended.restart < self.max_restarts
+
+    def find_first_failure(self, restart: int) -> RankExit | None:
+        """The rank that failed first in that life, by one clock; the others often fail because it did."""
+        failed = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
+        return min(failed, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
+
+    def describe_failure(self, ended: RankExit) -> str:
+        """A sentence about a rank that failed, and what torchrun does about it."""
+        what = f"rank {ended.rank} on {ended.node} failed with exit code {ended.code}"
+        if self.may_begin_again(ended):
+            return f"{what}; torchrun starts all ranks again (restart {ended.restart + 1} of {self.max_restarts})"
+        allowed = f"{self.max_restarts} restart{'s' if self.max_restarts > 1 else ''}"
+        return f"{what}; none of {allowed} is left" if self.max_restarts else what
+
+
+class FollowBroken(UnreachableError):
+    """Some nodes could not be reached any more. `result` is what was seen; the logs so far are on disk."""
+
+    def __init__(self, error: GpucourseError, result: FollowResult) -> None:
+        super().__init__(error.what, hint=error.hint)
+        self.result = result

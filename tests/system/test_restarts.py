@@ -1,0 +1,129 @@
+"""A launcher that starts its ranks again, on real nodes: followed to the right end, and ended for good when it is to end.
+
+It stands in for torchrun, which takes seconds to import: it starts each node's rank, and again when that fails.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpucourse.model.event import Note
+from gpucourse.remote import execute
+from tests.runs import Run, prepare
+from tests.sshlab import SshLab, eventually, find_marked_processes, ssh_lab
+
+pytestmark = pytest.mark.system
+
+LAUNCHER = """
+import os, subprocess, sys
+count, argv = int(sys.argv[1]), sys.argv[2:]
+for life in range(count + 1):
+    rank = subprocess.Popen(argv, env={**os.environ, "TORCHELASTIC_RESTART_COUNT": str(life)}, start_new_session=True)
+    if rank.wait() == 0:
+        sys.exit(0)
+    print("restarting", flush=True)
+sys.exit(1)
+"""
+CRASH_ONCE = """
+import os
+life = os.environ["TORCHELASTIC_RESTART_COUNT"]
+print("life", life, flush=True)
+if life == "0":
+    os._exit(9 if os.environ["RANK"] == "1" else 1)
+"""
+CRASH_ALWAYS = "import os, time\nprint('up', flush=True)\ntime.sleep(0.02)\nos._exit(9)"
+
+Make = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
+    with ssh_lab("simulated", tmp_path_factory.mktemp("restarts"), 2) as lab:
+        yield lab
+
+
+@pytest.fixture
+def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
+    made: list[Run] = []
+
+    def prepare_run(script: str, *, restarts: int, timeout_s: float = 60.0) -> Run:
+        python = lab.nodes[0].python
+        argv = [python, "-c", LAUNCHER, str(restarts), "{rank}", python, "-S", "script.py"]
+        run = prepare(lab, tmp_path, script, argv=argv, timeout_s=timeout_s)
+        run.plan = replace(run.plan, max_restarts=restarts)
+        made.append(run)
+        return run
+
+    yield prepare_run
+    for run in made:
+        execute.cancel(run.fleet, run.plan.run_id, 0.2)
+        for node in run.plan.nodes:
+            assert not find_marked_processes(run.folder(node.name)), "processes of the run are left"
+        run.fleet.close()
+
+
+def follow(run: Run, *, restarts: int, grace_s: float = 0.3) -> execute.FollowResult:
+    return execute.follow(
+        run.fleet, run.plan.run_id, run.plan.nodes, run.paths, run.events.append, run.stop,
+        grace_s=grace_s, max_restarts=restarts,
+    )  # fmt: skip
+
+
+def notes(run: Run) -> list[str]:
+    return [event.text for event in run.events if isinstance(event, Note)]
+
+
+def test_both_nodes_start_again_and_the_run_ends_well(make: Make) -> None:
+    run = make(CRASH_ONCE, restarts=2).launch()
+    result = follow(run, restarts=2)
+    assert [(ended.node, ended.code, ended.reason) for ended in result.node_exits] == [
+        ("node0", 0, "exited"), ("node1", 0, "exited")
+    ]  # fmt: skip
+    assert (result.restarts, result.first_failure) == (1, None)
+    assert run.log(1, "node1") == b"life 0\n--- restart 1 ---\nlife 1\n"
+    assert run.collect_log("node1", 1) == run.log(1, "node1")
+
+
+def test_restarts_used_up_name_the_rank_and_end_the_others(make: Make) -> None:
+    run = make(f"import os\nif os.environ['RANK'] == '0': import time; time.sleep(60)\n{CRASH_ALWAYS}", restarts=1).launch()
+    result = follow(run, restarts=1)
+    assert result.first_failure is not None
+    assert (result.first_failure.rank, result.first_failure.code, result.first_failure.restart) == (1, 9, 1)
+    assert "rank 1 on node1 failed with exit code 9; none of 1 restart is left" in notes(run)
+    assert {ended.node: ended.reason for ended in result.node_exits} == {"node0": "cancelled", "node1": "exited"}
+
+
+def test_a_cancel_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
+    run = make(CRASH_ALWAYS, restarts=100)
+    run.launch()
+    ended = threading.Thread(target=lambda: follow(run, restarts=100), daemon=True)
+    ended.start()
+    log = run.paths.rank_log("node1", 1)
+    eventually(lambda: log.exists() and b"--- restart 2 ---" in log.read_bytes(), "rank 1 begins again twice")
+    outcomes = execute.cancel(run.fleet, run.plan.run_id, 0.5)
+    assert all(outcome.error is None for outcome in outcomes)
+    ended.join(10)
+    for node in run.plan.nodes:
+        assert not find_marked_processes(run.folder(node.name))
+        assert (run.folder(node.name) / "done").exists()
+
+
+def test_the_time_limit_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
+    run = make(CRASH_ALWAYS, restarts=100, timeout_s=0.8).launch()
+    result = follow(run, restarts=100)
+    assert {ended.reason for ended in result.node_exits} == {"timed_out"}
+    for node in run.plan.nodes:
+        assert not find_marked_processes(run.folder(node.name))
+
+
+def test_whoever_takes_a_run_up_later_hears_of_every_life(make: Make) -> None:
+    run = make(CRASH_ONCE, restarts=2).launch()
+    for node in run.plan.nodes:
+        eventually((run.folder(node.name) / "done").exists, "the run ends with nobody watching")
+    result = follow(run, restarts=2)
+    assert (result.restarts, result.first_failure, len(result.rank_exits)) == (1, None, 4)

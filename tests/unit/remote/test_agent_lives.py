@@ -1,0 +1,66 @@
+"""The lives of a rank on its node: one log for all of them, and a note of how each ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote import jobs
+from gpucourse.remote.agent.job import Job
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    folder = tmp_path / "agent"
+    for name, text in json.loads(jobs._bundle()).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    job = Job("r1")
+    for name in ("logs", "ranks"):
+        Path(job.path(name)).mkdir(parents=True)
+    job.write("job.json", {"max_restarts": 2})
+    return job
+
+
+def live(agent: Path, life: str, script: str) -> int:
+    """One life of rank 1; its exit code."""
+    command = [sys.executable, "-I", "-S", str(agent), "rank", "r1", "/bin/sh", "-c", script]
+    variables = {**os.environ, "RANK": "1", "TORCHELASTIC_RESTART_COUNT": life}
+    return subprocess.run(command, env=variables, check=False).returncode
+
+
+def test_a_log_holds_all_lives_with_a_line_between(agent: Path, job: Job) -> None:
+    assert live(agent, "0", "printf 'step 1\\ncut o'; exit 9") == 9
+    assert live(agent, "1", "echo step 1 again; exit 7") == 7
+    assert live(agent, "2", "echo done") == 0
+    text = Path(job.path("logs", "rank1.log")).read_text()
+    assert text == "step 1\ncut o\n--- restart 1 ---\nstep 1 again\n--- restart 2 ---\ndone\n"
+    assert [(rank, life, end["code"], end["restart"]) for rank, life, end in job.rank_ends()] == [
+        (1, 0, 9, 0), (1, 1, 7, 1), (1, None, 0, 2)
+    ]  # fmt: skip
+    assert {rank: end["code"] for rank, end in job.ranks().items()} == {1: 0}
+
+
+def test_while_a_life_goes_on_the_rank_has_not_ended(agent: Path, job: Job) -> None:
+    live(agent, "0", "exit 9")
+    live(agent, "1", f"ls {job.path('ranks')}")
+    assert "1.json" not in Path(job.path("logs", "rank1.log")).read_text().split()
+
+
+@pytest.mark.parametrize("life", ["5", "-1", "two", ""])
+def test_what_the_environment_says_is_bounded_by_the_order(agent: Path, job: Job, life: str) -> None:
+    job.write("job.json", {"max_restarts": 0})
+    live(agent, life, "echo here")
+    assert Path(job.path("logs", "rank1.log")).read_text() == "here\n"
+    assert job.ranks()[1]["restart"] == 0

@@ -1,0 +1,64 @@
+"""What the coach is shown of a run whose ranks had several lives: the last one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.course.locate import CourseFolders
+from gpucourse.model.record import NodeExit, RankExit, RunRecord
+from gpucourse.runs.diagnose import diagnose
+from gpucourse.workspace import runs
+from gpucourse.workspace.locate import open_workspace
+
+FIRST_LIFE = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
+"""
+SECOND_LIFE = """Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+FileNotFoundError: [Errno 2] No such file or directory: 'step_00005/state.pt'
+"""
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    folders = CourseFolders(tmp_path, tmp_path, tmp_path)
+    return Context(workspace=open_workspace(tmp_path / "w"), folders=folders, environ={})
+
+
+def make_record(**changes: object) -> RunRecord:
+    failed = RankExit(node="node0", rank=0, code=1, at=9.0, restart=1)
+    record = RunRecord(
+        id="otter", exercise="6.5", module="6", stack="06-local", mode="local", launcher="torchrun", state="failed",
+        created="2026-01-01T00:00:00Z", nodes=["node0"], world_size=1, restarts=1, max_restarts=1,
+        node_exits=[NodeExit(node="node0", code=1)], first_failure=failed,
+        rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0), failed],
+    )  # fmt: skip
+    return replace(record, **changes)  # type: ignore[arg-type]
+
+
+def titles(context: Context, record: RunRecord, log: str) -> list[str]:
+    path = runs.files_of(context.paths, record).rank_log("node0", 0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(log)
+    return [diagnosis.title for diagnosis in diagnose(context, record)]
+
+
+def test_an_earlier_life_that_a_restart_repaired_is_no_cause(context: Context) -> None:
+    both = f"{FIRST_LIFE}--- restart 1 ---\n{SECOND_LIFE}"
+    assert titles(context, make_record(), both) == ["A file is missing on the node"]
+
+
+def test_a_run_without_restarts_is_read_whole(context: Context) -> None:
+    record = make_record(restarts=0, max_restarts=0)
+    assert titles(context, record, f"{FIRST_LIFE}--- restart 1 ---\n") == ["Out of memory"]
+
+
+def test_a_planned_crash_leads_to_no_diagnosis_once_the_run_has_ended_well(context: Context) -> None:
+    lost = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:31337"
+    well = make_record(state="succeeded", node_exits=[NodeExit(node="node0", code=0)], first_failure=None)
+    assert titles(context, well, f"{lost}\n--- restart 1 ---\ndone\n") == []
