@@ -17,7 +17,9 @@ MODULES = "modules"
 _NOT_COPIED = shutil.ignore_patterns(
     ".terraform", "tests", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*.tfplan", "*.md", "__pycache__", ".git*"
 )
-_LOCAL_SOURCE = re.compile(r'^(?P<before>\s*source\s*=\s*)"(?P<path>\.{1,2}/[^"$%]*)"', re.MULTILINE)
+_LOCAL_SOURCE = re.compile(
+    r'^(?P<before>\s*(?:module\s+"[^"\n]*"\s*\{\s*)?source\s*=\s*)"(?P<path>\.{1,2}/[^"$%]*)"', re.MULTILINE
+)
 
 
 def copy_template(template: Path, target: Path) -> None:

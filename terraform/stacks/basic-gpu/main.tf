@@ -19,9 +19,7 @@ provider "aws" {
   region      = var.lab.region
   max_retries = 6 # the provider's own 25 would hide for half an hour that AWS has no room
 
-  default_tags {
-    tags = var.lab.tags
-  }
+  default_tags { tags = var.lab.tags }
 }
 
 module "lab" {

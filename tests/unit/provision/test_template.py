@@ -53,7 +53,7 @@ def test_modules_come_along_and_are_found_there(tmp_path: Path) -> None:
     write(tmp_path / "other" / "net", main_tf="")
     text = (
         'module "a" {\n  source = "../modules/net"\n}\nmodule "b" {\n  source   = "../other/net"\n}\n'
-        'module "c" {\n  source = "./local"\n}\nmodule "d" {\n  source = "../modules/net"\n}\n'
+        'module "c" {\n  source = "./local"\n}\nmodule "d" { source = "../modules/net" }\n'
         'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\n'
     )
     template = write(tmp_path / "stack", main_tf=text, local__main_tf="")
