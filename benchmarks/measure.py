@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-import pytest
-
 LONGEST_REASON = 200
 
 
@@ -56,6 +54,8 @@ def attempt(what: str, work: Callable[[], Iterable[Row]]) -> Iterator[Row]:
 
     The helpers of the tests raise pytest's own exceptions where a part of the system is missing.
     """
+    import pytest  # not at the top: the proof on a GPU runs where the tools of the tests are not installed
+
     try:
         yield from work()
     except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:  # noqa: BLE001  whatever it is, it is the row's reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -59,3 +60,15 @@ def test_the_exit_code_says_whether_every_promise_held() -> None:
     assert main([], {"good": lambda: [row("a")]}) == 0
     assert main([], {"bad": lambda: [row("a", held=False)]}) == 1
     assert main(["other"], {"good": lambda: [row("a")]}) == 2
+
+
+def test_the_proof_on_a_gpu_needs_no_tool_of_the_tests() -> None:
+    """`make gpu-proof` installs what a learner has, and no more."""
+    program = """
+import runpy, sys
+sys.modules.update(dict.fromkeys(("pytest", "hypothesis", "moto")))
+sys.argv = ["benchmarks", "gpu", "9.9"]
+runpy.run_module("benchmarks", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr[:29]) == (2, "there is no exercise 9.9 here"), done.stderr
