@@ -39,11 +39,11 @@ class Deployment:
 
 def measure() -> Iterator[Row]:
     """Both comparisons."""
-    yield from attempt("deploy 3 on AWS", _deploying)
-    yield from attempt("destroy --all, four stacks on AWS", _destroying)
+    yield from attempt("deploy 3 on AWS", _measure_deploy)
+    yield from attempt("destroy --all, four stacks on AWS", _measure_destroy)
 
 
-def _deploying() -> list[Row]:
+def _measure_deploy() -> list[Row]:
     ours: list[Deployment] = []
     bare: list[float] = []
     with _learner() as learner, tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as place:
@@ -80,7 +80,7 @@ def _deploying() -> list[Row]:
     ]
 
 
-def _destroying() -> Iterator[Row]:
+def _measure_destroy() -> Iterator[Row]:
     with _learner() as learner:
         learner.environ["GPUCOURSE_COURSE"] = str(write_course(learner.workspace.parent / "course"))
         _all_deployed(learner)

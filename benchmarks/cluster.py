@@ -47,7 +47,7 @@ def _memory_mib(bench_lab: Lab) -> float:
     machines' disks in memory are not in it."""
     record = next((bench_lab.root / ".gpucourse" / "deployments").glob("02-*.json"))
     uid = json.loads(record.read_text(encoding="utf-8"))["uid"]
-    return sum(map(_pss_kib, processes.carrying(processes.marker(processes.STACK, uid)))) / 1024
+    return sum(map(_pss_kib, processes.list_carriers(processes.marker(processes.STACK, uid)))) / 1024
 
 
 def _pss_kib(pid: int) -> int:

@@ -88,7 +88,7 @@ def measure() -> list[Row]:
 
 def _everywhere(key: Path, nodes: list[Node]) -> None:
     with Fleet(SshTransport(key), nodes) as fleet:
-        for done in values(fleet.each(lambda link: link.run("true"))):
+        for done in values(fleet.do_on_each(lambda link: link.run("true"))):
             if not done.ok:
                 raise AssertionError(done)
 

@@ -59,7 +59,7 @@ labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)
 images, labels = images[rank::size].to(device), labels[rank::size].to(device)
 
 
-def counting(traffic, bucket):  # without types: DDP looks at them, and as text they would say nothing to it
+def count_and_average(traffic, bucket):  # without types: DDP looks at them, and as text they would say nothing to it
     """Stands where DDP sends a bucket of gradients: count it, then average it over all ranks as DDP itself would."""
     traffic.update(calls=1, sent=bucket.buffer().nbytes)
     return allreduce_hook(None, bucket)
@@ -70,7 +70,7 @@ def build() -> tuple[DistributedDataParallel, torch.optim.Optimizer, Counter]:
     wide = nn.Linear(args.hidden, args.hidden)
     plain = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), wide, nn.ReLU(), nn.Linear(args.hidden, CLASSES))
     model = DistributedDataParallel(plain.to(device), device_ids=[device] if device.type == "cuda" else None)
-    model.register_comm_hook(traffic := Counter(), counting)
+    model.register_comm_hook(traffic := Counter(), count_and_average)
     return model, torch.optim.SGD(model.parameters(), lr=0.05), traffic
 
 

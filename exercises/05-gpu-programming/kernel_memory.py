@@ -72,8 +72,8 @@ class KernelMemory:
 
         self._builder = builder
         self._load, self._store = builder.create_masked_load, builder.create_masked_store
-        builder.create_masked_load = self._counting(self._load, self._note_load, mask_at=1)
-        builder.create_masked_store = self._counting(self._store, self._note_store, mask_at=2)
+        builder.create_masked_load = self._wrap_counting(self._load, self._note_load, mask_at=1)
+        builder.create_masked_store = self._wrap_counting(self._store, self._note_store, mask_at=2)
         for kernel, hook in self.hooks:
             kernel.add_pre_run_hook(hook)
         return self
@@ -104,7 +104,7 @@ class KernelMemory:
                 self.tensors[name] = traffic
                 self._now.append(traffic)
 
-    def _counting(self, call: Callable[..., Any], note: Callable[..., None], *, mask_at: int) -> Callable[..., Any]:
+    def _wrap_counting(self, call: Callable[..., Any], note: Callable[..., None], *, mask_at: int) -> Callable[..., Any]:
         def count_and_call(pointers: Any, *rest: Any) -> Any:
             on = np.broadcast_to(rest[mask_at - 1].data, pointers.data.shape)
             self._share_out(pointers.data[on], note, "loads" if mask_at == 1 else "stores")

@@ -108,7 +108,7 @@ def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
     ]
 
 
-def batching(
+def choose_batching(
     known: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False
 ) -> dict[str, object]:
     """The settings of transformers' continuous batching for so many requests at a time, each of at most `longest` tokens.

@@ -50,7 +50,7 @@ model = AutoModelForCausalLM.from_pretrained(args.model, dtype=dtype, attn_imple
 manager = model.init_continuous_batching(
     generation_config=GenerationConfig(do_sample=True, temperature=0.5, top_k=0, eos_token_id=-1, pad_token_id=0),
     continuous_batching_config=ContinuousBatchingConfig(
-        **engines.batching(
+        **engines.choose_batching(
             {field.name for field in dataclasses.fields(ContinuousBatchingConfig)},
             requests=args.max_num_seqs,
             longest=args.max_model_len,

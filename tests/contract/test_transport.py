@@ -129,12 +129,12 @@ def test_a_command_that_ignores_its_input(link: SshLink) -> None:
 
 
 def test_an_error_of_the_inputs_source_is_raised(link: SshLink) -> None:
-    def broken() -> Iterator[bytes]:
+    def break_off() -> Iterator[bytes]:
         yield b"some"
         raise FileNotFoundError("the file vanished")
 
     with pytest.raises(FileNotFoundError, match="the file vanished"):
-        link.run("cat", stdin=broken())
+        link.run("cat", stdin=break_off())
     assert link.run("echo still here").stdout == b"still here\n"
 
 

@@ -58,7 +58,7 @@ class Learner:
     def types(self, *words: str, code: int | None = 0, timeout: float = 120, mount: str = "", **environ: str) -> Typed:
         """Run a command to its end; fails unless it answers `code` (None: whatever). `mount`: with a disk of its own at the
         workspace, made with these options, that is gone afterwards; skips where the machine does not allow that."""
-        command = [*self.before, *(self._mounting(mount) if mount else ()), *COMMAND, *words]
+        command = [*self.before, *(self._prepare_mount(mount) if mount else ()), *COMMAND, *words]
         typed = Typed(*_run(command, self.environment | environ, timeout))
         assert code is None or typed.code == code, (
             f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.describe_surroundings()}"
@@ -69,7 +69,7 @@ class Learner:
         """What else explains an answer that was not expected."""
         return ""
 
-    def _mounting(self, options: str) -> tuple[str, ...]:
+    def _prepare_mount(self, options: str) -> tuple[str, ...]:
         self.workspace.mkdir(exist_ok=True)
         script = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
         closed = f"mode=700,{options}"  # a tmpfs is open to everybody otherwise, and such a workspace is refused

@@ -13,7 +13,7 @@ from tests.system.cli import Learner
 pytestmark = pytest.mark.system
 
 
-def running(lab: Learner) -> list[int]:
+def list_processes(lab: Learner) -> list[int]:
     """Processes of any run that are still alive on the nodes."""
     return [pid for pid in lab.processes() if b"GPUCOURSE_RUN_DIR=" in Path(f"/proc/{pid}/environ").read_bytes()]
 
@@ -22,7 +22,7 @@ def start(lab: Learner, tmp_path: Path, name: str, *more: str, code: int) -> str
     """Run one of the scripts on both nodes; what was said."""
     typed = lab.types("run", "3.1", "--script", scripts.write(tmp_path, name), "--launcher", "python", *more, code=code)
     assert "Traceback" not in typed.err
-    assert running(lab) == []
+    assert list_processes(lab) == []
     return typed.out + typed.err
 
 
@@ -40,7 +40,7 @@ def test_a_rank_that_exits_is_named_with_its_last_lines(lab: Learner, tmp_path: 
 def test_a_rank_that_exits_under_torchrun(lab: Learner, tmp_path: Path) -> None:
     typed = lab.types("run", "3.1", "--script", scripts.write(tmp_path, "exits"), code=4)
     assert "rank 1 on node1 was the first to fail, with code 3" in typed.err
-    assert running(lab) == []
+    assert list_processes(lab) == []
     assert "ChildFailedError" in (lab.run_folder() / "logs/node1-launcher.log").read_text()
 
 

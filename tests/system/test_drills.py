@@ -18,7 +18,7 @@ SMALL = ["--set", "steps=10", "--set", "samples=1024", "--set", "hidden=64", "--
 LONGER = ["--set", "steps=10", "--set", "samples=2048", "--set", "hidden=1024", "--set", "batch_size=256", "--set", "epochs=2"]
 
 
-def broken(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def break_exercise(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Break the exercise; its record, and what was injected. Nothing of it may be left, and nothing may tell what it was."""
     typed = lab.types("break", exercise, "--how", how, *more)
     record = lab.newest_run()
@@ -42,7 +42,7 @@ def type_diagnosis(lab: Learner, exercise: str, how: str, rank: int | None = Non
 
 @pytest.mark.slow
 def test_a_killed_rank(lab: Learner) -> None:
-    record, fault = broken(lab, "3.2", "kill-rank", *SMALL)
+    record, fault = break_exercise(lab, "3.2", "kill-rank", *SMALL)
     killed = next(item for item in record["rank_exits"] if item["code"] == 137)
     assert killed["rank"] == fault["rank"]
     wrong = type_diagnosis(lab, "3.2", "block-port", code=5)
@@ -60,7 +60,7 @@ def test_a_killed_rank(lab: Learner) -> None:
 
 
 def test_a_port_that_somebody_holds(lab: Learner) -> None:
-    record, _ = broken(lab, "3.1", "block-port", "--set", "elements=1000")
+    record, _ = break_exercise(lab, "3.1", "block-port", "--set", "elements=1000")
     lab.types("check", "3.1", "--diagnosis", "kill-rank", "--rank", "7", code=2)
     assert record["rank_exits"] == []
     assert "EADDRINUSE" in (lab.run_folder() / "logs/node0-launcher.log").read_text()
@@ -71,7 +71,7 @@ def test_a_port_that_somebody_holds(lab: Learner) -> None:
 
 @pytest.mark.slow
 def test_a_world_that_is_told_too_large(lab: Learner) -> None:
-    record, _ = broken(lab, "3.1", "wrong-world-size", "--set", "elements=1000")
+    record, _ = break_exercise(lab, "3.1", "wrong-world-size", "--set", "elements=1000")
     assert all(rank_exit["code"] for rank_exit in record["rank_exits"])
     assert "WORLD_SIZE" not in (lab.run_folder() / "plan.json").read_text()
     right = type_diagnosis(lab, "3.1", "wrong-world-size")
@@ -82,7 +82,7 @@ def test_a_world_that_is_told_too_large(lab: Learner) -> None:
 
 @pytest.mark.slow
 def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner) -> None:
-    record, fault = broken(lab, "3.2", "slow-rank", *LONGER)
+    record, fault = break_exercise(lab, "3.2", "slow-rank", *LONGER)
     assert all(item["code"] == 0 for item in record["rank_exits"])
     metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
     own = {item["rank"]: item["mean_ms"] for item in metrics["own_steps"]}

@@ -159,7 +159,7 @@ def k3s_pins(script: str) -> dict[str, str]:
     return dict(re.findall(r"^(k3s_\w+)=(\S+)$", script, re.MULTILINE))
 
 
-def expecting(script: str, **texts: str) -> str:
+def replace_checksums(script: str, **texts: str) -> str:
     """The script with the checksums of other contents in place of those of k3s."""
     for name, text in texts.items():
         script = script.replace(k3s_pins(script)[name], hashlib.sha256(text.encode()).hexdigest())
@@ -175,7 +175,7 @@ def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, boot_scripts: 
     assert re.fullmatch(r"v1\.\d+\.\d+\+k3s\d+", k3s_pins(script)["k3s_version"])
     boot.stand_in("curl", K3S)
     boot.stand_in("sh", f'echo "download $INSTALL_K3S_SKIP_DOWNLOAD: $INSTALL_K3S_EXEC" >>"{boot.root}/done"')
-    assert boot.run(expecting(script, k3s_sha256=PROGRAM, k3s_installer_sha256=INSTALLER)) == 0, boot.log()
+    assert boot.run(replace_checksums(script, k3s_sha256=PROGRAM, k3s_installer_sha256=INSTALLER)) == 0, boot.log()
     program, installer = boot.root / "usr/local/bin/k3s", boot.root / "opt/gpucourse/install-k3s.sh"
     tag = k3s_pins(script)["k3s_version"].replace("+", "%2B")
     steps = [
@@ -196,7 +196,7 @@ def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, boot_scripts: 
 @pytest.mark.parametrize("expected", [{"k3s_sha256": PROGRAM}, {"k3s_installer_sha256": INSTALLER}, {}])
 def test_what_lacks_its_checksum_never_runs(boot: Boot, boot_scripts: dict[str, str], expected: dict[str, str]) -> None:
     boot.stand_in("curl", K3S)
-    assert boot.run(expecting(boot_scripts["kubernetes"], **expected)) == 1
+    assert boot.run(replace_checksums(boot_scripts["kubernetes"], **expected)) == 1
     assert (boot.state / "failed").read_text().startswith("step 'kubernetes' failed")
     assert "does not have the checksum" in boot.log()
     assert not [call for call in boot.commands_run if call.startswith(("sh ", "k3s "))]

@@ -36,7 +36,7 @@ def give_gpu(learner: Learner, script: str) -> None:
 
 def carriers(learner: Learner, uid: str) -> list[int]:
     """The processes of a lab that are alive."""
-    return processes.carrying(processes.marker(processes.STACK, uid))
+    return processes.list_carriers(processes.marker(processes.STACK, uid))
 
 
 def record(learner: Learner) -> dict[str, object]:

@@ -67,7 +67,7 @@ def learner(tmp_path: Path) -> Iterator[Learner]:
         account.client("ec2").import_key_pair(KeyName="learner", PublicKeyMaterial=public)
         yield Learner(account, key, tmp_path / "known_hosts")
     uid = (folder / "account" / "uid").read_text()
-    assert processes.carrying(processes.marker(processes.STACK, uid)) == []
+    assert processes.list_carriers(processes.marker(processes.STACK, uid)) == []
     assert not any((folder / "account" / "nodes").iterdir())
 
 

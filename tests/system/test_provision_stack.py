@@ -197,13 +197,13 @@ def test_a_wrong_variable_is_terraforms_to_explain(lab: Lab) -> None:
 
 
 def test_a_watcher_that_fails_does_not_leave_terraform_alone(lab: Lab) -> None:
-    def broken(event: Event) -> None:
+    def break_pipe(event: Event) -> None:
         raise BrokenPipeError("nobody reads")
 
     stack = lab.stack()
     stack.plan()
     with pytest.raises(BrokenPipeError, match="nobody reads"):
-        stack.up(broken)
+        stack.up(break_pipe)
     assert lab.list_resources() == ["node0", "node1"]
     assert len(lab.stack().addresses()) == 4
 

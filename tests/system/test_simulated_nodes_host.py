@@ -168,7 +168,9 @@ def test_many_drivers_start_one_host(tmp_path: Path) -> None:
         with ThreadPoolExecutor(12) as pool:
             done = list(pool.map(lambda number: lab.drive("up", f"node{number}"), range(12)))
         assert [process.returncode for process in done] == [0] * 12
-        hosts = [pid for pid in processes.carrying(processes.marker(processes.STACK, lab.uid)) if processes.command_of(pid)]
+        hosts = [
+            pid for pid in processes.list_carriers(processes.marker(processes.STACK, lab.uid)) if processes.command_of(pid)
+        ]
         assert hosts == [lab.host_pid]
         assert len({lab.read(f"node{number}").port for number in range(12)}) == 12
         with ThreadPoolExecutor(12) as pool:
@@ -230,7 +232,7 @@ def test_a_new_stack_in_the_folder_of_a_lost_one(lab: SimulatedNodes) -> None:
     lab.up("node1")
     assert has_ended(pid)
     assert has_ended(running)
-    assert processes.carrying(processes.marker(processes.STACK, old)) == []
+    assert processes.list_carriers(processes.marker(processes.STACK, old)) == []
     assert lab.ssh("node0", "ls").stdout == b""
 
 

@@ -32,12 +32,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedNodes]:
 @pytest.fixture(autouse=True)
 def nothing_runs_on(lab: SimulatedNodes) -> Iterator[None]:
     yield
-    assert running(lab) == []
+    assert list_processes(lab) == []
 
 
-def running(lab: SimulatedNodes) -> list[int]:
+def list_processes(lab: SimulatedNodes) -> list[int]:
     """The processes on the node, without the host."""
-    return processes.carrying(processes.marker(processes.NODE, f"{lab.uid}/node0"))
+    return processes.list_carriers(processes.marker(processes.NODE, f"{lab.uid}/node0"))
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ def test_a_signal_from_the_client_reaches_the_whole_group(lab: SimulatedNodes) -
 
     done = asyncio.run(ask())
     assert done.exit_signal[0] == "TERM"
-    eventually("the child ends with its parent", lambda: running(lab) == [])
+    eventually("the child ends with its parent", lambda: list_processes(lab) == [])
 
 
 # A shell without a trap forgets an interrupt that comes while its child is just ending by itself.
@@ -171,10 +171,10 @@ STUBBORN = f"trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM; echo $$; {L
 @pytest.mark.parametrize("script", ["setsid sleep 600 & sleep 600 & echo $$; wait", STUBBORN], ids=["meek", "stubborn"])
 def test_nothing_stays_of_a_client_that_was_killed(lab: SimulatedNodes, script: str, terminal: list[str]) -> None:
     client = begin(lab, script, terminal)
-    eventually("all run", lambda: len(running(lab)) >= 3)  # one that starts a program has no environment for a moment
+    eventually("all run", lambda: len(list_processes(lab)) >= 3)  # one that starts a program has no environment for a moment
     client.kill()
     client.communicate()
-    eventually("every process ends", lambda: running(lab) == [])
+    eventually("every process ends", lambda: list_processes(lab) == [])
 
 
 def test_a_process_without_our_mark_ends_too(lab: SimulatedNodes) -> None:
@@ -192,15 +192,15 @@ def test_a_detached_run_outlives_its_client_but_not_its_node(tmp_path: Path) -> 
         eventually("all run", lambda: {"sleep 600", "sleep 601", "sleep 602"} <= commands(lab))
         client.kill()
         client.communicate()
-        eventually("the attached ones end", lambda: len(running(lab)) == 2)
+        eventually("the attached ones end", lambda: len(list_processes(lab)) == 2)
         assert commands(lab) == {"sleep 600", "sleep 601"}
         lab.down("node0")
-        assert running(lab) == []
+        assert list_processes(lab) == []
         assert lab.leftovers() == []
 
 
 def commands(lab: SimulatedNodes) -> set[str]:
-    return {processes.command_of(pid) for pid in running(lab)}
+    return {processes.command_of(pid) for pid in list_processes(lab)}
 
 
 def test_a_stopped_process_does_not_keep_a_node(tmp_path: Path) -> None:
@@ -244,5 +244,5 @@ def test_a_dropped_connection_is_not_the_end_of_the_input(lab: SimulatedNodes) -
     eventually("the half arrives", lambda: half.exists() and half.read_bytes() == b"half")
     os.kill(client.pid, signal.SIGKILL)
     client.communicate()
-    eventually("the command ends", lambda: running(lab) == [])
+    eventually("the command ends", lambda: list_processes(lab) == [])
     assert not (lab.home("node0") / "ended").exists()

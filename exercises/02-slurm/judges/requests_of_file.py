@@ -28,7 +28,7 @@ TWO_JOBS = [dict.fromkeys("jJA", number) | {"N": "node1"} for number in ("4711",
 def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -> None:
     """Partition, GPUs, time limit, and how many machines and processes. Raises Verdict."""
     if not options.values.get("partition"):
-        raise _missing("partition", "no partition", "the job would wait in the cluster's default queue, whatever that is")
+        raise _name_missing("partition", "no partition", "the job would wait in the cluster's default queue, whatever that is")
     if options.nodes != machines or options.tasks != processes:
         raise Verdict(
             "failed",
@@ -42,7 +42,7 @@ def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -
         raise Verdict("failed", "gpus", f"your file asks for {options.gpus} GPUs on each machine; wanted is 1")
     seconds = options.seconds
     if seconds is None:
-        raise _missing("time", "no time limit", "the job may hold its GPU until the partition's own limit")
+        raise _name_missing("time", "no time limit", "the job may hold its GPU until the partition's own limit")
     if not SHORTEST_S <= seconds <= LONGEST_S:
         raise part.wrong("seconds", given=options.values["time"], minutes=seconds / 60)
 
@@ -52,7 +52,9 @@ def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, 
     that the first should write. Raises Verdict."""
     pattern = options.values.get("output")
     if pattern is None:
-        raise _missing("output", "no --output", "the output would go to slurm-NUMBER.out in the run's folder, not into logs/")
+        raise _name_missing(
+            "output", "no --output", "the output would go to slurm-NUMBER.out in the run's folder, not into logs/"
+        )
     files = [expand(pattern, job).removeprefix("./") for job in jobs]
     if len(set(files)) < len(files):
         raise part.wrong("one-file", name=pattern)
@@ -62,7 +64,7 @@ def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, 
 
 def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
     """The calls of the course's script, at least one. Raises Verdict where the shell failed, or the script is not run."""
-    calls = job.running(script)
+    calls = job.list_runs_of(script)
     if not calls and job.code:
         raise Verdict(
             "failed", "shell", f"{part.file.name} ended with code {job.code} before it ran {script}: {job.errors or 'no word'}"
@@ -83,7 +85,7 @@ def too_often(script: str, times: int) -> Verdict:
     return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; wanted is once")
 
 
-def _missing(name: str, what: str, so: str) -> Verdict:
+def _name_missing(name: str, what: str, so: str) -> Verdict:
     return Verdict("failed", f"no-{name}", f"your file has {what} (#SBATCH --{name}=...): {so}")
 
 

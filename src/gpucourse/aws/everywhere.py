@@ -16,7 +16,7 @@ _TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network, and what costs
 _REFUSED = (CloudError, CredentialsError, PermissionRefused)  # AuthFailure is how a closed region answers
 
 
-def holding(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
+def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
     """The regions that are open to this account and hold something of ours, those in `besides` left out; and why some of
     them could not be looked at, empty where all could.
 

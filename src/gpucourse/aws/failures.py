@@ -64,7 +64,7 @@ def from_text(text: str) -> Failure | None:
     return None
 
 
-def deciding(failures: Iterable[Failure]) -> Failure | None:
+def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
     """Of several failures of one try, the one that decides what to do: a final one before one that allows another try."""
     known = list(failures)
     return next((failure for failure in known if not failure.elsewhere), known[0] if known else None)

@@ -84,7 +84,7 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) 
     return [here[0], *who, *findings, *here[1:], *price]
 
 
-def blocking(findings: Sequence[Finding]) -> list[Finding]:
+def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
     """What must be mended before a lab can be built."""
     return [finding for finding in findings if finding.state == "missing"]
 

@@ -73,7 +73,7 @@ def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int
     if record is None:  # only a dry run has none
         raise AssertionError(run_request.exercise)
     _, exercise = context.catalog.exercise(record.exercise)
-    copy = context.paths.broken(exercise.id)
+    copy = context.paths.broken_copy(exercise.id)
     faults = list_faults(context)
     if json:
         session.console.document({"run": record, "copy": copy, "faults": {word: fault.title for word, fault in faults.items()}})
@@ -97,7 +97,7 @@ def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> i
         failed = result.judged is None or result.judged.word != "passed"
         raise CheckFailed(
             f"not repaired yet: {says}" if failed else "the fault is gone, but not all checks pass",
-            hint=f"change the copy in {context.paths.broken(result.record.exercise)}, then: "
+            hint=f"change the copy in {context.paths.broken_copy(result.record.exercise)}, then: "
             f"gpucourse break {result.record.exercise} --repaired",
         )
     return ExitCode.DONE

@@ -33,7 +33,7 @@ def dev(
     session = session_of(ctx)
     with session.console.watch() as live:
         checked = check_course(folder, run=run, modules=module or [], watch=live)
-    if run and not checked.catalog.broken:
+    if run and not checked.catalog.errors:
         session.console.show(rehearsals(checked.rehearsed))
     modules = checked.catalog.modules
     if json:

@@ -161,7 +161,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
     act.keep(context, made)  # all of them, or none
     if judgements:
         return
-    waiting = act.pending(context)
+    waiting = act.list_pending(context)
     if not waiting:
         session.console.note("nothing is waiting for review")
         return

@@ -27,7 +27,7 @@ def status(
         if json:
             document = {"stacks": [_stack_document(stack) for stack in status.stacks], "warnings": status.warnings}
             session.console.document(document)
-        if watch and session.console.moving(session.console.out):
+        if watch and session.console.can_redraw(session.console.out):
             session.console.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
         session.console.show(view(status.stacks, unreadable=status.unreadable))
         for warning in status.warnings:

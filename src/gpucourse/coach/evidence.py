@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpucourse.coach.words import telling
+from gpucourse.coach.words import blank_all_but_last_words
 from gpucourse.model.diagnosis import LogQuote, Silence
 from gpucourse.model.record import NodeExit
 
@@ -38,7 +38,7 @@ class Log:
     @cached_property
     def telling_text(self) -> str:
         """The text without what the script only printed on its way: what is left may say how it ended. Places are the same."""
-        return self.text if self.rank is None else telling(self.text, ended_itself=self.chose_exit_code)
+        return self.text if self.rank is None else blank_all_but_last_words(self.text, ended_itself=self.chose_exit_code)
 
     @property
     def last(self) -> str:

@@ -35,7 +35,7 @@ _AFTERWARDS = {True: 60, False: 3}
 """After a traceback that ended its process stand its message and little else; more lines, and the process had gone on."""
 
 
-def telling(text: str, *, ended_itself: bool) -> str:
+def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
     """The text with a blank for every character that is no word on the end, so that places in it stay what they were.
 
     `ended_itself`: the process ended with an exit code of its own, not by a signal; only then its last lines may say why.

@@ -68,7 +68,7 @@ class Catalog:
         return tuple(module for place in self._places if isinstance(module := self._of(place), Module))
 
     @property
-    def broken(self) -> tuple[ManifestError, ...]:
+    def errors(self) -> tuple[ManifestError, ...]:
         """What is wrong with the manifests of the others."""
         return tuple(error for place in self._places if isinstance(error := self._of(place), ManifestError))
 

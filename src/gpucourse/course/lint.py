@@ -39,7 +39,7 @@ FEW_CHOICES = 4
 
 def lint(catalog: Catalog) -> list[str]:
     """Every complaint about the course, one line each: `file: place: reason`. Empty when all is well."""
-    complaints = [line for error in catalog.broken for line in error.complaints]
+    complaints = [line for error in catalog.errors for line in error.complaints]
     complaints += _stale_schemas(catalog.folders.modules)
     complaints += _beside_modules(catalog)
     complaints += _check_unquoted_commas(catalog.folders.modules)
@@ -50,7 +50,7 @@ def lint(catalog: Catalog) -> list[str]:
             used |= set(catalog.part_places(module, exercise).values())
             complaints += _of_exercise(catalog, module, exercise)
             complaints += _check_parts(catalog, module, exercise)
-    if not catalog.broken:
+    if not catalog.errors:
         complaints += _check_unused_files(catalog, used)
         complaints += _solutions(catalog, used)
     return list(dict.fromkeys(complaints))  # what several exercises share is told once
@@ -78,10 +78,10 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
         except ManifestError as error:
             yield from error.complaints
             continue
-        if isinstance(document, Rubric) and not catalog.broken:
+        if isinstance(document, Rubric) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in strangers(document, catalog.modules))
             yield from (f"{modules.name}/{line}" for line in find_pressed_exercises(document, catalog.modules))
-        if isinstance(document, ReportPlan) and not catalog.broken:
+        if isinstance(document, ReportPlan) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in report_plan.strangers(document, catalog.modules))
             yield from _check_unwritten_metrics(catalog, document)
     yield from _check_options(catalog)

@@ -115,7 +115,7 @@ class Execution:
         """The calls of one program."""
         return [call for call in self.calls if call.program == program]
 
-    def running(self, script: str) -> list[Call]:
+    def list_runs_of(self, script: str) -> list[Call]:
         """The calls that run the course's script; srun only starts what does."""
         return [call for call in self.calls if call.program != "srun" and call.runs(script, self.folder)]
 

@@ -86,7 +86,7 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
 
     head, others = nodes[0], nodes[1:]
     first, last = context.settings.ports
-    free = values(fleet.each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
+    free = values(fleet.do_on_each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
     if len(free) < 2:
         raise InfrastructureError(
             f"every port from {first} to {last} is taken on {head.name}",
@@ -132,7 +132,7 @@ def _all(
         context.watch(NodeEvent(node=link.node.name, step=step, ok=done.ok, seconds=seconds))
         return link.node.name, done
 
-    failed = [(name, done) for name, done in values(fleet.each(run, nodes)) if not done.ok]
+    failed = [(name, done) for name, done in values(fleet.do_on_each(run, nodes)) if not done.ok]
     if failed:
         said = "\n".join(f"{name}: {_last(done)}" for name, done in failed)
         kind = _PortTaken if any(word in said for word in _TAKEN) else InfrastructureError

@@ -8,7 +8,7 @@ from gpucourse.model.cloud import Finding
 
 def check_course(context: Context) -> Finding:
     """Whether every module can be read."""
-    broken = context.catalog.broken
+    broken = context.catalog.errors
     if broken:
         return Finding(
             what="course", state="missing", detail="; ".join(error.what for error in broken), mend="fix these manifests"

@@ -30,7 +30,7 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
     write_ssh_files(context, paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         reach(context, fleet)
-        values(fleet.each(lambda link: _has_python(context, link)))
+        values(fleet.do_on_each(lambda link: _has_python(context, link)))
     # One node is asked for the packages: the nodes of a stack are made alike, and a run asks each of its own.
     with Fleet(context.transport, (inventory.head,)) as head:
         findings = probe(head, modules=("torch",)).nodes[inventory.head.name]

@@ -54,7 +54,7 @@ def wait_for_slurm(
     with Fleet(context.transport, (inventory.head,)) as fleet:
         values(fleet.connect())
         while True:
-            listed = values(fleet.each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
+            listed = values(fleet.do_on_each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
             wrong = (
                 _not_ready(inventory, listed.stdout.decode(errors="replace"), gone)
                 if listed.ok
@@ -70,7 +70,7 @@ def wait_for_slurm(
                 raise InfrastructureError(f"Slurm has not every node after {waited:.0f} s: {told}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")
-        [reasons] = values(fleet.each(lambda link: _of_log(link, _WRONG_REASONS)))
+        [reasons] = values(fleet.do_on_each(lambda link: _of_log(link, _WRONG_REASONS)))
     for node in inventory.nodes:
         context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - began))
     if reasons.isdecimal() and int(reasons):
@@ -100,7 +100,7 @@ def _logs(context: Context, inventory: Inventory, names: Collection[str]) -> str
 
     nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
     with Fleet(context.transport, nodes) as fleet:
-        ends = [(outcome.node, outcome.value) for outcome in fleet.each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
+        ends = [(outcome.node, outcome.value) for outcome in fleet.do_on_each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
     return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
 
 

@@ -36,6 +36,6 @@ def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watc
         require_course(course, os.environ)
     catalog = load(find_course(os.environ) if folder is None else course_in(folder, named_by="DIR", hint=_HINT))
     complaints = lint(catalog)
-    rehearsed = list(rehearse(catalog, modules, watch)) if run and not catalog.broken else []
+    rehearsed = list(rehearse(catalog, modules, watch)) if run and not catalog.errors else []
     complaints += [complaint for exercise in rehearsed for complaint in exercise.complaints]
     return CheckedCourse(catalog=catalog, complaints=complaints, rehearsed=rehearsed)

@@ -62,7 +62,7 @@ def _quiz_score(context: Context) -> QuizScore | None:
         return None
 
 
-def pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
+def list_pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
     """Every free text that this reviewer, or this learner, has not judged yet, in the order of the course; of one exercise,
     or of all."""
     if exercise_id is not None:

@@ -28,7 +28,7 @@ class Syllabus:
 def list_course(context: Context) -> Syllabus:
     """The syllabus of the course. What is broken in it hides nothing else."""
     catalog = context.catalog
-    broken, points = list(catalog.broken), None
+    broken, points = list(catalog.errors), None
     try:
         points = grade(context, thorough=False)
     except ManifestError as error:  # the rubric is wrong: the syllabus is worth showing all the same

@@ -65,7 +65,7 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
     """What of this stack is still there: processes that carry its mark, ports where its nodes answer, files."""
     leftovers = [
         Leftover(kind="process", id=f"{pid} ({processes.command_of(pid)})", remove=f"kill -9 {pid}")
-        for pid in processes.carrying(processes.marker(processes.STACK, uid))
+        for pid in processes.list_carriers(processes.marker(processes.STACK, uid))
     ]
     ours = f"gpucourse_{_plain(uid)}_"
     for port, line in sorted(_first_lines(ports).items()):
@@ -82,7 +82,7 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
 def end_everything(nodes_folder: Path, uid: str) -> list[str]:
     """End every process of the stack and empty its folder, whatever state they are in; what was removed, in words."""
     mark = processes.marker(processes.STACK, uid)
-    removed = [f"process {pid} ({processes.command_of(pid)})" for pid in processes.carrying(mark)]
+    removed = [f"process {pid} ({processes.command_of(pid)})" for pid in processes.list_carriers(mark)]
     processes.end(mark)
     for path in _files(nodes_folder, uid):
         layout.remove(path)

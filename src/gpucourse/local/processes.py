@@ -27,7 +27,7 @@ def marker(variable: str, value: str) -> str:
     return f"{variable}={value}"
 
 
-def carrying(mark: str, *, spare: str | None = None) -> list[int]:
+def list_carriers(mark: str, *, spare: str | None = None) -> list[int]:
     """The processes whose environment holds exactly the variable `mark` (`NAME=value`), without this process and those that it
     descends from. Those that have a variable of the name `spare` are left out."""
     own = _line_of_descent()
@@ -37,7 +37,7 @@ def carrying(mark: str, *, spare: str | None = None) -> list[int]:
 def of_session(mark: str, group: int | None, spare: str) -> list[int]:
     """The processes that carry `mark`, and those of the process group `group` that hide their environment; without those that
     have a variable of the name `spare`."""
-    members = set(carrying(mark, spare=spare))
+    members = set(list_carriers(mark, spare=spare))
     if group is not None:
         members.update(pid for pid, environment in _environments() if _group_of(pid) == group and not _has(environment, spare))
     return sorted(members)
@@ -70,7 +70,7 @@ def end(
     told: set[int] = set()
     bare = _bare(mark, spare)
     started = time.monotonic()
-    while alive := [*carrying(mark, spare=spare), *(pid for pid, began in bare.items() if _beginning(pid) == began)]:
+    while alive := [*list_carriers(mark, spare=spare), *(pid for pid, began in bare.items() if _read_beginning(pid) == began)]:
         seen.update(alive)
         waited = time.monotonic() - started
         if waited >= grace_s + kill_s:
@@ -128,10 +128,10 @@ def _bare(mark: str, spare: str | None) -> dict[int, str]:
             pid = parents[pid]
         return pid in carriers
 
-    return {pid: began for pid in parents.keys() - carriers if belongs(pid) and (began := _beginning(pid))}
+    return {pid: began for pid in parents.keys() - carriers if belongs(pid) and (began := _read_beginning(pid))}
 
 
-def _beginning(pid: int) -> str:
+def _read_beginning(pid: int) -> str:
     """When a process began, in ticks since the computer did; empty where it has gone, or nothing but its exit code is left."""
     stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""

@@ -44,7 +44,7 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
 
 
-def _one(word: str, kind: str | None) -> Scalar:
+def _to_item(word: str, kind: str | None) -> Scalar:
     return int(word) if kind == "int" and re.fullmatch(r"[0-9]{1,18}", word) else word
 
 
@@ -92,7 +92,7 @@ class Parameter(Strict):
         """Why `value` may not be given, or None where it may: its type, the range, the choices."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
-        values = [_one(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
+        values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
         return next((objection for item in values if (objection := self._object_to_value(item))), None)
 
     def _object_to_value(self, value: Scalar) -> str | None:

@@ -28,22 +28,22 @@ class Commands:
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
         """Plan into the file `out`; the addresses in `replace` are made anew."""
-        return self._build_command("plan", **self._changing(), out=out, replace=list(replace))
+        return self._build_command("plan", **self._flag_changes(), out=out, replace=list(replace))
 
     def apply(self, plan: str) -> list[str]:
         """Do exactly what the plan file says; a saved plan needs no approval."""
-        return self._build_command("apply", plan, **self._changing())
+        return self._build_command("apply", plan, **self._flag_changes())
 
     def destroy(self) -> list[str]:
         """Remove everything that the state knows, whatever became of it since: what is gone already counts as removed. Asking
         for each thing first takes half as long again, and fails where a data source of the stack cannot be read any more."""
-        return self._build_command("destroy", **self._changing(), auto_approve=IsFlagged, refresh=False)
+        return self._build_command("destroy", **self._flag_changes(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:
         """Make the state in `file` the stack's state; Terraform refuses one that is older than what it has."""
         return self._build_command("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
 
-    def _changing(self) -> dict[str, Any]:
+    def _flag_changes(self) -> dict[str, Any]:
         return {
             "json": IsFlagged,
             "no_color": IsFlagged,

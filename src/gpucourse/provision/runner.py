@@ -89,11 +89,11 @@ class Runner:
         """The lock that lives exactly as long as the Terraform at work, not as long as its starter: Terraform gets the open
         file as its standard input, the one descriptor that it does not pass on to what a provisioner leaves running."""
 
-        def waiting(who: str) -> None:
+        def say_waiting(who: str) -> None:
             watcher(Note(text=f"{who} still works on this stack; waiting for it to end", level="warning"))
 
         return hold_lock(
-            self.paths.terraform_lock, wait_s=self.wait_s, on_wait=waiting, check=lambda: _check_not_asked(interrupts)
+            self.paths.terraform_lock, wait_s=self.wait_s, on_wait=say_waiting, check=lambda: _check_not_asked(interrupts)
         )
 
     def _start(self, arguments: Sequence[str], environment: dict[str, str], lock: int, sink: int) -> subprocess.Popen[bytes]:

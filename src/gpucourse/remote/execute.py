@@ -90,7 +90,7 @@ def probe(
             seconds=time.monotonic() - began,
         )
 
-    findings = values(fleet.each(look))
+    findings = values(fleet.do_on_each(look))
     port = next(iter(findings[0].free_ports), None) if findings else None
     return Findings(port=port, nodes={node.name: findings for node, findings in zip(fleet.nodes, findings, strict=True)})
 
@@ -124,7 +124,7 @@ def launch(
 
     outcomes = fleet.each_node(on, plan.nodes)
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
-        fleet.each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
+        fleet.do_on_each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
         raise combine_errors(failed, of=len(outcomes))
 
 
@@ -133,12 +133,12 @@ def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[O
 
     Gives one outcome a node: an unreachable one does not keep the others alive.
     """
-    return fleet.each(lambda link: jobs.cancel(link, run_id, grace_s))
+    return fleet.do_on_each(lambda link: jobs.cancel(link, run_id, grace_s))
 
 
 def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
     """How the run stands on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
-    job_states = values(fleet.each(lambda link: jobs.state(link, run_id)))
+    job_states = values(fleet.do_on_each(lambda link: jobs.state(link, run_id)))
     return {node.name: state for node, state in zip(fleet.nodes, job_states, strict=True)}
 
 

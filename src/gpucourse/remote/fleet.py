@@ -62,15 +62,15 @@ class Fleet:
 
     def connect(self) -> list[Outcome[Link]]:
         """Connect to every node at once."""
-        return self.each(lambda link: link)
+        return self.do_on_each(lambda link: link)
 
-    def each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
+    def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
         """Do `task` on every node (or on these) at once, connecting where that is still to do."""
         return self.each_node(lambda node: task(self.link(node)), nodes)
 
     def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
         """Do `task` for every node (or for these) at once; it asks for links itself, so it can survive a cut."""
-        return each(self.nodes if nodes is None else tuple(nodes), task, at_once=self._at_once)
+        return do_on_each(self.nodes if nodes is None else tuple(nodes), task, at_once=self._at_once)
 
     def link(self, node: Node) -> Link:
         """The link to one node; made, or made anew where the old one is dead. Raises UnreachableError."""
@@ -101,7 +101,7 @@ class Fleet:
         self.close()
 
 
-def each(nodes: Sequence[Node], task: Callable[[Node], T], *, at_once: int = AT_ONCE) -> list[Outcome[T]]:
+def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T], *, at_once: int = AT_ONCE) -> list[Outcome[T]]:
     """Do `task` for every node at once, at most `at_once` at a time. Only errors that gpucourse expects become outcomes; any
     other is a fault and is raised. Ctrl-C leaves at once."""
     results = try_all([partial(task, node) for node in nodes], limit=at_once)

@@ -320,4 +320,4 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
         if due:
             view.monitor.remember(look(fleet, run_id, view.monitor.quiet(grace_s or 0.0)))
             patience, grace_s = None, None
-            fleet.each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])
+            fleet.do_on_each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])

@@ -129,7 +129,7 @@ def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
     return CancelResult(state=answer.state, killed=answer.killed)
 
 
-def doing(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
+def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
     """What each rank of a run does on this node right now: stopped, computing or waiting. Empty where that cannot be seen."""
     return {**call(link, "look", answers.Doing, run_id, timeout_s=timeout_s).ranks}
 

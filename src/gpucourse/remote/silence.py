@@ -97,7 +97,7 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
     wanted = {silence.node for silence in silent}
 
     def ask(node: Node) -> None:
-        doing.update(jobs.doing(fleet.link(node), run_id, timeout_s=_LOOK_S))
+        doing.update(jobs.list_activities(fleet.link(node), run_id, timeout_s=_LOOK_S))
 
     asking = [partial(ask, node) for node in fleet.nodes if node.name in wanted]
     try_all(asking, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not keep anybody waiting

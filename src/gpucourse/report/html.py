@@ -66,20 +66,20 @@ def _body(report: Report) -> Iterator[str]:
     yield f"<br>{escape(' · '.join(report.subjects))}</p></header>" if report.subjects else "</p></header>"
     if is_simulated(report.mode):
         yield f'<p class="mode">{escape(LOCAL)}</p>'
-    yield from _missing(report.missing)
+    yield from _render_missing(report.missing)
     for chapter in report.chapters:
         yield from _chapter(chapter)
 
 
 def _chapter(chapter: Chapter) -> Iterator[str]:
     yield f'<section id="{escape(chapter.id)}"><h2>{escape(chapter.title)}</h2><p>{escape(chapter.text)}</p>'
-    yield from _missing(chapter.missing)
+    yield from _render_missing(chapter.missing)
     for grid in chapter.grids:
         yield from _grid(grid)
     for picture in chapter.pictures:
         yield _picture(picture)
     for saying in chapter.sayings:
-        yield from _saying(saying)
+        yield from _render_saying(saying)
     if chapter.sources:
         yield f'<p class="sources">From the runs {escape(", ".join(chapter.sources))}.</p>'
     yield "</section>"
@@ -103,13 +103,13 @@ def _picture(picture: Picture) -> str:
     return f'<figure><img alt="{escape(picture.title)}" src="{source}"></figure>'
 
 
-def _saying(saying: Saying) -> Iterator[str]:
+def _render_saying(saying: Saying) -> Iterator[str]:
     if saying.text:  # else it is named among what is missing
         yield f"<h3>{escape(saying.title)}</h3>"
         yield f"<blockquote>{escape(saying.text)}</blockquote>"
 
 
-def _missing(missing: tuple[str, ...]) -> Iterator[str]:
+def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
     if missing:
         listed = "".join(f"<li>{_with_code(sentence)}</li>" for sentence in missing)
         yield f'<div class="missing"><strong>Not here yet</strong><ul>{listed}</ul></div>'

@@ -24,11 +24,11 @@ def _parts(report: Report) -> Iterator[str]:
     yield f"{_plain(report.author)}, {report.made}" + (f"  \n{_plain(' · '.join(report.subjects))}" if report.subjects else "")
     if is_simulated(report.mode):
         yield f"> {LOCAL}"
-    yield from _missing(report.missing)
+    yield from _render_missing(report.missing)
     for chapter in report.chapters:
         yield f"## {_plain(chapter.title)}"
         yield _plain(chapter.text)
-        yield from _missing(chapter.missing)
+        yield from _render_missing(chapter.missing)
         for grid in chapter.grids:
             yield f"### {_plain(grid.title)}"
             yield table(grid)
@@ -54,7 +54,7 @@ def _row(cells: tuple[str, ...]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _missing(missing: tuple[str, ...]) -> Iterator[str]:
+def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
     if missing:
         yield "**Not here yet**\n\n" + "\n".join(f"- {sentence}" for sentence in missing)
 

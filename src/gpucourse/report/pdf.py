@@ -143,7 +143,7 @@ def _title(pdf: Pages, report: Report) -> None:
     if is_simulated(report.mode):
         pdf.ln(1.5)
         _write(pdf, LOCAL, colour=WARN)
-    _missing(pdf, report.missing)
+    _write_missing(pdf, report.missing)
 
 
 def _chapter(pdf: Pages, chapter: Chapter) -> None:
@@ -159,14 +159,14 @@ def _chapter(pdf: Pages, chapter: Chapter) -> None:
     pdf.start_section(chapter.title)
     _write(pdf, chapter.title, size=13, style="B", line=6)
     _write(pdf, chapter.text)
-    _missing(pdf, chapter.missing)
+    _write_missing(pdf, chapter.missing)
     for grid in chapter.grids:
         _grid(pdf, grid)
     for picture in chapter.pictures:
         pdf.ln(2)
         pdf.image(io.BytesIO(picture.png), x=Align.C, w=PICTURE_MM * pdf.scale_of_text, alt_text=picture.title)
     for saying in chapter.sayings:
-        _saying(pdf, saying)
+        _write_saying(pdf, saying)
     if chapter.sources:
         pdf.ln(1)
         _write(pdf, f"From the runs {', '.join(chapter.sources)}.", size=7.5, colour=SOFT)
@@ -215,7 +215,7 @@ def _widths(pdf: Pages, grid: Grid) -> list[float]:
     return [least + (most - least) * share for least, most in zip(narrow, wide, strict=True)]
 
 
-def _saying(pdf: Pages, saying: Saying) -> None:
+def _write_saying(pdf: Pages, saying: Saying) -> None:
     if not saying.text:  # named among what is missing
         return
     pdf.ln(2)
@@ -226,7 +226,7 @@ def _saying(pdf: Pages, saying: Saying) -> None:
     pdf.set_left_margin(left)
 
 
-def _missing(pdf: Pages, missing: tuple[str, ...]) -> None:
+def _write_missing(pdf: Pages, missing: tuple[str, ...]) -> None:
     if missing:
         pdf.ln(1)
         _write(pdf, "Not here yet", style="B", colour=WARN)

@@ -41,7 +41,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
         context, run_request, detach=False, dry_run=False, inject_faults=inject_faults, object_to=launch_drill.object_to_plan
     )
     record = ran.record
-    if record is not None and not _took(record, faults[0]):
+    if record is not None and not _took_effect(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
         raise ExerciseFailed(
             f"the fault had no effect on run {record.id}: it was over before, or ended for another reason",
@@ -56,7 +56,7 @@ def _at_home(context: Context, module: Module, run_request: RunRequest) -> RunRe
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
-def _took(record: RunRecord, fault: InjectedFault) -> bool:
+def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
     """Whether the fault shows in how the run ended."""
     if fault.how == "slow-rank":
         return all(exit_.code == 0 for exit_ in record.node_exits)

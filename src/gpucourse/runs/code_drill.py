@@ -98,7 +98,7 @@ def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagno
     wrong = sum(not diagnosis.right for diagnosis in drill.diagnoses)
     hint = "" if right else fault.hints[min(wrong, len(fault.hints)) - 1]
     return JudgedDiagnosis(
-        right=right, fault=fault if right else None, hint=hint, copy=context.paths.broken(exercise.id) / fault.file
+        right=right, fault=fault if right else None, hint=hint, copy=context.paths.broken_copy(exercise.id) / fault.file
     )
 
 
@@ -109,7 +109,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     _, _, fault = _find_newest_drill(context, exercise)
-    folder = context.paths.broken(exercise.id)
+    folder = context.paths.broken_copy(exercise.id)
     if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
     result = run(
@@ -149,9 +149,9 @@ def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None)
 
 def _write_copy(context: Context, module: Module, exercise: Exercise, fault: CodeFault) -> Path:
     """The course's own files with the fault in them. A copy that is there already is kept under `kept/`."""
-    folder = context.paths.broken(exercise.id)
+    folder = context.paths.broken_copy(exercise.id)
     if folder.is_dir():
-        aside = context.paths.broken(exercise.id, kept=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
+        aside = context.paths.broken_copy(exercise.id, kept=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
         with storing(aside):
             aside.parent.mkdir(parents=True, exist_ok=True)
             folder.replace(aside)

@@ -34,7 +34,7 @@ def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
     def ask(link: Link) -> str:
         return find_interface(link, second if link.node.name == first.name else first)
 
-    return dict(zip((node.name for node in nodes), values(fleet.each(ask, nodes)), strict=True))
+    return dict(zip((node.name for node in nodes), values(fleet.do_on_each(ask, nodes)), strict=True))
 
 
 def find_interface(link: Link, peer: Node) -> str:

@@ -48,7 +48,7 @@ class Console:
         """Whether this stream gets colours."""
         return out.terminal and not self._dumb and not self._colourless
 
-    def moving(self, out: Out) -> bool:
+    def can_redraw(self, out: Out) -> bool:
         """Whether this stream gets lines that change in place."""
         return out.terminal and not self._dumb
 
@@ -129,7 +129,7 @@ class Console:
         """The watcher of a command that takes time, as a context manager: progress and logs on standard error."""
         from gpucourse.ui.live import Live
 
-        return Live(self.err, colour=self.colour(self.err), moving=self.moving(self.err), quiet=self.quiet)
+        return Live(self.err, colour=self.colour(self.err), moving=self.can_redraw(self.err), quiet=self.quiet)
 
     def _error_document(self, error: GpucourseError) -> None:
         told = {

@@ -102,7 +102,7 @@ class Progress:
         heads, rows = len(self._open), []
         room = max(0, height - heads)
         for stage in self._open.values():
-            rows.append(self._running(stage, now, spinner))
+            rows.append(self._draw_stage(stage, now, spinner))
             children = self._urgent(stage, now, spinner)
             shown = children if len(children) <= room else children[: max(0, room - 1)]
             rows.extend(shown)
@@ -122,9 +122,9 @@ class Progress:
             sign, " ", Segment(pad(clean_line(text), _NAMES), "strong"), Segment(f"{format_seconds(seconds):>10}", "dim")
         )
 
-    def _running(self, stage: OpenStage, now: float, spinner: str) -> Line:
+    def _draw_stage(self, stage: OpenStage, now: float, spinner: str) -> Line:
         head = line(Segment(spinner, "accent"), " ", pad(clean_line(stage.text), _NAMES))
-        elapsed = Segment(f"{_ticking(now - stage.began):>10}", "dim")
+        elapsed = Segment(f"{_format_growing(now - stage.began):>10}", "dim")
         if not stage.resources:
             return (*head, elapsed)
         done = sum(resource.seconds is not None for resource in stage.resources.values())
@@ -137,7 +137,7 @@ class Progress:
         """Failed first, then under way, then finished, the newest of these first."""
         resources = list(stage.resources.values())
         failed = [self._resource(resource) for resource in resources if not resource.ok]
-        active = [self._working(resource, now, spinner) for resource in resources if resource.seconds is None]
+        active = [self._draw_resource(resource, now, spinner) for resource in resources if resource.seconds is None]
         done = [self._resource(resource) for resource in reversed(resources) if resource.seconds is not None and resource.ok]
         broken = {name for name, events in stage.nodes.items() if not all(event.ok for event in events)}
         for name, events in stage.nodes.items():
@@ -157,14 +157,14 @@ class Progress:
             rows += self._many_nodes(fine)
         return rows + [row for name, events in stage.nodes.items() if name not in fine for row in self._node(name, events)]
 
-    def _working(self, resource: Resource, now: float, spinner: str) -> Line:
+    def _draw_resource(self, resource: Resource, now: float, spinner: str) -> Line:
         what = f"{clip(clean_line(resource.address), 30)}  {_DOING.get(resource.action, resource.action)}"
         return line(
             "  ",
             Segment(spinner, "accent"),
             " ",
             pad(what, _NAMES - 2),
-            Segment(f"{_ticking(now - resource.began):>10}", "dim"),
+            Segment(f"{_format_growing(now - resource.began):>10}", "dim"),
         )
 
     def _resource(self, resource: Resource) -> Line:
@@ -208,6 +208,6 @@ class Progress:
         return rows
 
 
-def _ticking(seconds: float) -> str:
+def _format_growing(seconds: float) -> str:
     """A time that grows: a tenth of a second is the finest that the eye follows."""
     return f"{seconds:.1f} s" if seconds < 120 else format_seconds(seconds)

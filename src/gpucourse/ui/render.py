@@ -133,7 +133,7 @@ def _facts(part: Facts, width: int | None) -> Iterator[Line]:
         if stacked and width is not None:
             yield line(Segment(f"{indent}{name}", "dim"))
             lead, room = f"{indent}{GAP}", width - len(indent) - len(GAP)
-        yield from _hung(lead, wrap(value, room), content)
+        yield from _hang_lines(lead, wrap(value, room), content)
 
 
 def _items(part: Items, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
@@ -141,10 +141,10 @@ def _items(part: Items, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
     longest = max(map(len, marks), default=0)
     for mark, item in zip(marks, part.items, strict=True):
         lead = f"{GAP}{pad(mark, longest, right=True)} "
-        yield from _hung(lead, wrap(clean(text_of(item)), _prose_width(width) - cells(lead)), item)
+        yield from _hang_lines(lead, wrap(clean(text_of(item)), _prose_width(width) - cells(lead)), item)
 
 
-def _hung(lead: str, texts: Sequence[str], content: Content) -> Iterator[Line]:
+def _hang_lines(lead: str, texts: Sequence[str], content: Content) -> Iterator[Line]:
     """Lines of one value: the first after its lead, the others below each other."""
     for number, text in enumerate(texts):
         yield line(Segment(" " * cells(lead) if number else lead, "dim"), Segment(text, style_of(content)))

@@ -140,7 +140,7 @@ class WorkspacePaths:
         """What was injected into a run, and what the learner took it for."""
         return self.private / "drills" / f"{run_id}.json"
 
-    def broken(self, exercise: str, kept: str = "") -> Path:
+    def broken_copy(self, exercise: str, kept: str = "") -> Path:
         """The copy of an exercise with a fault in its code; with `kept` an earlier one, put aside under that name."""
         return (self.reset_backups / kept if kept else self.root) / "broken" / exercise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.aws.everywhere import holding
+from gpucourse.aws.everywhere import find_regions_in_use
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudUnreachable, GpucourseError
 from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, as_tag_list, error, make_refusal
@@ -41,18 +41,18 @@ def test_a_region_that_nobody_remembers_is_found_by_what_stands_there(moto: Moto
         make_lab(place, tags)
     storage = moto.in_region("sa-east-1").client("efs")
     storage.create_file_system(CreationToken="lost", Tags=as_tag_list(TAGS))
-    assert holding(moto, besides=KNOWN) == (["eu-west-1", "sa-east-1"], "")
+    assert find_regions_in_use(moto, besides=KNOWN) == (["eu-west-1", "sa-east-1"], "")
 
 
 def test_what_is_known_already_is_not_asked() -> None:
     account = places()
-    assert holding(account, besides=KNOWN) == ([], "")
+    assert find_regions_in_use(account, besides=KNOWN) == ([], "")
 
 
 @pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeVolumes"), error("AuthFailure"), CloudUnreachable("no answer")])
 def test_a_region_that_does_not_let_us_look_is_named(trouble: GpucourseError) -> None:
     disk = {"Volumes": [{"VolumeId": "vol-1"}]}
-    regions, unasked = holding(places(eu_west_1=disk, eu_west_3=trouble, eu_north_1={}), besides=KNOWN)
+    regions, unasked = find_regions_in_use(places(eu_west_1=disk, eu_west_3=trouble, eu_north_1={}), besides=KNOWN)
     assert regions == ["eu-west-1"]
     assert unasked.endswith(": eu-west-3")
 
@@ -60,6 +60,6 @@ def test_a_region_that_does_not_let_us_look_is_named(trouble: GpucourseError) ->
 @pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeRegions"), CloudUnreachable("no answer")])
 def test_a_list_of_regions_that_cannot_be_had_is_told(trouble: GpucourseError) -> None:
     account = ScriptedAccount({("ec2", "describe_regions"): trouble})
-    regions, unasked = holding(account, besides=KNOWN)
+    regions, unasked = find_regions_in_use(account, besides=KNOWN)
     assert regions == []
     assert "could not be listed" in unasked

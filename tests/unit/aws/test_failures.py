@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpucourse.aws.failure_table import ROWS, FailureRow
-from gpucourse.aws.failures import classify, deciding, from_text, sentence
+from gpucourse.aws.failures import classify, from_text, pick_deciding, sentence
 from gpucourse.model.cloud import Failure
 
 FREE = "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run ..."
@@ -238,6 +238,6 @@ def test_a_message_ends_where_the_next_error_begins() -> None:
 
 def test_of_several_failures_a_final_one_decides() -> None:
     room, quota = classify("InsufficientInstanceCapacity"), classify("VcpuLimitExceeded")
-    assert deciding([room, quota]) is quota
-    assert deciding([room, classify("Unsupported")]) is room
-    assert deciding([]) is None
+    assert pick_deciding([room, quota]) is quota
+    assert pick_deciding([room, classify("Unsupported")]) is room
+    assert pick_deciding([]) is None

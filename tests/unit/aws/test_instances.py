@@ -88,7 +88,7 @@ def test_a_started_instance_has_not_ended_whatever_was_before() -> None:
     assert instance.ended is None
 
 
-def changing(*states: str) -> ScriptedAccount:
+def script_states(*states: str) -> ScriptedAccount:
     left = list(states)
 
     def answer(_parameters: dict[str, Any]) -> Any:
@@ -102,7 +102,9 @@ def changing(*states: str) -> ScriptedAccount:
 
 def test_waiting_ends_with_the_state_even_if_aws_lists_it_late() -> None:
     clock = Clock()
-    [states] = instances.wait(changing("unknown", "pending", "running"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
+    [states] = instances.wait(
+        script_states("unknown", "pending", "running"), ["i-0"], "running", sleep=clock.sleep, clock=clock
+    )
     assert states.state == "running"
     assert clock.now == 2 * instances.POLL_S
 
@@ -110,13 +112,13 @@ def test_waiting_ends_with_the_state_even_if_aws_lists_it_late() -> None:
 def test_an_instance_that_ends_meanwhile_is_told_with_its_reason() -> None:
     clock = Clock()
     with pytest.raises(InfrastructureError, match=r"i-0 \(because\)"):
-        instances.wait(changing("pending", "terminated"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
+        instances.wait(script_states("pending", "terminated"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
 
 
 def test_waiting_has_an_end() -> None:
     clock = Clock()
     with pytest.raises(InfrastructureError, match="i-0 is stopping"):
-        instances.wait(changing("stopping"), ["i-0"], "stopped", timeout_s=20, sleep=clock.sleep, clock=clock)
+        instances.wait(script_states("stopping"), ["i-0"], "stopped", timeout_s=20, sleep=clock.sleep, clock=clock)
     assert 20 <= clock.now <= 20 + instances.POLL_S
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.aws import schedule
 from gpucourse.aws.images import CANDIDATES
-from gpucourse.aws.preflight import LabEnvironment, blocking, preflight
+from gpucourse.aws.preflight import LabEnvironment, list_blocking, preflight
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.errors import CloudUnreachable, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Machines
@@ -281,7 +281,7 @@ def test_all_misses_are_told_at_once() -> None:
         run_instances=make_refusal("ec2:RunInstances"),
     )
     findings = preflight(account, LABS, make_environment(terraform="1.6.0"))
-    missing = {finding.what for finding in blocking(findings)}
+    missing = {finding.what for finding in list_blocking(findings)}
     assert missing >= {"Terraform", "account plan", "quota L-DB2E81BA (on-demand)", "image"}
 
 

@@ -33,7 +33,7 @@ def limits(**values: Any) -> Any:
     return answer
 
 
-def running(*instances: tuple[str, int, bool]) -> dict[str, Any]:
+def describe(*instances: tuple[str, int, bool]) -> dict[str, Any]:
     described = [
         {"InstanceType": name, "CpuOptions": {"CoreCount": vcpus // 2, "ThreadsPerCore": 2}}
         | ({"InstanceLifecycle": "spot"} if spot else {})
@@ -46,7 +46,7 @@ def account(quota_limit: Any, instances: Any = None) -> ScriptedAccount:
     return ScriptedAccount(
         {
             ("service-quotas", "get_service_quota"): quota_limit,
-            ("ec2", "describe_instances"): instances if instances is not None else running(),
+            ("ec2", "describe_instances"): instances if instances is not None else describe(),
         }
     )
 
@@ -71,7 +71,7 @@ def test_spot_is_a_quota_of_its_own_and_a_head_stays_on_demand() -> None:
 
 
 def test_what_runs_already_counts_whoever_owns_it() -> None:
-    instances = running(("g5.xlarge", 4, False), ("g6.xlarge", 4, True), ("m5.large", 2, False), ("inf2.xlarge", 4, False))
+    instances = describe(("g5.xlarge", 4, False), ("g6.xlarge", 4, True), ("m5.large", 2, False), ("inf2.xlarge", 4, False))
     quotas = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=5.0), instances), LABS))
     assert (quotas[G].used, quotas[G].free, quotas[G].enough) == (4, 12, False)
     assert (quotas[STANDARD].used, quotas[STANDARD].enough) == (2, True)
@@ -96,7 +96,7 @@ def test_what_runs_already_counts_whoever_owns_it() -> None:
     ],
 )
 def test_a_type_counts_against_the_quota_of_its_family(name: str, spot: bool, code: str | None) -> None:
-    used = quota.in_use(account({}, running((name, 8, spot))))
+    used = quota.in_use(account({}, describe((name, 8, spot))))
     assert used == ({code: 8} if code else {})
 
 
@@ -119,7 +119,7 @@ def test_an_unknown_use_is_unknown_unless_the_limit_is_too_low() -> None:
     assert by_code(quota.assess(account(limits(L_DB2E81BA=8.0, L_1216C47A=64.0), blind), LABS))[G].enough is False
 
 
-def wanting(needed: int, limit: int, used: int | None) -> Quota:
+def make_quota(needed: int, limit: int, used: int | None) -> Quota:
     return Quota(code=G, name="", market="on-demand", region="us-east-2", needed=needed, limit=limit, used=used)
 
 
@@ -131,7 +131,7 @@ def test_an_increase_is_asked_for_in_the_region_with_what_runs_on_top() -> None:
     asked = ScriptedAccount(
         {("service-quotas", "request_service_quota_increase"): {"RequestedQuota": request("PENDING", 20.0)}}
     )
-    increase = quota.request_increase(asked, wanting(16, 16, 4))
+    increase = quota.request_increase(asked, make_quota(16, 16, 4))
     assert (increase.wanted, increase.status, increase.case, increase.opened_before) == (20, "PENDING", "c-1", False)
     assert asked.list_calls("request_service_quota_increase") == [{"ServiceCode": "ec2", "QuotaCode": G, "DesiredValue": 20.0}]
 
@@ -144,7 +144,7 @@ def test_an_open_request_is_given_back_instead_of_another() -> None:
             ("service-quotas", "list_requested_service_quota_change_history_by_quota"): history,
         }
     )
-    increase = quota.request_increase(asked, wanting(16, 0, 0))
+    increase = quota.request_increase(asked, make_quota(16, 0, 0))
     assert (increase.status, increase.opened_before) == ("CASE_OPENED", True)
 
 
@@ -160,9 +160,9 @@ def test_a_closed_case_is_no_open_request() -> None:
 def test_a_refused_request_is_an_error(problem: Exception) -> None:
     asked = ScriptedAccount({("service-quotas", "request_service_quota_increase"): problem})
     with pytest.raises((PermissionRefused, CloudError)):
-        quota.request_increase(asked, wanting(16, 0, 0))
+        quota.request_increase(asked, make_quota(16, 0, 0))
 
 
 def test_the_page_is_in_the_region_of_the_lab() -> None:
-    page = quota.console_page(wanting(16, 0, 0))
+    page = quota.console_page(make_quota(16, 0, 0))
     assert page == f"https://us-east-2.console.aws.amazon.com/servicequotas/home/services/ec2/quotas/{G}"

@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.recognise import recognise
-from gpucourse.coach.words import find_exception, telling
+from gpucourse.coach.words import blank_all_but_last_words, find_exception
 from gpucourse.model.diagnosis import Silence
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    step()\n'
@@ -146,7 +146,7 @@ def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
     ],
 )  # fmt: skip
 def test_the_exception_that_ended_it_whatever_its_name(text: str, kind: str, what: str) -> None:
-    exception = find_exception(telling("begins\n" + text, ended_itself=True))
+    exception = find_exception(blank_all_but_last_words("begins\n" + text, ended_itself=True))
     assert exception is not None
     assert exception[:2] == (kind, what)
     assert ("begins\n" + text)[exception[2] :].removeprefix("[rank1]: ").startswith(kind)
@@ -154,5 +154,5 @@ def test_the_exception_that_ended_it_whatever_its_name(text: str, kind: str, wha
 
 def test_places_in_a_text_stay_what_they_were() -> None:
     text = "one\r\ntwo\rthree\u2028\n" + MISTAKE
-    assert len(telling(text, ended_itself=True)) == len(text)
-    assert telling(text, ended_itself=True).endswith(MISTAKE)
+    assert len(blank_all_but_last_words(text, ended_itself=True)) == len(text)
+    assert blank_all_but_last_words(text, ended_itself=True).endswith(MISTAKE)

@@ -25,7 +25,7 @@ def test_a_broken_module_does_not_hide_the_others(course: Any) -> None:
     course.another("9", spoil=lambda _: "")
     catalog = course.load()
     assert [module.id for module in catalog.modules] == ["7"]
-    assert [error.complaints[0].split(":")[0] for error in catalog.broken] == [
+    assert [error.complaints[0].split(":")[0] for error in catalog.errors] == [
         "modules/08-lakes/module.yaml",
         "modules/09-lakes/module.yaml",
     ]
@@ -135,14 +135,14 @@ def test_a_folder_without_a_number_is_named(course: Any) -> None:
     course.put("modules/notes/module.yaml", "a: b\n")
     catalog = course.load()
     assert [module.id for module in catalog.modules] == ["7"]
-    assert "the folder notes is not named like 03-parallel-computing" in str(catalog.broken[0])
+    assert "the folder notes is not named like 03-parallel-computing" in str(catalog.errors[0])
 
 
 def test_hidden_folders_and_files_are_no_modules(course: Any) -> None:
     course.put("modules/.git/config", "")
     course.put("modules/__pycache__/x", "")
     course.put("modules/module.schema.json", "{}")
-    assert course.load().broken == ()
+    assert course.load().errors == ()
 
 
 def test_an_unreadable_manifest_is_a_complaint(course: Any) -> None:

@@ -83,7 +83,7 @@ def test_a_sentence_that_its_commas_may_have_split(clean_course: Any, hints: str
     clean_course.change("[Look up., Look down., Listen.]", hints)
     line = 1 + clean_course.manifest.read_text().split("hints:")[0].count("\n")
     assert lint(clean_course.load()) == [SPLIT.format(named) + CURE.format(line)]
-    assert clean_course.load().broken == (), "an author is told; a learner's commands go on"
+    assert clean_course.load().errors == (), "an author is told; a learner's commands go on"
 
 
 @pytest.mark.parametrize(

@@ -172,13 +172,13 @@ SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_b
 def test_batching_uses_the_names_of_the_installed_version(shared_files: Any, version: str, own: set[str]) -> None:
     """What stands beside the common names in ContinuousBatchingConfig of each version of transformers."""
     known = SETTINGS | own | ({"block_size"} if version != "5.17" else set())  # newer ones still know the old name
-    settings = shared_files.engines.batching(known, requests=4, longest=100)
+    settings = shared_files.engines.choose_batching(known, requests=4, longest=100)
     assert set(settings) == SETTINGS | own
     assert settings["num_blocks"] == 4 * (100 // 32 + 1)
 
 
 def test_a_smaller_cache_has_fewer_pages_and_room_for_one_request(shared_files: Any) -> None:
-    pages = [shared_files.engines.batching(SETTINGS, requests=8, longest=100, kv_share=share)["num_blocks"]
+    pages = [shared_files.engines.choose_batching(SETTINGS, requests=8, longest=100, kv_share=share)["num_blocks"]
              for share in (1.0, 0.5, 0.1)]  # fmt: skip
     assert pages == [8 * 4, 4 * 4, 4]
     words = shared_files.engines.command("vllm", "m", 1, max_num_seqs=8, max_model_len=9, eager=True, kv_share=0.5)
@@ -187,7 +187,7 @@ def test_a_smaller_cache_has_fewer_pages_and_room_for_one_request(shared_files: 
 
 def test_a_gpu_takes_more_prompt_tokens_a_step(shared_files: Any) -> None:
     on_cpu, on_gpu = (
-        shared_files.engines.batching(SETTINGS, requests=4, longest=100, on_gpu=gpu)["max_batch_tokens"]
+        shared_files.engines.choose_batching(SETTINGS, requests=4, longest=100, on_gpu=gpu)["max_batch_tokens"]
         for gpu in (False, True)
     )
     assert (on_cpu, on_gpu) == (256, 2048)

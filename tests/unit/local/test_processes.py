@@ -74,9 +74,9 @@ def test_a_spared_variable_is_matched_by_its_whole_name() -> None:
 
 def test_found_in_whatever_session_they_are(nursery: Nursery) -> None:
     pids = sorted([nursery.start(), nursery.start(GPUCOURSE_RUN_DIR="/run/1")])
-    assert processes.carrying(nursery.mark) == pids
-    assert processes.carrying(nursery.mark, spare=processes.DETACHED_RUN) == [nursery.children[0].pid]
-    assert processes.carrying(nursery.mark[:-1]) == []
+    assert processes.list_carriers(nursery.mark) == pids
+    assert processes.list_carriers(nursery.mark, spare=processes.DETACHED_RUN) == [nursery.children[0].pid]
+    assert processes.list_carriers(nursery.mark[:-1]) == []
     assert processes.carries(pids[0], nursery.mark)
     assert not processes.carries(os.getpid(), nursery.mark)
     assert processes.command_of(pids[0]).startswith(sys.executable)
@@ -87,7 +87,7 @@ def test_whoever_looks_is_not_among_them(nursery: Nursery) -> None:
     look = (
         "import subprocess, sys; print('up', flush=True); "
         "print(subprocess.run([sys.executable, '-c', 'import sys, os; from gpucourse.local import processes as p; "
-        "print(p.carrying(sys.argv[1]))', sys.argv[1]], capture_output=True, text=True).stdout, flush=True)"
+        "print(p.list_carriers(sys.argv[1]))', sys.argv[1]], capture_output=True, text=True).stdout, flush=True)"
     )
     environment = {**os.environ, processes.STACK: nursery.uid}
     done = subprocess.run(
@@ -114,7 +114,7 @@ def test_the_spared_are_left_alone(nursery: Nursery) -> None:
     spared = nursery.start(GPUCOURSE_RUN_DIR="/run/1")
     nursery.start()
     processes.end(nursery.mark, spare=processes.DETACHED_RUN)
-    assert processes.carrying(nursery.mark) == [spared]
+    assert processes.list_carriers(nursery.mark) == [spared]
 
 
 def test_a_process_that_does_not_end_is_told(nursery: Nursery) -> None:
@@ -144,7 +144,7 @@ def test_without_proc_it_asks_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "ps").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(processes, "_PROC", tmp_path / "no-proc")
-    assert processes.carrying("GPUCOURSE_STACK_UID=u1") == [71]
+    assert processes.list_carriers("GPUCOURSE_STACK_UID=u1") == [71]
     assert processes.carries(71, "GPUCOURSE_STACK_UID=u1")
     assert not processes.carries(72, "GPUCOURSE_STACK_UID=u1")
     assert processes.command_of(71) == "1"
@@ -155,7 +155,7 @@ def test_a_child_that_threw_its_environment_away_ends_too_and_nobody_elses(nurse
     parent = nursery.start(BARE)
     other = nursery.start(BARE, **{processes.STACK: "another"})
     [child], [stranger] = (_children(pid) for pid in (parent, other))
-    assert child not in processes.carrying(nursery.mark)
+    assert child not in processes.list_carriers(nursery.mark)
     ended, left = processes.end(nursery.mark, grace_s=0.1)
     assert (sorted([parent, child]), []) == (ended, left)
     assert Path(f"/proc/{stranger}/cmdline").read_bytes().startswith(b"/bin/sleep")

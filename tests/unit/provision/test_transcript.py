@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parent.parent.parent / "data" / "terraform"
 NODE, SLOT = ["terraform_data.node[0]", "terraform_data.node[1]"], ["terraform_data.slot[0]", "terraform_data.slot[1]"]
 
 
-def ticking() -> Iterator[float]:
+def tick() -> Iterator[float]:
     now = 0.0
     while True:
         now += 1.0
@@ -23,7 +23,7 @@ def ticking() -> Iterator[float]:
 
 
 def read(lines: list[bytes]) -> tuple[Transcript, list[Event]]:
-    ticks = ticking()
+    ticks = tick()
     transcript = Transcript(clock=lambda: next(ticks))
     return transcript, [event for line in lines for event in transcript.read(line)]
 

@@ -113,13 +113,13 @@ def test_a_shell_that_prints_for_ever_is_left_after_a_megabyte(stream: str) -> N
 
 
 def test_a_shell_that_prints_now_and_then_has_the_patience_for_silence() -> None:
-    def dripping() -> bytes:
+    def drip() -> bytes:
         time.sleep(0.02)
         return b"."
 
     began = time.monotonic()
     with pytest.raises(UnreachableError, match=r"printed \d+ B in 0.3 s before our command began"):
-        outcome(dripping, code=None, silence_s=0.3)
+        outcome(drip, code=None, silence_s=0.3)
     assert time.monotonic() - began < 3
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.remote.fleet import combine_errors, each, values
+from gpucourse.remote.fleet import combine_errors, do_on_each, values
 from tests.unit.remote.test_keys import node
 
 NODES = [replace(node(0), name=f"node{number}") for number in range(8)]
@@ -25,7 +25,7 @@ def test_outcomes_keep_the_order_whoever_is_first() -> None:
             gate.set()
         return node.name.upper()
 
-    outcomes = each(NODES, work)
+    outcomes = do_on_each(NODES, work)
     assert [outcome.value for outcome in outcomes] == [f"NODE{number}" for number in range(8)]
     assert values(outcomes) == [f"NODE{number}" for number in range(8)]
 
@@ -43,7 +43,7 @@ def test_no_more_at_once_than_asked() -> None:
         with lock:
             now -= 1
 
-    each(NODES * 4, work, at_once=3)
+    do_on_each(NODES * 4, work, at_once=3)
     assert most == 3
 
 
@@ -53,7 +53,7 @@ def test_failures_stand_beside_successes_and_are_named() -> None:
             raise UnreachableError(f"{node.name} does not answer", hint="look")
         return 1
 
-    outcomes = each(NODES, work)
+    outcomes = do_on_each(NODES, work)
     assert [outcome.ok for outcome in outcomes] == [True] * 3 + [False] + [True] * 3 + [False]
     with pytest.raises(
         UnreachableError, match=r"^2 of 8 nodes failed: node3 does not answer; node7 does not answer$"
@@ -70,7 +70,7 @@ def test_the_gravest_kind_decides_the_exit_code() -> None:
     def work(node: Node) -> None:
         raise errors[int(node.name[4:])]
 
-    error = combine_errors(each(NODES[:2], work), of=2)
+    error = combine_errors(do_on_each(NODES[:2], work), of=2)
     assert type(error) is UnreachableError
     assert error.what == "2 of 2 nodes failed: node0: no torch; node1: gone"
     assert error.hint == "deploy"
@@ -80,7 +80,7 @@ def test_one_node_alone_speaks_for_itself() -> None:
     def work(_one: Node) -> None:
         raise StorageError("no space")
 
-    assert combine_errors(each(NODES[:1], work), of=1).what == "no space"
+    assert combine_errors(do_on_each(NODES[:1], work), of=1).what == "no space"
 
 
 def test_many_failures_are_counted_not_all_listed() -> None:
@@ -88,7 +88,7 @@ def test_many_failures_are_counted_not_all_listed() -> None:
         raise UnreachableError("down")
 
     nodes = [replace(node(0), name=f"node{number}") for number in range(64)]
-    assert combine_errors(each(nodes, work), of=64).what.endswith("node7: down; and 56 more")
+    assert combine_errors(do_on_each(nodes, work), of=64).what.endswith("node7: down; and 56 more")
 
 
 def test_a_fault_is_not_an_outcome() -> None:
@@ -97,4 +97,4 @@ def test_a_fault_is_not_an_outcome() -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        each(NODES, work)
+        do_on_each(NODES, work)

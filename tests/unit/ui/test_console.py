@@ -170,7 +170,7 @@ def test_what_a_terminal_gets(environ: dict[str, str], *, colours: bool, moves: 
     with terminal(columns=70) as screen:
         shown = Console(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
         assert shown.width() == 70
-        assert shown.moving(shown.err) is moves
+        assert shown.can_redraw(shown.err) is moves
         shown.mode("local")
         shown.show(VIEW)
         shown.error(GpucourseError("it failed", hint="again"))

@@ -23,7 +23,7 @@ def resource(address: str, state: str, *, action: str = "create", seconds: float
     return ResourceEvent(address=address, action=action, state=state, seconds=seconds, detail=detail)  # type: ignore[arg-type]
 
 
-def deploying() -> list[Event]:
+def list_events() -> list[Event]:
     return [
         Stage(name="plan", text="planning"),
         resource("terraform_data.node[0]", "planned"),
@@ -55,7 +55,7 @@ def write_to_pipe(events: list[Event], *, quiet: bool = False) -> str:
 
 
 def test_a_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
-    assert write_to_pipe(deploying()).splitlines() == [
+    assert write_to_pipe(list_events()).splitlines() == [
         "✓ planning                                    0.31 s",
         "  ✓ terraform_data.node[0]  created           0.12 s",
         "  ✗ terraform_data.node[1]  failed            0.20 s  exit code 1",
@@ -82,7 +82,7 @@ def test_a_pipe_shows_finished_things_at_once() -> None:
 
 def test_quiet_is_warnings_only() -> None:
     logs: list[Event] = [LogBytes(node="node0", rank=0, data=b"epoch 1\n")]
-    assert write_to_pipe([*deploying(), *logs], quiet=True) == "! torch is not installed on node1\n"
+    assert write_to_pipe([*list_events(), *logs], quiet=True) == "! torch is not installed on node1\n"
 
 
 def show_on_terminal(work: Callable[[Live], None], *, columns: int = 100, lines: int = 30) -> tuple[Emulator, str]:
@@ -97,7 +97,7 @@ def show_on_terminal(work: Callable[[Live], None], *, columns: int = 100, lines:
 
 def test_a_terminal_shows_a_tree_that_freezes() -> None:
     def work(live: Live) -> None:
-        for event in deploying():
+        for event in list_events():
             live(event)
 
     emulator, sent = show_on_terminal(work)
@@ -189,7 +189,7 @@ def test_any_terminal_will_do(columns: int, lines: int) -> None:
     assert "".join(emulator.lines).count("hello") == 5
 
 
-def logging(live: Live) -> None:
+def show_logs(live: Live) -> None:
     live(Stage(name="run", text="running 3.2 on node0, node1"))
     for number in range(30):
         live(LogBytes(node="node0", rank=0, data=b"epoch %d\n" % number))
@@ -199,7 +199,7 @@ def logging(live: Live) -> None:
 
 
 def test_logs_stand_before_the_end_of_their_stage() -> None:
-    emulator, sent = show_on_terminal(logging)
+    emulator, sent = show_on_terminal(show_logs)
     assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
     assert emulator.lines[-2] == "[n1 --] no newline"
     assert emulator.lines[-1].startswith("✓ running 3.2")
@@ -210,7 +210,7 @@ def test_logs_stand_before_the_end_of_their_stage() -> None:
 def test_logs_in_a_pipe_are_whole() -> None:
     text = io.StringIO()
     with Live(Out(text), colour=False, moving=False) as live:
-        logging(live)
+        show_logs(live)
     lines = text.getvalue().splitlines()
     assert len(lines) == 62
     assert lines[-2:] == ["[n1 --] no newline", "✓ running 3.2 on node0, node1                 1.50 s"]
@@ -262,9 +262,9 @@ def test_a_reader_that_left_does_not_stop_the_work(*, moving: bool) -> None:
     os.close(read)
     with os.fdopen(write, "w", encoding="utf-8") as stream:
         with Live(Out(stream), colour=False, moving=moving) as live:
-            logging(live)
+            show_logs(live)
             threading.Event().wait(0.2)
-            for event in deploying():
+            for event in list_events():
                 live(event)
         live.show_tail(FIRST)
     assert live.transcript(stages=5, logs=5)
@@ -274,7 +274,7 @@ def test_an_ascii_terminal() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
     with Live(Out(stream), colour=False, moving=True) as live:
-        for event in deploying():
+        for event in list_events():
             live(event)
     emulator = Emulator(100)
     emulator.feed(raw.getvalue().decode("ascii"))
@@ -307,7 +307,7 @@ def test_the_transcript_is_the_same_everywhere() -> None:
     seen = []
     for moving, quiet in ((True, False), (False, False), (False, True)):
         with Live(Out(io.StringIO()), colour=False, moving=moving, quiet=quiet) as live:
-            logging(live)
+            show_logs(live)
             live(Note(text="done"))
         seen.append([plain(row) for row in live.transcript(stages=10, logs=4)])
     assert seen[0] == seen[1] == seen[2]

@@ -53,11 +53,11 @@ def test_no_line_is_lost_or_torn_between_threads() -> None:
     read, write = os.pipe()
     got: list[str] = []
 
-    def reading() -> None:
+    def read_all() -> None:
         with os.fdopen(read, encoding="utf-8") as stream:
             got.extend(stream.read().splitlines())
 
-    reader = threading.Thread(target=reading)
+    reader = threading.Thread(target=read_all)
     reader.start()
     with os.fdopen(write, "w", encoding="utf-8") as stream:
         pipe = LogPipe(Out(stream))

@@ -62,11 +62,11 @@ def test_everything_arrives_through_a_pipe_that_does_not_block() -> None:
     assert fcntl.fcntl(write, fcntl.F_GETFL) & os.O_NONBLOCK
     got: list[bytes] = []
 
-    def reading() -> None:
+    def read_all() -> None:
         with os.fdopen(read, "rb") as pipe:
             got.append(pipe.read())
 
-    reader = threading.Thread(target=reading)
+    reader = threading.Thread(target=read_all)
     with os.fdopen(write, "w", encoding="utf-8") as stream:
         out = Out(stream)
         reader.start()
@@ -86,21 +86,21 @@ def test_threads_do_not_tear_each_others_lines() -> None:
     read, write = os.pipe()
     got: list[str] = []
 
-    def reading() -> None:
+    def read_all() -> None:
         with os.fdopen(read, encoding="utf-8") as pipe:
             got.extend(pipe.read().splitlines())
 
-    reader = threading.Thread(target=reading)
+    reader = threading.Thread(target=read_all)
     reader.start()
     with os.fdopen(write, "w", encoding="utf-8") as stream:
         out = Out(stream)
         words = [str(number) * 3000 for number in range(8)]
 
-        def writing(word: str) -> None:
+        def write_lines(word: str) -> None:
             for _ in range(50):
                 out.write(f"{word}\n")
 
-        writers = [threading.Thread(target=writing, args=(word,)) for word in words]
+        writers = [threading.Thread(target=write_lines, args=(word,)) for word in words]
         for writer in writers:
             writer.start()
         for writer in writers:

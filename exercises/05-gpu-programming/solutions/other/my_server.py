@@ -10,7 +10,7 @@ import torch
 Answer = Callable[[torch.Tensor], torch.Tensor]
 
 
-def replaying(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], like: torch.Tensor) -> Answer:
+def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], like: torch.Tensor) -> Answer:
     """A function that answers requests of the shape of `like` by a graph. Raises RuntimeError where there can be none."""
     static = torch.zeros_like(like)
     graph = capture(lambda: model(static))
@@ -36,7 +36,7 @@ class Server:
         """What the model says to `tokens`, of shape (batch, length)."""
         if tokens.shape not in self.answers:
             try:
-                self.answers[tokens.shape] = replaying(self.model, self.capture, tokens)
+                self.answers[tokens.shape] = make_replay(self.model, self.capture, tokens)
             except RuntimeError:
                 self.answers[tokens.shape] = self.model
         return self.answers[tokens.shape](tokens)

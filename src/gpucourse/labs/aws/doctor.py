@@ -32,7 +32,7 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
         book = _book(account, labs)
         request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
         known = make_environment(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
-        findings = [*preflight(account, labs, known), *([check_course(context)] if context.catalog.broken else [])]
+        findings = [*preflight(account, labs, known), *([check_course(context)] if context.catalog.errors else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return PreflightReport(
         region=account.region,

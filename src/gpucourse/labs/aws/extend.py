@@ -120,9 +120,11 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         until = stack_ledger.now() + timedelta(seconds=seconds)
         with stage(context.watch, "hold", "telling the idle agents"):
             if seconds:
-                failed = _each(context, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}"))
+                failed = _do_on_nodes(
+                    context, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}")
+                )
             else:
-                failed = _each(context, deployment, lambda link: node_files.remove(link, "hold"))
+                failed = _do_on_nodes(context, deployment, lambda link: node_files.remove(link, "hold"))
         if failed:
             raise _same(failed, f"not every node of {deployment.stack} was told: {'; '.join(error.what for error in failed)}")
         deadline = datetime.fromisoformat(cloud.expires)
@@ -145,15 +147,15 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
 
 def write_deadline(context: Context, deployment: AwsDeployment, moment: datetime) -> list[GpucourseError]:
     """Write the deadline on every node; the errors of those that did not take it."""
-    return _each(context, deployment, lambda link: node_files.write(link, "deadline", f"{moment.timestamp():.0f}"))
+    return _do_on_nodes(context, deployment, lambda link: node_files.write(link, "deadline", f"{moment.timestamp():.0f}"))
 
 
-def _each(context: Context, deployment: AwsDeployment, task: Callable[[Link], None]) -> list[GpucourseError]:
+def _do_on_nodes(context: Context, deployment: AwsDeployment, task: Callable[[Link], None]) -> list[GpucourseError]:
     from gpucourse.remote.fleet import Fleet
 
     nodes = deployment.inventory.nodes if deployment.inventory else ()
     with Fleet(context.transport, nodes) as fleet:
-        return [outcome.error for outcome in fleet.each(task) if outcome.error is not None]
+        return [outcome.error for outcome in fleet.do_on_each(task) if outcome.error is not None]
 
 
 def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: list[GpucourseError]) -> GpucourseError:

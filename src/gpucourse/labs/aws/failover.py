@@ -60,4 +60,4 @@ def about_group(failure: Failure) -> bool:
 def classify_failure(error: TerraformFailed) -> Failure | None:
     """What AWS said when Terraform failed: of several errors the one that decides; None where AWS said nothing."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
-    return failures.deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)
+    return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

@@ -58,7 +58,7 @@ def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, paus
     """
     from gpucourse.remote.fleet import values
 
-    marks = values(fleet.each(lambda link: _wait(context, link, patience_s, pause_s)))
+    marks = values(fleet.do_on_each(lambda link: _wait(context, link, patience_s, pause_s)))
     return {node.name: mark for node, mark in zip(fleet.nodes, marks, strict=True)}
 
 

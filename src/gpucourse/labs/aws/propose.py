@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.aws import offerings
 from gpucourse.aws.caller import caller_cidr, validate_cidr
-from gpucourse.aws.preflight import blocking, preflight
+from gpucourse.aws.preflight import list_blocking, preflight
 from gpucourse.aws.pricing import PriceBook, refresh_prices
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
@@ -166,7 +166,7 @@ def _preflight(
     )
     known = make_environment(context, book, new[0].market, validate_cidr(said) if said else "", quota_command)
     findings = preflight(account, [choice.need for choice in new], known)
-    wrong = blocking(findings)
+    wrong = list_blocking(findings)
     if wrong:
         listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)
         smaller = [f"--nodes {fit.fewer} fits into the quota as it is"] if fit.fewer else []

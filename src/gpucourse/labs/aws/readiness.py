@@ -62,7 +62,7 @@ def wait_until_ready(context: Context, lab: CloudLab, times: ReadinessTimes = RE
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
     wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
-    inventory = _pin_host_keys(context, lab, inventory, _running(context, lab, inventory), times)
+    inventory = _pin_host_keys(context, lab, inventory, _await_instances(context, lab, inventory), times)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
@@ -97,7 +97,7 @@ def _as_it_is(node: Node, mark: first_boot.BootMark) -> Node:
     return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
 
 
-def _running(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str, CloudInstance]:
+def _await_instances(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str, CloudInstance]:
     """The instance of each node, running."""
     began = time.monotonic()
     with stage(context.watch, "instances", "the instances run"):
@@ -156,10 +156,10 @@ def _pin_host_keys(
             )
         return replace(node, host_key=key)
 
-    from gpucourse.remote.fleet import each, values
+    from gpucourse.remote.fleet import do_on_each, values
 
     with stage(context.watch, "host keys", "AWS confirms the host keys"):
-        vouched = {node.name: node for node in values(each(strangers, ask))}
+        vouched = {node.name: node for node in values(do_on_each(strangers, ask))}
     return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
 
 
@@ -266,4 +266,4 @@ def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:
 def _on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:
     from gpucourse.remote.fleet import values
 
-    return values(fleet.each(partial(task), nodes))
+    return values(fleet.do_on_each(partial(task), nodes))

@@ -41,5 +41,5 @@ def forget_others(context: Context, inventory: Inventory, *, stack: str) -> froz
         return frozenset()
 
     with Fleet(context.transport, (inventory.head,)) as fleet:
-        [forgotten] = values(fleet.each(forget))
+        [forgotten] = values(fleet.do_on_each(forget))
     return forgotten

@@ -73,7 +73,7 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost]) -> 
             pairs = (line.split() for line in done.stdout.decode("utf-8", "replace").splitlines())
             return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried and _is_address(pair[1])}
 
-        reached = values(fleet.each(call))
+        reached = values(fleet.do_on_each(call))
     shared = next((address for address in tried if all(address in addresses for addresses in reached)), None)
     if shared is None:
         silent = [host.said for host, addresses in zip(others, reached, strict=True) if not addresses]

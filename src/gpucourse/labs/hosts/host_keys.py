@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpucourse.labs.results import Stranger, UnknownHosts
 from gpucourse.model.node import Node
-from gpucourse.remote.fleet import each, values
+from gpucourse.remote.fleet import do_on_each, values
 from gpucourse.remote.ssh import fetch_host_key
 
 
@@ -17,7 +17,7 @@ def with_host_keys(nodes: Sequence[Node], said: Mapping[str, str], trust: Sequen
     Raises UnknownHosts for those that nobody vouches for, UnreachableError where one does not answer.
     """
     unknown = [node for node in nodes if not node.host_key]
-    shown = {node.name: key for node, key in zip(unknown, values(each(unknown, fetch_host_key)), strict=True)}
+    shown = {node.name: key for node, key in zip(unknown, values(do_on_each(unknown, fetch_host_key)), strict=True)}
     strangers = [
         Stranger(said=said[name], fingerprint=fingerprint)
         for name, (_, fingerprint) in shown.items()

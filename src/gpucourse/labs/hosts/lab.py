@@ -45,7 +45,7 @@ class HostsLab:
     def up(self) -> None:
         """Leave our mark on every machine."""
         with self._fleet(self.offered) as fleet:
-            values(fleet.each(lambda link: host_probe.mark(link, self.deployment.uid)))
+            values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid)))
 
     def inspect(self) -> list[NodeHealth]:
         """Whether each machine lets us in right now."""
@@ -88,7 +88,7 @@ class HostsLab:
     def _ask(self, question: Callable[..., T]) -> list[T]:
         ids = [record.id for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]
         with self._fleet(self.nodes) as fleet:
-            outcomes: list[Outcome[T]] = fleet.each(lambda link: question(link, ids))
+            outcomes: list[Outcome[T]] = fleet.do_on_each(lambda link: question(link, ids))
         return values(outcomes)
 
     def _fleet(self, nodes: Sequence[Node], timeout_s: float = 10.0) -> Fleet:

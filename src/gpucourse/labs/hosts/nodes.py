@@ -12,7 +12,7 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.hosts.host_keys import with_host_keys
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
-from gpucourse.remote.fleet import Fleet, each, values
+from gpucourse.remote.fleet import Fleet, do_on_each, values
 from gpucourse.remote.host_probe import PYTHONS, HostFacts, look
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import KeyRefused
@@ -47,11 +47,11 @@ def enter(
     said = {node.name: route.said for node, route in zip(nodes, routes, strict=True)}
     nodes = with_host_keys(nodes, said, trust)
     keys = {node.name: _keys(node, route, key) for node, route in zip(nodes, routes, strict=True)}
-    opened = values(each(nodes, lambda node: _find_accepted_key(context, node, keys[node.name])))
+    opened = values(do_on_each(nodes, lambda node: _find_accepted_key(context, node, keys[node.name])))
     pythons = (context.settings.node_python,) if context.settings.node_python else PYTHONS
     began = time.monotonic()
     with Fleet(context.transport, opened) as fleet:
-        facts = values(fleet.each(lambda link: look(link, pythons)))
+        facts = values(fleet.do_on_each(lambda link: look(link, pythons)))
     seconds = time.monotonic() - began
     _distinct(said, opened, facts)
     entered: list[EnteredHost] = []

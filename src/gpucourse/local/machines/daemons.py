@@ -50,13 +50,13 @@ def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
     for name in list_daemons(machine):
         if name in stale:
             _stop(name)
-        if running(name) is None:
+        if find_process(name) is None:
             _start(name, machine)
             started = True
     return started
 
 
-def running(name: str, at: str = "") -> int | None:
+def find_process(name: str, at: str = "") -> int | None:
     """The daemon's process, by the numbers of the machine whose root is seen at `at`; None where it is not there."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pid = int(Path(f"{at}{PID_FILES[name]}").read_text(encoding="utf-8"))
@@ -118,7 +118,7 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
 
 def _appears(name: str) -> bool:
     deadline = time.monotonic() + _START_S
-    while running(name) is None:
+    while find_process(name) is None:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_S)
@@ -128,7 +128,7 @@ def _appears(name: str) -> bool:
 def _stop(name: str) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + _STOP_S
-        while (pid := running(name)) is not None and time.monotonic() < deadline:
+        while (pid := find_process(name)) is not None and time.monotonic() < deadline:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
             time.sleep(_POLL_S)

@@ -24,7 +24,7 @@ def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]],
     kernel.unshare(kernel.NEW_PIDS)  # only now: whichever child comes first afterwards is the machine's first process
     first = os.fork()
     if first == 0:
-        _answering(tell, lambda: _begin(disk, machine))
+        _tell_result(tell, lambda: _begin(disk, machine))
         _be_first()
     tell({"pid": first})
     os.waitpid(first, 0)
@@ -38,7 +38,7 @@ def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[s
     os.chdir("/")
     inside = os.fork()  # only a child is in the machine's own numbering of processes
     if inside == 0:
-        _answering(tell, action)
+        _tell_result(tell, action)
         os._exit(0)
     os.waitpid(inside, 0)
 
@@ -81,7 +81,7 @@ def _begin(disk: str, machine: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _answering(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict[str, Any]]) -> None:
+def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict[str, Any]]) -> None:
     """Tell what the action gives back; a process that cannot do it ends here."""
     try:
         answer = action()

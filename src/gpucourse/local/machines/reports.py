@@ -29,7 +29,7 @@ _FINE = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 
 def absent(machine: Mapping[str, Any], pid: int) -> list[str]:
     """The daemons of the machine whose first process is `pid` that should run and do not."""
-    return [name for name in daemons.list_daemons(machine) if daemons.running(name, f"/proc/{pid}/root") is None]
+    return [name for name in daemons.list_daemons(machine) if daemons.find_process(name, f"/proc/{pid}/root") is None]
 
 
 def describe_ended_daemons(absent: Sequence[str]) -> str:

@@ -43,7 +43,7 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
         raise Lacking("machines of their own need Linux and its namespaces", "on a Linux computer, or: --target aws")
     outside = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
     within = f"{layer}/usr/sbin:{layer}/usr/bin:{_PATH}" if layer else _PATH
-    missing = _missing(outside, _PATH) | _missing(_INSIDE | (_SLURM if slurm else {}), within)
+    missing = _list_missing(outside, _PATH) | _list_missing(_INSIDE | (_SLURM if slurm else {}), within)
     if missing:
         raise Lacking(f"not installed here: {', '.join(missing)}", install_command(slurm=slurm, packages=set(missing.values())))
     _require_namespaces()
@@ -60,12 +60,12 @@ def install_command(*, slurm: bool, packages: set[str]) -> str:
 
 def slurm_missing() -> set[str]:
     """The packages of Slurm's programs that are not installed here."""
-    return set(_missing(_SLURM, _PATH).values())
+    return set(_list_missing(_SLURM, _PATH).values())
 
 
 def unpackable() -> list[str]:
     """The packages of a Slurm cluster that are not installed here, and that machines can have without that."""
-    return _with_library(set(_missing(_INSIDE | _SLURM, _PATH).values()))
+    return _with_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
 def find_program(name: str, path: str = _PATH) -> str:
@@ -73,7 +73,7 @@ def find_program(name: str, path: str = _PATH) -> str:
     return shutil.which(name, path=path) or ""
 
 
-def _missing(programs: dict[str, str], path: str) -> dict[str, str]:
+def _list_missing(programs: dict[str, str], path: str) -> dict[str, str]:
     return {name: package for name, package in programs.items() if not find_program(name, path)}
 
 
@@ -99,8 +99,8 @@ def _require_namespaces() -> None:
         if shutil.which("newuidmap") is None:
             raise NoNamespaces("not installed here: newuidmap", "sudo apt-get install uidmap")
         try:
-            userspace.lent("/etc/subuid", os.getuid())
-            userspace.lent("/etc/subgid", os.getgid())
+            userspace.read_lent_ids("/etc/subuid", os.getuid())
+            userspace.read_lent_ids("/etc/subgid", os.getgid())
         except OSError as error:
             raise NoNamespaces(
                 str(error), f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {os.getuid()}"

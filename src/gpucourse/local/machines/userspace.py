@@ -43,13 +43,13 @@ def _map(pid: int, maps: dict[str, list[str]], told: int) -> int:
 
 def _ranges(own: int, file: str) -> list[str]:
     """Inside, outside, how many: root is the first number that was lent, the user himself, then the rest."""
-    start, count = lent(file, own)
+    start, count = read_lent_ids(file, own)
     rest = [own + 1, start + own, count - own - 1] if count > own + 1 else []
     below = [0, start, min(own, count)]
     return [str(number) for number in (*below, own, own, 1, *rest)]
 
 
-def lent(file: str, own: int) -> tuple[int, int]:
+def read_lent_ids(file: str, own: int) -> tuple[int, int]:
     """The numbers that the system lends to this user: the first, and how many. Raises OSError where it lends none."""
     names = {str(own), pwd.getpwuid(os.getuid()).pw_name}
     for line in Path(file).read_text(encoding="utf-8").splitlines():

@@ -11,7 +11,7 @@ _SAMPLE_S = 0.3
 _BUSY = 0.5  # of one core
 
 
-def doing(job: Job) -> dict[str, str]:
+def list_activities(job: Job) -> dict[str, str]:
     """A word for each rank that runs here; empty where this system does not tell."""
     if not os.path.isdir("/proc/self"):
         return {}

@@ -80,7 +80,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
     if verb == "look":
         from gpucourse.remote.agent import look
 
-        return {"ranks": look.doing(Job(rest[0]))}
+        return {"ranks": look.list_activities(Job(rest[0]))}
     if verb in ("state", "cancel"):
         if _is_scheduled(rest[0]):
             return _of_slurm(verb, Job(rest[0]))

@@ -22,7 +22,7 @@ def cost(known: Cost) -> View:
         return View(blocks=(*blocks, *_warnings(known)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))
     blocks = [_sums(known)]
     if known.running:
-        blocks.append(_running(known.running))
+        blocks.append(_show_running(known.running))
     for title, shares in (("By module", known.modules), ("By exercise", known.exercises), ("By kind", known.kinds)):
         if shares:
             blocks.append(_shares(title, shares))
@@ -55,7 +55,7 @@ def _sums(known: Cost) -> Facts:
     )
 
 
-def _running(labs: Sequence[Running]) -> Table:
+def _show_running(labs: Sequence[Running]) -> Table:
     columns: list[Column | str] = [
         "stack",
         Column("an hour", align="right"),

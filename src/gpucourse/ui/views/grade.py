@@ -104,7 +104,7 @@ def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
                     row.earned,
                     row.waiting,
                     row.level,
-                    _missing(row),
+                    _say_missing(row),
                 ]
                 lines.writerow([_safe(cell) for cell in (who, made, *told)])
         name = (_safe(who), _safe(made))
@@ -136,10 +136,10 @@ def _row(row: RowScore) -> Sequence[Content]:
     style: Style = "good" if row.earned >= row.points else "" if row.earned else "dim"
     waiting = f" (+{_points(row.waiting)} waiting)" if row.waiting else ""
     points = f"{_points(row.earned)} of {_points(row.points)}{waiting}"
-    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), _missing(row, short=True)
+    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), _say_missing(row, short=True)
 
 
-def _missing(row: RowScore, *, short: bool = False) -> str:
+def _say_missing(row: RowScore, *, short: bool = False) -> str:
     """`3.1: no run yet; 3.2: open: why`, and what is the same for several exercises only once. `short`: counted, not named."""
     by_note: dict[str, list[str]] = {}
     for piece in row.pieces:

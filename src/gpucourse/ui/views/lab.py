@@ -31,7 +31,7 @@ def deploy_plan(result: DeployResult) -> View:
                 ("stack", deployment.stack),
                 ("template", deployment.template),
                 ("nodes", str(deployment.nodes_wanted)),
-                _missing(deployment),
+                _say_missing(deployment),
             ]
         )
     ]
@@ -74,7 +74,7 @@ def lab_facts(result: DeployResult, ssh_config: Path, *, healed: str, where: Seq
             ("terraform", deployment.terraform),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
             ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
-            _missing(deployment),
+            _say_missing(deployment),
         ]
     )
 
@@ -98,7 +98,7 @@ def destroy_result(
     return View(blocks=tuple(blocks), footer=footer, mode=SIMULATED if SIMULATED in modes else "")
 
 
-def _missing(deployment: Deployment) -> tuple[str, Content]:
+def _say_missing(deployment: Deployment) -> tuple[str, Content]:
     return "missing", Cell(deployment.lacks, "warn") if deployment.lacks else ""
 
 

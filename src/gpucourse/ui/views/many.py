@@ -28,7 +28,7 @@ def sweep(done: SweepResult) -> View:
         "run",
     ]
     rows = [
-        (str(point.value), point.state, _word(point.verdict), _took(point.seconds), point.run or point.error)
+        (str(point.value), point.state, _word(point.verdict), _show(point.seconds), point.run or point.error)
         for point in record.points
     ]
     blocks: list[Block] = [table(columns, rows)]
@@ -50,7 +50,7 @@ def everything(steps: Sequence[ExerciseRun]) -> View:
     columns: list[Column | str] = [Column("", style="strong"), Column("exercise", wrap=True), "lab", "state", "checks"]
     columns += [Column("took", align="right"), "run"]
     rows: list[tuple[Content, ...]] = [
-        (step.exercise, step.title, step.lab, step.state, _word(step.verdict), _took(step.seconds), step.run or UNICODE.absent)
+        (step.exercise, step.title, step.lab, step.state, _word(step.verdict), _show(step.seconds), step.run or UNICODE.absent)
         for step in steps
     ]
     blocks: list[Block] = [table(columns, rows)]
@@ -75,7 +75,7 @@ def rehearsals(done: Sequence[Rehearsal]) -> View:
         (
             rehearsal.exercise,
             _word(rehearsal.verdict),
-            _took(rehearsal.seconds),
+            _show(rehearsal.seconds),
             Cell(f"skipped: {rehearsal.skipped}", "warn") if rehearsal.skipped else "; ".join(rehearsal.complaints),
         )
         for rehearsal in done
@@ -89,5 +89,5 @@ def _word(verdict: str | None) -> Cell:
     return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim"))
 
 
-def _took(seconds: float | None) -> str:
+def _show(seconds: float | None) -> str:
     return "" if seconds is None else format_seconds(seconds)

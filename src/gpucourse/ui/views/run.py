@@ -117,14 +117,14 @@ def _run_row(listed: ListedRun) -> tuple[Content, ...]:
         Cell(_state(record), _style(record)),
         _word(None if record.own_script else record.verdict),
         str(record.world_size),
-        _took(record),
+        _format_duration(record),
         age(seconds_since(record.created)),
         listed.detail or record.error or (record.diagnoses[0].title if record.diagnoses else record.restarts_in_words),
     )
 
 
 def _summary(record: RunRecord) -> Facts:
-    took = _took(record)
+    took = _format_duration(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
     ranks = f"{record.world_size} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
     return facts(
@@ -274,7 +274,7 @@ def _word(verdict: str | None) -> Cell:
     return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim"))
 
 
-def _took(record: RunRecord) -> str:
+def _format_duration(record: RunRecord) -> str:
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     if seconds:
         return format_seconds(max(seconds))

@@ -75,7 +75,7 @@ def holdings(context: Context, *, everyone: bool = False) -> LeakScan:
     known = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
     with stage(context.watch, "elsewhere", "looking for the course in every other region"):
         who = account.identity().account
-        elsewhere, unasked = everywhere.holding(account, besides=known)
+        elsewhere, unasked = everywhere.find_regions_in_use(account, besides=known)
     where = (*known, *elsewhere)
     with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
         things = _classify(context, resource_scan.find(account, regions=where), everyone=everyone)

@@ -82,7 +82,7 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
     known, at = ledger.read(context.paths.ledger), stack_ledger.now()
     if known.damaged:
         warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
-    running = _running(known, labs, at)
+    running = _list_running(known, labs, at)
     exercises: dict[str, CostPart] = {}
     for exercise, stack, began, ended in _times(context, known, at):
         earlier = exercises.get(exercise, CostPart(name=exercise, usd=Decimal(0), hours=0.0))
@@ -135,7 +135,7 @@ def _region(spans: Sequence[Span]) -> str:
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
 
-def _running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
+def _list_running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
     running = []
     for uid in sorted({span.charge.stack for span in known.open()}):
         mine = known.of(uid)
