@@ -1,0 +1,239 @@
+"""Sharded checkpoints: a folder for each step, a file for each rank, and which folders hold a whole one.
+
+The folder of a step is `step_000006`: after 6 steps. Each rank writes its slices into a file of its own (`__0_0.distcp`), and
+rank 0 writes `.metadata` last, which says where each slice of each tensor lies. Needs torch only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from ranks import World
+from torch.distributed.checkpoint.metadata import Metadata
+
+METADATA, SHARED, _WORD = ".metadata", Path("/shared"), ".rank-0"
+PATIENCE = timedelta(hours=1)
+"""How long ranks wait for each other's files: storage over a network can be slow, and a collective of training must not be."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint on disk: `seconds` until it was whole, of which training stood still for `blocked_s`."""
+
+    folder: Path
+    seconds: float
+    blocked_s: float
+    bytes: int
+    files: int
+    """With slices; `.metadata` is not counted here, and counted in `bytes`."""
+
+    @property
+    def gb_per_s(self) -> float:
+        """Of all ranks together, with GB = 10**9 bytes."""
+        return self.bytes / self.seconds / 1e9
+
+
+def make_group(ranks: list[int] | None = None) -> dist.ProcessGroup:
+    """A gloo group of these ranks (all, where it is not said) that saves and loads use alone. Every rank has to call it.
+
+    A save in the background talks to the other ranks while training does. In the group of training its messages would be taken
+    for gradients.
+    """
+    return dist.new_group(ranks, backend="gloo", timeout=PATIENCE)
+
+
+def save(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> Checkpoint:
+    """Write `state` into `folder`, and return when all ranks of `group` have. What an earlier attempt left there is removed."""
+    return begin_save(state, folder, group, asynchronous=False)()
+
+
+def begin_save(
+    state: dict[str, Any], folder: Path, group: dist.ProcessGroup, *, asynchronous: bool = True
+) -> Callable[[], Checkpoint]:
+    """Begin to write `state` into `folder`. All ranks of `group` call it, and then what it returns, which waits for the end.
+
+    With `asynchronous` it returns as soon as `state` is copied, and training may change its tensors. Wait for the end before
+    the next save, and before the process ends.
+    """
+    if dist.get_rank(group) == 0:
+        remove(folder)
+    dist.barrier(group)
+    start = time.perf_counter()
+    writing: Future[Any] | None = None
+    if asynchronous:
+        writing = dcp.async_save(state, checkpoint_id=folder, process_group=group)
+    else:
+        dcp.save(state, checkpoint_id=folder, process_group=group)
+    times = [time.perf_counter() - start] * 2
+
+    def note_end(_future: object) -> None:
+        times[1] = time.perf_counter() - start
+
+    if writing is not None:
+        writing.add_done_callback(note_end)
+
+    def wait() -> Checkpoint:
+        if writing is not None:
+            writing.result()
+        files = [path for path in folder.iterdir() if path.name != METADATA]
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        return Checkpoint(folder, seconds=times[1], blocked_s=times[0], bytes=size, files=len(files))
+
+    return wait
+
+
+def load(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> None:
+    """Replace what `state` holds by what `folder` holds: tensors in place, all else in the dictionary.
+
+    All ranks of `group` call it; there may be more or fewer than have saved. Each reads the slices that its tensors need.
+    """
+    dcp.load(state, checkpoint_id=folder, process_group=group)
+
+
+def choose_folder(root: Path, step: int) -> Path:
+    """The folder of the checkpoint after so many steps."""
+    return root / f"step_{step:06d}"
+
+
+def read_step(folder: Path) -> int | None:
+    """After how many steps the checkpoint in this folder was saved, by its name; None where the name is another."""
+    number = folder.name.removeprefix("step_")
+    return int(number) if folder.name.startswith("step_") and number.isdecimal() else None
+
+
+def list_whole(root: Path) -> list[Path]:
+    """The folders in `root` that hold a whole checkpoint, in the order of their steps."""
+    steps = {folder: read_step(folder) for folder in root.iterdir()} if root.is_dir() else {}
+    known = {folder: step for folder, step in steps.items() if step is not None and not find_gap(folder)}
+    return sorted(known, key=lambda folder: known[folder])
+
+
+def find_gap(folder: Path) -> str:
+    """What this checkpoint lacks, in words; empty where it is whole.
+
+    `.metadata` is written last, so a save that was cut off has none. A copy that was cut off can have it, and short files.
+    """
+    try:
+        metadata = read_metadata(folder)
+    except FileNotFoundError:
+        return f"it has no {METADATA}"
+    except Exception as error:  # noqa: BLE001  # a pickle that was cut off fails in any way
+        return f"its {METADATA} cannot be read ({type(error).__name__})"
+    ends: dict[str, int] = {}
+    for place in metadata.storage_data.values():
+        ends[place.relative_path] = max(ends.get(place.relative_path, 0), place.offset + place.length)
+    for file, end in sorted(ends.items()):
+        size = (folder / file).stat().st_size if (folder / file).is_file() else None
+        if size is None:
+            return f"{file} is missing"
+        if size < end:
+            return f"{file} has {size:,} of {end:,} bytes"
+    return ""
+
+
+def read_metadata(folder: Path) -> Metadata:
+    """Which tensors a checkpoint has, and where each slice lies. Raises FileNotFoundError where it has no `.metadata`."""
+    if not (folder / METADATA).is_file():
+        raise FileNotFoundError(folder / METADATA)
+    return dcp.FileSystemReader(folder).read_metadata()
+
+
+def remove(folder: Path) -> None:
+    """Remove a checkpoint, whole or not: first what makes it whole, so that half a removal is no checkpoint."""
+    (folder / METADATA).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def choose_root(world: World, asked: str) -> Path:
+    """The folder of this run's checkpoints, the same for all ranks, and in each life of the run.
+
+    It lies in `asked`; where that is empty in the nodes' shared storage (/shared); where there is none, in rank 0's own
+    folder, which is enough for several ranks on one computer.
+
+    Ends every rank with a sentence where one of them does not see what rank 0 writes there.
+    """
+    mine = _make_root(Path(asked or (SHARED if SHARED.is_mount() else Path.cwd()))) if world.rank == 0 else None
+    root, word, problem = world.gather(mine)[0]
+    world.give_up_together(problem)
+    world.give_up_together(_check_root(Path(root), word, asked))
+    return Path(root)
+
+
+def _make_root(parent: Path) -> tuple[str, str, str | None]:
+    """The folder, a new word that rank 0 wrote into it, and why it could not."""
+    root, word = (
+        parent.expanduser().resolve() / f"checkpoints-{os.environ.get('GPUCOURSE_RUN_ID') or 'by-hand'}",
+        uuid.uuid4().hex,
+    )
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        (root / _WORD).write_text(word, encoding="ascii")
+    except OSError as error:
+        return str(root), word, f"checkpoints cannot be written into {parent} ({error.strerror}): set folder to another"
+    return str(root), word, None
+
+
+def _check_root(root: Path, word: str, asked: str) -> str | None:
+    """Why this rank cannot use the folder that rank 0 has made, in words."""
+    seen = (root / _WORD).read_text(encoding="ascii") if (root / _WORD).is_file() else ""
+    if seen != word:
+        which = f"the folder you set, {asked}, is" if asked else "that folder is"
+        return (
+            f"rank 0 writes checkpoints into {root}, and this node does not see them: {which} not shared by the nodes. "
+            "Set folder to one that all of them mount (--set folder=/shared), or take one node with several ranks"
+        )
+    try:
+        probe = root / f".written-by-{dist.get_rank()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        return f"this node cannot write into {root} ({error.strerror}): set folder to another"
+    return None
+
+
+def find_filesystem(path: Path) -> str:
+    """The type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" where the system does not tell.
+
+    A tmpfs lies in memory: what it takes in seconds says nothing about a disk.
+    """
+    kind, longest = "unknown", -1
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():
+            _, place, mounted, *_ = line.split(" ")
+            place = place.encode().decode("unicode_escape")
+            if path.resolve().is_relative_to(place) and len(place) >= longest:
+                kind, longest = mounted, len(place)
+    return kind
+
+
+def forget_cache(folder: Path) -> None:
+    """Ask the system to drop its copies of these files in memory, so that the next load reads the disk. A tmpfs keeps them."""
+    if not sys.platform.startswith("linux"):
+        return
+    for path in folder.iterdir():
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+
+
+def read_from_disk() -> int | None:
+    """Bytes that this process has had read from a disk so far; None where the system does not count them."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("read_bytes:")).split()[1])
+    return None

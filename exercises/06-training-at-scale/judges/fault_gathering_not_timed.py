@@ -1,0 +1,67 @@
+"""Judges a repaired copy: the time of the single file begins before its slices are gathered, and ends on the disk."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from gpucourse.judge import Part, Verdict, Way
+
+WAYS = {
+    "still": Way("gathering took {gather:g} s and writing {write:g} s, and the single file is said to have taken {given:g} s")
+}
+REPAIRS = (
+    (
+        """    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    model, optimizer = get_state_dict(training.model, training.optimizer, options=whole)
+    start = time.perf_counter()
+""",
+        """    whole, start = StateDictOptions(full_state_dict=True, cpu_offload=True), time.perf_counter()
+    model, optimizer = get_state_dict(training.model, training.optimizer, options=whole)
+""",
+    ),
+)
+GATHER_S, WRITE_S = 5.0, 2.0
+
+
+class Clock:
+    """A clock that only moves where something takes time."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def gather(self, *_: Any, **__: Any) -> tuple[dict[str, int], dict[str, int]]:
+        """Gather the slices of all ranks."""
+        self.now += GATHER_S
+        return {}, {}
+
+    def save(self, _state: object, file: Any) -> None:
+        """Write them."""
+        self.now += WRITE_S
+        file.write(b"all")
+
+
+def judge(part: Part) -> None:
+    """Both the gathering and the writing must be in the time of the single file."""
+    clock = Clock()
+    names: dict[str, Any] = {
+        "time": SimpleNamespace(perf_counter=lambda: clock.now),
+        "get_state_dict": clock.gather,
+        "StateDictOptions": dict,
+        "torch": SimpleNamespace(save=clock.save),
+        "os": SimpleNamespace(fsync=lambda _file: None),
+        "Any": Any,
+        "Path": Path,
+        "Training": None,
+    }
+    mesh = SimpleNamespace(get_local_rank=lambda: 0)
+    training = SimpleNamespace(model=None, optimizer=None, mesh=mesh, generator=SimpleNamespace(get_state=lambda: None))
+    with tempfile.TemporaryDirectory(prefix="gpucourse-judge-") as folder:
+        given = part.call(part.function_alone("save_one_file", **names), training, 3, Path(folder) / "one-file.pt")
+    if not isinstance(given, dict) or "seconds" not in given:
+        raise Verdict("failed", "no-seconds", "save_one_file does not say any more how many seconds the single file took")
+    if abs(given["seconds"] - GATHER_S - WRITE_S) > 1e-6:
+        raise part.wrong("still", gather=GATHER_S, write=WRITE_S, given=given["seconds"])
+    part.note("gathering and writing are both in the time of the single file")

@@ -1,0 +1,220 @@
+"""Judges my_checkpoint.py of 6.4: a training that two ranks saved goes on from the disk, on two and on one, as if unbroken."""
+
+from __future__ import annotations
+
+import operator
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpucourse.judge import Case, Part, Verdict, Way
+
+WIDTH, LAYERS, DONE, STEPS = 16, 1, 3, 6
+WAYS = {
+    "weights-only": Way(
+        "the checkpoint has no optimizer. AdamW divides by the moments of all steps so far: with new ones the next steps are "
+        "others, and the losses leave those of the training that never stopped",
+        (', "optimizer": moments,', ","),
+    ),
+    "no-generator": Way(
+        "the checkpoint has no generator: the continued training draws other batches than the one that was saved",
+        (', "generator": generator.get_state()', ""),
+    ),
+    "no-step": Way(
+        "the checkpoint does not say how many steps are done: restore cannot know it, and the training begins at 0 again",
+        (', "step": step', ""),
+    ),
+    "off-by-one": Way(
+        "saved after {done} steps, it goes on with step {given}: steps are counted from 0, so the next one has the number "
+        "{done}. A step is left out or done twice",
+        ('return int(saved["step"])', 'return int(saved["step"]) + 1'),
+    ),
+    "zero-moments": Way(
+        "after {done} steps the state has no moments, or all of them are 0: they are those of an optimizer that has never "
+        "stepped. Take them from the one that trains, which is given to you",
+        ("get_state_dict(model, optimizer)", "get_state_dict(model, torch.optim.AdamW(model.parameters()))"),
+    ),
+    "new-optimizer": Way(
+        "the moments were saved, and after restore the optimizer that is given to you does not have them: it is the one that "
+        "trains on, and another one that you made or loaded is forgotten",
+        (
+            "set_state_dict(model, optimizer,",
+            "optimizer.state.clear()\n    set_state_dict(model, torch.optim.AdamW(model.parameters()),",
+        ),
+    ),
+    "generator-anew": Way(
+        "after restore the generator is not where it was: its seed says where it began, and its state how far it has come",
+        ('generator.set_state(saved["generator"])', 'generator.manual_seed(int(saved["step"]))'),
+    ),
+    "local-slices": Way(
+        "the checkpoint has {name} as a tensor of {given} numbers, and the whole one has {right}: you gave each rank's slice "
+        "as a tensor of its own, all under one name, so that one is kept and the others are lost. A DTensor knows its place",
+        ('"model": weights', '"model": {name: tensor.to_local() for name, tensor in weights.items()}'),
+    ),
+    "gathered": Way(
+        "{name} lies in the checkpoint in one piece: every rank gathered the whole tensor before the save. A model that is "
+        "sharded because it does not fit would not fit here either, and all but one rank writes nothing of it",
+        ('"model": weights', '"model": {name: tensor.full_tensor() for name, tensor in weights.items()}'),
+    ),
+    "changes-training": Way(
+        "state changes the {what} of the training that it describes: it goes on after the save, and must not notice it",
+        ("generator.get_state()}", "generator.manual_seed(step).get_state()}"),
+    ),
+}
+KEYS = {"model": "weights", "optimizer": "weights-only", "step": "no-step", "generator": "no-generator"}
+
+
+def judge(part: Part) -> None:
+    """What is saved, where it lies, and how training goes on from it, on two ranks and on one."""
+    import sharded_training  # noqa: F401  # once here, and not in each of the ranks that are forked
+
+    state, restore = part.function("state"), part.function("restore")
+    with tempfile.TemporaryDirectory(prefix="gpucourse-judge-") as folder:
+        for seen in part.on_ranks(2, lambda rank, size: _run(part, state, restore, Path(folder), rank, size)):
+            for case in seen:
+                part.compare([case], tolerance=1e-5)
+    part.note(f"saved by 2 ranks after {DONE} steps; the losses of the next {STEPS - DONE} are the same on 2 ranks and on 1")
+
+
+def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], root: Path, rank: int, size: int) -> list[Case]:
+    """One rank of all trainings; what is left to compare."""
+    import checkpoints
+    import ranks
+    import sharded_training
+    import torch
+
+    world: Any = ranks.World(rank, size, torch.device("cpu"), torch.distributed.group.WORLD)
+    sharded_training.be_repeatable(world.device)
+    first = sharded_training.build(world, size, WIDTH, LAYERS, seed=0)
+    sharded_training.train(first, range(DONE))
+    right, folder = _describe(first), root / "saved"
+    saved = part.call(state, first.model, first.optimizer, DONE, first.generator)
+    _check_state(part, saved, right, _describe(first))
+    part.call(checkpoints.save, saved, folder, first.group)
+    _check_contents(part, folder, first.model)
+    unbroken = list(sharded_training.train(first, range(DONE, STEPS)).values())
+    cases = []
+    for count in (size, 1):
+        training = sharded_training.build(world, count, WIDTH, LAYERS, seed=1)
+        if training is None:
+            continue
+        wanted = part.call(state, training.model, training.optimizer, 0, training.generator)
+        _load(part, wanted, folder, training.group)
+        step = part.call(restore, training.model, training.optimizer, training.generator, wanted)
+        name = f"on {count} of {size} ranks"
+        _check_step(part, step, name)
+        cases += _check_restored(part, _describe(training), right, name, same_slices=count == size)
+        losses = list(sharded_training.train(training, range(DONE, STEPS)).values())
+        cases.append(Case(f"the losses of the next steps, {name}", losses, unbroken))
+    return cases
+
+
+def _load(part: Part, wanted: Any, folder: Path, group: Any) -> None:
+    """Fill what the learner's state wants from the disk; what the checkpoint does not have is named."""
+    import checkpoints
+
+    try:
+        checkpoints.load(wanted, folder, group)
+    except Exception as error:  # noqa: BLE001  # torch raises one of its own, with the text of another
+        _, marker, key = str(error).partition("Missing key in checkpoint state_dict: ")
+        if not marker:
+            raise part.make_verdict(error) from None
+        says = f"state gives {key.split()[0]} for a new training, and the checkpoint has nothing of that name"
+        raise Verdict("failed", "other-names", says) from None
+
+
+def _describe(training: Any) -> dict[str, Any]:
+    """This rank's weights, moments, AdamW's own counts of steps, and the generator's state, as they are now."""
+    weights = [weight.to_local().detach().clone() for weight in training.model.parameters()]
+    kept = [training.optimizer.state.get(weight, {}) for weight in training.model.parameters()]
+    moments = [state[key].to_local().clone() for state in kept for key in ("exp_avg", "exp_avg_sq") if key in state]
+    counts = [float(state["step"]) for state in kept if "step" in state]
+    return {"weights": weights, "moments": moments, "counts": counts, "generator": training.generator.get_state().clone()}
+
+
+def _equal(given: Any, right: Any) -> bool:
+    if not isinstance(right, list):
+        return bool(given.equal(right))
+    return len(given) == len(right) and all(
+        mine == its if isinstance(its, float) else mine.equal(its) for mine, its in zip(given, right, strict=True)
+    )
+
+
+def _list_tensors(value: Any) -> Iterator[Any]:
+    """All tensors of at least one dimension in nested dictionaries, on this rank."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _list_tensors(item)
+    elif hasattr(value, "dim") and value.dim():
+        yield value.to_local() if hasattr(value, "to_local") else value
+
+
+def _check_state(part: Part, saved: Any, right: dict[str, Any], now: dict[str, Any]) -> None:
+    if not isinstance(saved, dict):
+        raise Verdict(
+            "failed",
+            "no-dictionary",
+            f"state gives {type(saved).__name__}, and a dictionary with {', '.join(KEYS)} is asked for",
+        )
+    for key, way in KEYS.items():
+        if key not in saved:
+            if way not in WAYS:
+                raise Verdict("failed", "no-weights", 'state has no key "model": the weights are missing, or called otherwise')
+            raise part.wrong(way)
+    for what, value in right.items():
+        if not _equal(now[what], value):
+            raise part.wrong("changes-training", what=what)
+    moments = saved["optimizer"]
+    if isinstance(moments, Mapping) and not any(tensor.any() for tensor in _list_tensors(moments)):
+        raise part.wrong("zero-moments", done=DONE)
+
+
+def _check_contents(part: Part, folder: Path, model: Any) -> None:
+    """By what lies on the disk: are the weights there whole, and in as many slices as there are ranks?"""
+    import checkpoints
+
+    contents = checkpoints.read_metadata(folder)
+    tensors = {
+        name: item
+        for name, item in contents.state_dict_metadata.items()
+        if name.startswith("model.") and hasattr(item, "chunks")
+    }
+    whole, mine = sum(weight.numel() for weight in model.parameters()), sum(w.to_local().numel() for w in model.parameters())
+    given = sum(item.size.numel() for item in tensors.values())
+    if tensors and given == mine:
+        name, item = max(tensors.items(), key=lambda pair: pair[1].size.numel())
+        raise part.wrong("local-slices", name=name, given=item.size.numel(), right=2 * item.size.numel())
+    if given == whole:
+        for name, item in tensors.items():
+            if len(item.chunks) == 1:
+                raise part.wrong("gathered", name=name)
+
+
+def _check_step(part: Part, step: Any, name: str) -> None:
+    if step is None:
+        raise Verdict("failed", "no-answer", "restore returned None: the number of the next step is missing", name)
+    try:
+        number = operator.index(step)
+    except TypeError:
+        raise Verdict(
+            "failed", "no-number", f"restore returned {step!r}, and a whole number of steps is asked for", name
+        ) from None
+    if number in (DONE - 1, DONE + 1):
+        raise part.wrong("off-by-one", name, done=DONE, given=number)
+    part.compare([Case(f"what restore returns, {name}", number, DONE)])
+
+
+def _check_restored(part: Part, now: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
+    """What is back in the training; moments and weights are compared where the rank has the slices that it had."""
+    if not _equal(now["generator"], right["generator"]):
+        raise part.wrong("generator-anew", name)
+    if same_slices and not _equal(now["moments"], right["moments"]):
+        raise part.wrong("new-optimizer", name)
+    if not same_slices:
+        return []
+    off = sum(float((mine - its).abs().sum()) for mine, its in zip(now["weights"], right["weights"], strict=True))
+    return [
+        Case(f"the sum of all differences between the weights before and after, {name}", off, 0.0),
+        Case(f"the numbers of steps in AdamW's own state, {name}", now["counts"], right["counts"]),
+    ]

@@ -1,0 +1,40 @@
+"""Your part of 6.4: what a checkpoint must hold, and how a training goes on from it as if it had never stopped.
+
+You will learn    what a training's state is besides its weights; how it is saved in slices, and found again by fewer ranks
+You will produce  `state` and `restore`, with which a training saved on 4 ranks goes on with the same losses on 4, 2 and 1
+Try it            gpucourse try 6.4
+Your part         both functions below. As delivered they keep the weights only; keep their names and parameters
+Reading           modules/06-training-at-scale/lesson-4-checkpoints.md, "What a training is made of"
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
+
+
+def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generator: torch.Generator) -> dict[str, Any]:
+    """All that a training needs to go on, under the keys "model", "optimizer", "step" and "generator".
+
+    `model` was sharded by FSDP: its parameters are DTensors, each with this rank's slice. `optimizer` is an AdamW over them,
+    which has its moments in slices, too; before its first step it has none yet. `step` is how many steps are done.
+    `generator` draws the batches.
+
+    Every rank of the model calls it: before a save, and before a load, on a new training, to say what is wanted. Give tensors
+    as they lie, in slices: torch.distributed.checkpoint writes each rank's own, and loads into these very tensors. Any other
+    value is written as it is, and after a load the dictionary holds the one that was read.
+    """
+    return {"model": get_model_state_dict(model)}
+
+
+def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, saved: dict[str, Any]) -> int:
+    """Put `saved` into the training, and return how many steps it has done: the number of the next one, counted from 0.
+
+    `saved` is what `state` gave for this new training, after the load. `model`, `optimizer` and `generator` themselves must
+    change: the training goes on with them.
+    """
+    set_model_state_dict(model, saved["model"])
+    return 0

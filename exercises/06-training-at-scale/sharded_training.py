@@ -1,0 +1,124 @@
+"""A training whose model lies in slices on the first ranks of a world (FSDP2), and that takes the same batches on any of them.
+
+Exercise 6.2 shows what FSDP does; here it is what a checkpoint is taken of. Needs torch only.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import checkpoints
+import torch
+import torch.distributed as dist
+from ranks import World
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from transformer import Transformer, counting_text
+
+warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # no output is changed in place here
+
+VOCABULARY, LENGTH, HEADS, SAMPLES, RATE = 64, 16, 8, 1024, 1e-3
+BATCH = 32
+"""Sequences of one step over all ranks, however many there are."""
+
+
+@dataclass
+class Training:
+    """One rank's share of a training: of `mesh`, whose ranks also form `group`, for checkpoints.
+
+    `generator` draws the sequences of a step, the same on every rank: its state is part of the training.
+    """
+
+    model: Transformer
+    optimizer: torch.optim.Optimizer
+    generator: torch.Generator
+    mesh: DeviceMesh
+    group: dist.ProcessGroup
+
+
+def count_parameters(width: int, layers: int) -> int:
+    """Of the whole model: 12 w^2 + 13 w a layer, two embeddings, the last norm and the scores."""
+    return layers * (12 * width**2 + 13 * width) + width * (2 * VOCABULARY + LENGTH + 2) + VOCABULARY
+
+
+def be_repeatable(device: torch.device) -> None:
+    """Let equal inputs give equal bits: on a GPU some kernels add in the order in which their threads arrive."""
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    else:
+        torch.set_num_threads(1)
+
+
+@cache
+def _form(world: World, size: int) -> tuple[DeviceMesh, dist.ProcessGroup]:
+    """The first `size` ranks, for training and for checkpoints. Every rank of the world has to call it, in the same order."""
+    first = list(range(size))
+    return DeviceMesh(world.device.type, first), checkpoints.make_group(first)
+
+
+def build(world: World, size: int, width: int, layers: int, seed: int) -> Training | None:
+    """A new training on the first `size` ranks, its weights drawn from `seed`; None on the other ranks, which call it, too."""
+    mesh, group = _form(world, size)
+    if world.rank >= size:
+        return None
+    torch.manual_seed(seed)
+    model = Transformer(VOCABULARY, LENGTH, width, HEADS, layers).to(world.device)
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(model.parameters(), RATE)
+    return Training(model, optimizer, torch.Generator().manual_seed(seed), mesh, group)
+
+
+def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
+    """Train these steps; the mean loss of each, over the whole batch.
+
+    A rank adds up the losses of its share, so the shares need not be equal. FSDP takes the mean of the gradients over the
+    ranks, hence the factor.
+    """
+    text = counting_text(SAMPLES, LENGTH, VOCABULARY, torch.Generator().manual_seed(1))
+    size, rank, device = training.mesh.size(), training.mesh.get_local_rank(), next(training.model.parameters()).device
+    losses = {}
+    for step in steps:
+        batch = torch.randint(SAMPLES, (BATCH,), generator=training.generator)
+        share = text[batch[rank * BATCH // size : (rank + 1) * BATCH // size]].to(device)
+        scores = training.model(share[:, :-1]).flatten(0, 1)
+        loss = torch.nn.functional.cross_entropy(scores, share[:, 1:].flatten(), reduction="sum") / (BATCH * LENGTH)
+        training.optimizer.zero_grad()
+        (loss * size).backward()
+        training.optimizer.step()
+        losses[step] = loss.detach()
+    together = torch.stack(list(losses.values())) if losses else torch.empty(0, device=device)
+    dist.all_reduce(together, group=training.mesh.get_group())
+    return dict(zip(losses, together.tolist(), strict=True))
+
+
+def save_one_file(training: Training, step: int, path: Path) -> dict[str, float] | None:
+    """Write the whole training into one file by rank 0, as a training on one GPU does: seconds, the part of them that gathering
+    the slices took, and bytes. None on the other ranks, which only send their slices.
+    """
+    start = time.perf_counter()
+    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    model, optimizer = get_state_dict(training.model, training.optimizer, options=whole)
+    after_gather = time.perf_counter()
+    if training.mesh.get_local_rank() > 0:
+        return None
+    state: dict[str, Any] = {"model": model, "optimizer": optimizer, "step": step, "generator": training.generator.get_state()}
+    with path.open("wb") as file:
+        torch.save(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    end = time.perf_counter()
+    return {"bytes": path.stat().st_size, "seconds": end - start, "gather_s": after_gather - start}
