@@ -83,7 +83,8 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
     times = bench.spread_ms(measurement.seconds) if measurement.seconds else {}
     gap = None if measurement.error else max(abs(a - b) for a, b in zip(measurement.losses, reference.losses, strict=True))
     return {
-        "technique": technique.name, "peak_mib": mib(measurement.peak), "held_mib": mib(measurement.held),
+        "technique": technique.name, "label": technique.label, "peak_mib": mib(measurement.peak),
+        "held_mib": mib(measurement.held),
         "flops_of_plain": None if measurement.error else measurement.flops / reference.flops,
         "median_ms": times.get("median_ms"), "loss_gap": gap, "out_of_memory": measurement.error is not None,
         **{f"{stage}_mib": mib(measurement.stages.get(stage)) for stage in ("forward", "backward", "optimizer")},
@@ -151,7 +152,7 @@ floor = reference.held
 measured_estimate = estimates.estimate(shape, reference_technique)
 plain_estimate = measured_estimate if reference_technique is PLAIN else estimates.estimate(shape, PLAIN)
 plain_peak = menu[0][1].peak or (plain_estimate.total if plain_estimate else None)
-rows = [make_row(technique, measurement, reference) | {"floor_mib": mib(floor)} for technique, measurement in menu]
+rows = [make_row(technique, measurement, reference) for technique, measurement in menu]
 
 say(f"\nyour step, on a device of {budget / MIB:,.0f} MiB:")
 yours, broken = run_yours()
