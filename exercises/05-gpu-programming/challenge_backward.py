@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from kernel_memory import KernelMemory, limit_time
+from bench import limit_time
+from kernel_memory import KernelMemory
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 

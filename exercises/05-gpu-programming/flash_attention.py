@@ -24,7 +24,7 @@ import bench
 import gpus
 import torch
 import triton_device
-from bench import say
+from bench import limit_time, say
 from ptx import Compilation, Variant
 
 SEED, LIMITS, PEAK_SCORE, LIMIT_S = 7, {"float32": 1e-5, "float16": 1e-3}, 200.0, 60.0
@@ -50,7 +50,7 @@ import challenge_backward  # noqa: E402 (Triton asks when a kernel is defined wh
 import my_attention  # noqa: E402
 import my_backward  # noqa: E402
 import my_softmax  # noqa: E402
-from kernel_memory import KernelMemory, Operations, limit_time, reason_of  # noqa: E402
+from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
 
 interpreted, scale = no_gpu is not None, args.d**-0.5
 if interpreted and sum(n * n for n in lengths) * args.heads > 1 << 21:

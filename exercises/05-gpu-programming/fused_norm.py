@@ -24,7 +24,7 @@ import bench
 import gpus
 import torch
 import triton_device
-from bench import say
+from bench import limit_time, say
 from ptx import Compilation, Variant
 
 SEED, EPS, FEW, SIGMAS, MOST_INTERPRETED, LIMIT_S = 7, 1e-5, 8, 4, 1 << 18, 60.0
@@ -49,7 +49,7 @@ if args.rows < 16 or min(columns) < 2 or not 0.05 <= args.p <= 0.95:
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
 import my_norm  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
-from kernel_memory import KernelMemory, Operations, limit_time, reason_of  # noqa: E402
+from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
 
 dtype, interpreted = getattr(torch, args.dtype), no_gpu is not None
 say(

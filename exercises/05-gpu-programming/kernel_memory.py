@@ -7,9 +7,7 @@ interpreter: it reads whatever lies there.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -174,22 +172,6 @@ class Operations(TorchDispatchMode):
             self.rows.append(row | {"read_bytes": sum(item.nbytes for item in read),
                                     "written_bytes": sum(item.nbytes for item in written)})  # fmt: skip
         return results
-
-
-@contextmanager
-def limit_time(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the block where it takes longer: a kernel without end would hold the run until its own limit."""
-
-    def stop(_number: int, _frame: Any) -> None:
-        raise TimeoutError(f"it did not end within {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def reason_of(error: BaseException) -> BaseException:

@@ -10,11 +10,13 @@ import math
 import os
 import platform
 import shlex
+import signal
 import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -36,6 +38,22 @@ def here() -> torch.device:
     """Where a script of one process computes: the first GPU, else (or where GPUCOURSE_BACKEND says gloo) the CPU."""
     on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
     return torch.device("cuda", 0) if on_gpu else torch.device("cpu")
+
+
+@contextmanager
+def limit_time(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in the block where it takes longer: code that never ends would hold the run until its own limit."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"it did not end within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def measure(

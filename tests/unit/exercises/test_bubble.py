@@ -12,7 +12,7 @@ from tests.unit.exercises.scripts import beside_the_script
 
 @pytest.fixture(scope="module")
 def bubble() -> ModuleType:
-    return beside_the_script("03-parallel-computing", "bubble")
+    return beside_the_script("shared", "bubble")
 
 
 def gpipe(bubble: ModuleType, stages: int, micro_batches: int, forward: float = 1.0, backward: float = 2.0) -> list[Any]:

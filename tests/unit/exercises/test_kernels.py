@@ -102,7 +102,10 @@ def spin() -> None:
         pass
 
 
-def test_a_kernel_without_end_is_ended(memory: ModuleType) -> None:
-    with pytest.raises(TimeoutError, match=r"^it did not end within 0\.05 s$"), memory.limit_time(0.05):
+def test_a_kernel_without_end_is_ended() -> None:
+    with (
+        pytest.raises(TimeoutError, match=r"^it did not end within 0\.05 s$"),
+        beside_the_script("shared", "bench").limit_time(0.05),
+    ):
         spin()
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "nothing rings afterwards"

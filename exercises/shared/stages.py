@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from bubble import BACKWARD, FORWARD, Piece
-from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
 
@@ -45,17 +44,6 @@ class Watch:
         pieces = [Piece(kind, micro_batch, seconds()) for kind, micro_batch, seconds in self._noted]
         self._noted.clear()
         return pieces
-
-
-class Layer(nn.Module):
-    """A layer of the model that is divided: the same work in each, so that equal shares of layers are equal work."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
 
 
 class WatchedStage(PipelineStage):
