@@ -1,0 +1,86 @@
+"""What a learner's my_mesh.py says: the place of each rank, the groups, and the bytes between nodes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from bench import limit_time
+from mesh_model import DIMENSIONS, Layout
+from mesh_traffic import MessageBytes
+
+DELIVERED = ("tp", "pp", "dp")  # the order of the mesh where my_mesh.py does not say another one
+LIMIT_S = 5.0
+
+
+class Choice:
+    """my_mesh.py at work. `broken` is what went wrong, "" where nothing did; a function that is not written yet is no error.
+
+    To be asked on one rank, which tells the others: what a learner's code says may change from call to call.
+    """
+
+    def __init__(self) -> None:
+        self.broken = ""
+        self._module: Any = self._ask(lambda: importlib.import_module("my_mesh"))
+        order = getattr(self._module, "ORDER", None)
+        if not isinstance(order, Sequence) or sorted(map(str, order)) != sorted(DIMENSIONS):
+            self.broken = self.broken or f"ORDER is {order!r}: it must hold each of dp, pp and tp once"
+            order = DELIVERED
+        self.order = tuple(order)
+
+    def place_ranks(self, layout: Layout) -> torch.Tensor | None:
+        """The rank at each place (dp, pp, tp), by the learner's `coordinates`; None where it is not written, or wrong."""
+        mesh = torch.full((layout.dp, layout.pp, layout.tp), -1)
+        for rank in range(layout.size):
+            at = self._ask(lambda rank=rank: self._module.coordinates(rank, _sizes(layout), self.order))
+            if at is None:
+                return None
+            try:
+                place = tuple(int(at[name]) for name in DIMENSIONS)
+                if min(place) < 0 or mesh[place] >= 0:
+                    raise IndexError
+                mesh[place] = rank
+            except (LookupError, TypeError, ValueError):
+                self.broken = f"coordinates gives {str(at)[:100]} for rank {rank} of {layout}: no place, or another rank's"
+                return None
+        return mesh
+
+    def count_wrong_groups(self, layout: Layout, mesh: torch.Tensor) -> int | None:
+        """How many groups of the mesh the learner's `groups` does not give; None where it is not written, or fails."""
+        missing = 0
+        for axis, name in enumerate(DIMENSIONS):
+            answer = self._ask(
+                lambda name=name: [list(group) for group in self._module.groups(name, _sizes(layout), self.order)]
+            )
+            if answer is None:
+                return None
+            groups = mesh.movedim(axis, -1).reshape(-1, mesh.shape[axis]).tolist()
+            missing += sum(group not in answer for group in groups) + max(0, len(answer) - len(groups))
+        return missing
+
+    def predict_bytes(self, layout: Layout, ranks_per_node: int, message_bytes: Sequence[MessageBytes]) -> float | None:
+        """What the learner's `cross_node_bytes` gives, where a rank of each stage sends that; None where it gives none."""
+        by_stage = {name: [row[name] for row in message_bytes] for name in ("dp", "tp")}
+        by_kind = {**by_stage, "pp": message_bytes[0]["pp forward"]}
+        return self._ask(lambda: float(self._module.cross_node_bytes(_sizes(layout), self.order, ranks_per_node, by_kind)))
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        if self.broken:
+            return None
+        try:
+            with limit_time(LIMIT_S):
+                return question()
+        except NotImplementedError:
+            return None
+        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+            self.broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+            traceback.print_exception(error, limit=-3, file=sys.stdout)
+            return None
+
+
+def _sizes(layout: Layout) -> dict[str, int]:
+    return {name: getattr(layout, name) for name in DIMENSIONS}

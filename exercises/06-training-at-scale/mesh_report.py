@@ -1,0 +1,135 @@
+"""What 6.3 decides and says about layouts, apart from running them: which to take, how a mesh looks on nodes, what limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import bench
+import bubble
+import torch
+from layouts import LayoutResult
+from mesh_model import DIMENSIONS, Layout, Shape, count_weights
+from mesh_traffic import NUMBER, MessageBytes, price_by_dimension
+
+
+def suggest_layouts(size: int, shape: Shape, most: int = 3) -> list[Layout]:
+    """A few layouts for so many ranks: the most even one, then those that lean towards tp, dp and pp."""
+    divisors = [number for number in range(1, size + 1) if size % number == 0]
+    layouts = [Layout(*sizes) for sizes in itertools.product(divisors, repeat=3) if math.prod(sizes) == size]
+    possible = sorted((layout for layout in layouts if not shape.find_problem(layout)), key=_evenness)
+    leaning = [next((layout for layout in possible if _leans(layout, name)), None) for name in ("tp", "dp", "pp")]
+    return list(dict.fromkeys(layout for layout in [*possible[:1], *leaning] if layout))[:most]
+
+
+def _evenness(layout: Layout) -> tuple[int, int, str]:
+    sizes = layout.dp, layout.pp, layout.tp
+    return max(sizes), -min(sizes), str(layout)
+
+
+def _leans(layout: Layout, dimension: str) -> bool:
+    return all(getattr(layout, dimension) > getattr(layout, other) for other in DIMENSIONS if other != dimension)
+
+
+def parse_layouts(text: str) -> list[Layout]:
+    """`2x2x2,1x2x4` as layouts, `auto` as none. Raises ValueError with the word that is no layout."""
+    return [] if text.strip() == "auto" else [Layout.parse(word) for word in text.split(",")]
+
+
+def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], list[str]]:
+    """The layouts that were asked for (`auto`: `suggest_layouts`) and are possible with so many ranks; and a sentence for each
+    that is not."""
+    if text.strip() == "auto":
+        return suggest_layouts(size, shape), []
+    layouts, rejections = [], []
+    for layout in parse_layouts(text):
+        reason = f"it takes {layout.size} ranks, and there are {size}" if layout.size != size else shape.find_problem(layout)
+        if reason:
+            rejections.append(f"{layout} is left out: {reason}")
+        else:
+            layouts.append(layout)
+    return list(dict.fromkeys(layouts)), rejections
+
+
+def list_places(mesh: torch.Tensor, nodes: Sequence[str]) -> list[dict[str, object]]:
+    """Where each rank stands: its node, and its coordinates in a mesh that has the rank at each place (dp, pp, tp)."""
+    at = {mesh[place].item(): place for place in itertools.product(*map(range, mesh.shape))}
+    return [{"rank": rank, "node": nodes[rank], **dict(zip(DIMENSIONS, at[rank], strict=True))} for rank in sorted(at)]
+
+
+def list_groups(mesh: torch.Tensor, dimension: str) -> list[list[int]]:
+    """The groups of a dimension, each with its ranks in the order of their coordinate."""
+    axis = DIMENSIONS.index(dimension)
+    groups: list[list[int]] = mesh.movedim(axis, -1).reshape(-1, mesh.shape[axis]).tolist()
+    return groups
+
+
+def count_spread_groups(mesh: torch.Tensor, nodes: Sequence[str], dimension: str = "tp") -> int:
+    """How many groups of a dimension have ranks on more than one node."""
+    return sum(len({nodes[rank] for rank in group}) > 1 for group in list_groups(mesh, dimension))
+
+
+def draw_mesh(title: str, mesh: torch.Tensor, nodes: Sequence[str]) -> str:
+    """The grid by node, as text: a line for each rank of a node with its coordinates."""
+    lines = [title]
+    for node in dict.fromkeys(nodes):
+        here = [place for place in list_places(mesh, nodes) if place["node"] == node]
+        lines += [f"  {node}", *("    rank {rank:<3} copy {dp:<3} stage {pp:<3} slice {tp}".format(**place) for place in here)]
+    return "\n".join(lines) + "\n"
+
+
+def find_bottleneck(milliseconds: Mapping[str, float]) -> str:
+    """What takes longest of a step's parts."""
+    return max(milliseconds, key=lambda part: milliseconds[part])
+
+
+def summarise(
+    result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str], alone_losses: Sequence[float], *, on_gpu: bool
+) -> dict[str, object]:
+    """A layout in one row: is it the training of one process, what does it send, where is its time. Bytes are those of the rank
+    that has the most, times those of the slowest."""
+    crossing = price_by_dimension(result.mesh, nodes, result.message_bytes)
+    replayed_s, parts_ms = bubble.replay(result.pieces), _take_apart(result, on_gpu=on_gpu)
+    share = shape.batch_size // layout.dp * shape.length  # tokens of one copy: its stages and slices work on the same ones
+    return {
+        "layout": str(layout), "dp": layout.dp, "pp": layout.pp, "tp": layout.tp,
+        "loss_off": max(abs(loss / right - 1) for loss, right in zip(result.losses, alone_losses, strict=True)),
+        "weight_error": result.weight_error, "loss_after": result.losses[-1],
+        "weights_bytes": max(result.weights_bytes), **_compare_bytes(result, layout, shape, nodes),
+        **{f"{name}_bytes": max(_count_bytes(sizes, name) for sizes in result.message_bytes) for name in DIMENSIONS},
+        **{f"cross_{name}_bytes": crossing[name] for name in DIMENSIONS}, "cross_node_bytes": sum(crossing.values()),
+        "tp_groups_across_nodes": count_spread_groups(result.mesh, nodes),
+        "in_flight": max(map(bubble.in_flight, result.pieces)),
+        "bubble_predicted_percent": 100 * bubble.predict_bubble(layout.pp, shape.micro_batches),
+        "bubble_replayed_percent": 100 * bubble.idle_share(result.pieces, replayed_s),
+        **bench.spread_ms(result.seconds), "tokens_per_s": layout.dp * share / bench.percentile(result.seconds, 50),
+        **{f"{part.replace(' messages', '')}_ms": milliseconds for part, milliseconds in parts_ms.items()},
+        "bottleneck": find_bottleneck(parts_ms),
+    }  # fmt: skip
+
+
+def _count_bytes(sizes: MessageBytes, dimension: str) -> int:
+    return sizes["pp forward"] + sizes["pp back"] if dimension == "pp" else sizes[dimension]
+
+
+def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str]) -> dict[str, int]:
+    """How far the formulas are off on the worst rank, and how many layers some copy's slices hold too often or not at all."""
+    pairs = zip(result.message_bytes, result.formula_bytes, strict=True)
+    stages = [count_weights(shape, layout, place["pp"]) for place in list_places(result.mesh, nodes)]
+    held = [layer for layers in result.layers for layer in layers]
+    return {
+        "bytes_off": max(abs(counts[kind] - formula[kind]) for counts, formula in pairs for kind in formula),
+        "weights_bytes_off": max(abs(size - NUMBER * count) for size, count in zip(result.weights_bytes, stages, strict=True)),
+        "layers_off": sum(held.count(layer) != layout.dp * layout.tp for layer in range(shape.layers)),
+    }
+
+
+def _take_apart(result: LayoutResult, *, on_gpu: bool) -> dict[str, float]:
+    """Milliseconds of a step's parts, each by itself: what the busiest stage computes, the pipeline's bubble (from busy times),
+    and all messages of each dimension. On a GPU what a stage computes holds the sums of its slices, which are taken off."""
+    busiest = 1e3 * max(sum(piece.seconds for piece in pieces) for pieces in result.pieces)
+    whole = 1e3 * bubble.replay(result.pieces)
+    computing = max(0.0, busiest - result.message_ms["tp"]) if on_gpu else busiest
+    messages = {f"{name} messages": result.message_ms[name] for name in DIMENSIONS}
+    return {"computing": computing, "bubble": whole - busiest, **messages}

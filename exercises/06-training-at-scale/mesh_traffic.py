@@ -1,0 +1,98 @@
+"""What the ranks of a mesh send in one step: counted where every message passes, and by formula.
+
+Bytes are those that a rank gives to all_reduce, or sends to one neighbour. What crosses between nodes follows from them and
+from where each rank is: `price_by_dimension`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from mesh_model import DIMENSIONS, Layout, Shape, count_weights
+from torch.distributed.device_mesh import DeviceMesh
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+NUMBER = 4  # bytes of a float32
+MessageBytes = Mapping[str, int]
+"""Bytes of one rank in one step: "tp" and "dp" given to all_reduce, "pp forward" and "pp back" sent to a neighbour, "other"."""
+KINDS = ("dp", "pp forward", "pp back", "tp", "other")
+
+_MEMBERS: dict[str, tuple[int, ...]] = {}
+"""The ranks of each group of a mesh so far: DTensor sends over the group of an earlier mesh where that has the same ranks."""
+
+
+class Traffic(TorchDispatchMode):
+    """Counts the bytes of each message of this rank under it, by the dimension of the mesh whose group it goes to."""
+
+    def __init__(self, mesh: DeviceMesh) -> None:
+        super().__init__()
+        groups = {name: mesh[name].get_group() for name in DIMENSIONS}
+        members = {name: tuple(dist.get_process_group_ranks(group)) for name, group in groups.items()}
+        _MEMBERS.update({groups[name].group_name: members[name] for name in DIMENSIONS})
+        self._dimension = {ranks: name for name, ranks in members.items() if len(ranks) > 1}
+        self._stage = mesh["pp"].get_local_rank()
+        self._bytes: Counter[str] = Counter()
+
+    @property
+    def bytes_by_kind(self) -> MessageBytes:
+        """What has passed so far."""
+        return {kind: self._bytes[kind] for kind in KINDS}
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Every operation passes here, those of backward and of torch's pipelines too."""
+        space, _, name = function.name().partition("::")
+        if "c10d" in space and not name.startswith(("wait_tensor", "_wrap_tensor", "recv", "barrier")):
+            size = max((item.nbytes for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor)), default=0)
+            self._bytes[self._find_kind(name, args)] += size
+        return function(*args, **(kwargs or {}))
+
+    def _find_kind(self, name: str, args: Sequence[Any]) -> str:
+        group = next((item for item in reversed(args) if isinstance(item, str)), None)  # of DTensor's all_reduce
+        if group is None:  # of torch.distributed's own calls, which give the group itself
+            group = dist.ProcessGroup.unbox(args[1]).group_name
+        dimension = self._dimension.get(_MEMBERS.get(group, ()), "other")
+        if name.startswith("send") and dimension == "pp":
+            return "pp forward" if args[2] > self._stage else "pp back"
+        return dimension if name.startswith(("all_reduce", "allreduce_")) and dimension != "pp" else "other"
+
+
+def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBytes:
+    """What a rank of that stage sends in a step, by formula.
+
+    tp: 4 sums a layer and micro-batch (two forward, two backward), each of the micro-batch's activations. pp: the activations
+    of its copy's whole share to the next stage, and as many gradients to the one before. dp: the gradient of what it holds.
+    """
+    activations = NUMBER * shape.batch_size // layout.dp * shape.length * shape.width
+    return {
+        "dp": NUMBER * count_weights(shape, layout, stage) if layout.dp > 1 else 0,
+        "pp forward": activations if stage < layout.pp - 1 else 0,
+        "pp back": activations if stage > 0 else 0,
+        "tp": 4 * len(shape.share_layers(layout.pp, stage)) * activations if layout.tp > 1 else 0,
+        "other": 0,
+    }
+
+
+def price_by_dimension(mesh: torch.Tensor, nodes: Sequence[object], message_bytes: Sequence[MessageBytes]) -> dict[str, int]:
+    """Bytes that cross from one node to another in a step, by dimension.
+
+    `mesh` has the rank at each place (dp, pp, tp), `nodes` the node of each rank, `message_bytes` what each rank sends. An
+    all_reduce of n ranks goes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the bytes on.
+    """
+    crossing = dict.fromkeys(DIMENSIONS, 0)
+    for axis, name in enumerate(DIMENSIONS):
+        for group in mesh.movedim(axis, -1).reshape(-1, mesh.shape[axis]).tolist():
+            size = len(group)
+            for place, rank in enumerate(group):
+                following, before = group[(place + 1) % size], group[place - 1]
+                if name != "pp":
+                    away = nodes[rank] != nodes[following]
+                    crossing[name] += away * 2 * (size - 1) * message_bytes[rank][name] // size
+                else:
+                    crossing[name] += (nodes[rank] != nodes[following]) * message_bytes[rank]["pp forward"]
+                    crossing[name] += (nodes[rank] != nodes[before]) * message_bytes[rank]["pp back"]
+    return crossing

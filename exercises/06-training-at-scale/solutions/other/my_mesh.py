@@ -1,0 +1,41 @@
+"""Your part of 6.3, by strides: a step of one in a dimension is a step of so many ranks."""
+
+from __future__ import annotations
+
+import math
+
+ORDER = ("dp", "pp", "tp")
+
+
+def strides(sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
+    """How many ranks further the next coordinate of each dimension is."""
+    return {name: math.prod(sizes[inner] for inner in order[at + 1 :]) for at, name in enumerate(order)}
+
+
+def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
+    """A coordinate is how often its stride has gone by, modulo its size."""
+    return {name: rank // stride % sizes[name] for name, stride in strides(sizes, order).items()}
+
+
+def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
+    """Begin at each rank whose coordinate is 0, and go by strides."""
+    stride, size = strides(sizes, order)[dimension], sizes[dimension]
+    firsts = [rank for rank in range(math.prod(sizes.values())) if rank // stride % size == 0]
+    return [[first + stride * at for at in range(size)] for first in firsts]
+
+
+def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
+    """Rank by rank: what it sends to its next in each dimension, and gets back from the next stage, where that is away."""
+    total = 0.0
+    for name, stride in strides(sizes, order).items():
+        size = sizes[name]
+        for rank in range(math.prod(sizes.values())):
+            at = rank // stride % size
+            following = rank + stride if at < size - 1 else rank - stride * (size - 1)
+            if rank // ranks_per_node == following // ranks_per_node:
+                continue
+            if name == "pp":
+                total += 2 * message_bytes["pp"] if at < size - 1 else 0
+            else:
+                total += 2 * (size - 1) * message_bytes[name][coordinates(rank, sizes, order)["pp"]] / size
+    return total
