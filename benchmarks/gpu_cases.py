@@ -1,4 +1,4 @@
-"""What `python -m benchmarks gpu` runs of modules 0 to 5 on one GPU, and which figures it sets beside which ceilings."""
+"""What `python -m benchmarks gpu` runs of modules 0 to 6 on one GPU, and which figures it sets beside which ceilings."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ CASES = (
     Case("5.8", limit_s=90, note=SOLUTION),
     Case("5.9", {"samples": "4096"}, limit_s=120, note=SOLUTION),
     Case("5.10", limit_s=120, note=SOLUTION),
+    Case("6.2", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
 )
 
 
@@ -201,8 +202,12 @@ def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
 
+def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("peak of stage 3", metrics["peak_of_3_percent"], "% of stage 0's", 100.0)
+
+
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
-    "5.8": _transforms, "5.9": _training, "5.10": _attention,
+    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.2": _shares,
 }  # fmt: skip

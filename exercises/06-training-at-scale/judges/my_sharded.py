@@ -1,0 +1,287 @@
+"""Judges my_sharded.py of 6.2 over real ranks: AdamW's weights, the numbers that a rank keeps, and those that it sends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+SHAPES = ((37, 11), (11,), (3, 5), (1,))  # 434 numbers, which 3 and 4 ranks do not divide
+NUMBERS, STEPS, TOLERANCE = sum(math.prod(shape) for shape in SHAPES), 4, 1e-5
+VALUES = {"lr": 0.05, "betas": (0.7, 0.9), "eps": 0.2, "weight_decay": 0.3}  # an eps at which a sum is no mean
+USUAL = {"lr": 0.05, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
+WAYS = {
+    "sum": Way(
+        "the weights are those of the sum of {ranks} ranks' gradients. A reduce-scatter adds; divide by the number of ranks",
+        ("gradient /= self.ranks\n", "gradient /= 1\n"),
+    ),
+    "own-gradient": Way(
+        "each rank updates its share with its own gradient alone: the other ranks' samples count for nothing there. It needs "
+        "the mean over all ranks, for its share",
+        (
+            "dist.reduce_scatter_tensor(gradient, self.flatten([p.grad for p in self.parameters]))\n"
+            "        gradient /= self.ranks",
+            "gradient = self.flatten([p.grad for p in self.parameters]).chunk(self.ranks)[self.rank].clone()",
+        ),
+    ),
+    "not-gathered": Way(
+        "after a step rank {rank} of {ranks} has other weights than rank 0: each has updated its own share, and nobody sent it "
+        "to the others. All ranks must go on with the same weights",
+        (
+            "dist.all_gather_into_tensor(whole, weights)",
+            "whole.copy_(self.flatten(self.parameters))\n        whole.chunk(self.ranks)[self.rank].copy_(weights)",
+        ),
+    ),
+    "not-written": Way(
+        "after a step every weight is as it was: the new numbers are in a tensor of your own. Write them into the parameters, "
+        "in place, which is where the model looks",
+        ("parameter.copy_(new.view_as(parameter))", "parameter = new.view_as(parameter)"),
+    ),
+    "misplaced": Way(
+        "the new weights are right, and stand at the wrong places: the share of rank 0 comes first when all are gathered, so "
+        "rank 0 must update the first share, and so on",
+        (
+            "dist.all_gather_into_tensor(whole, weights)",
+            "dist.all_gather_into_tensor(whole, weights)\n        whole = torch.cat(whole.chunk(self.ranks)[::-1])",
+        ),
+    ),
+    "end-forgotten": Way(
+        "the last {missing} of {numbers} numbers never change on {ranks} ranks: {numbers} / {ranks} is not whole. Round the "
+        "share up, and fill the row with zeros",
+        (
+            "flat = torch.cat([tensor.detach().flatten() for tensor in tensors])",
+            "flat = torch.cat([tensor.detach().flatten() for tensor in tensors])\n"
+            "        flat[flat.numel() // self.ranks * self.ranks :] = 0",
+        ),
+    ),
+    "moments-lost": Way(
+        "the first step is right, and each later one is a first step again: the moments (or the optimizer that has them) must "
+        "last from one step to the next",
+        ("self.steps += 1", "self.steps = 1\n        self.mean.zero_()\n        self.square.zero_()"),
+    ),
+    "not-corrected": Way(
+        "the first steps are too small: AdamW divides the moments by 1 - beta ** t, since they begin at 0",
+        (
+            "mean = self.mean / (1 - self.betas[0] ** self.steps)\n"
+            "        square = self.square / (1 - self.betas[1] ** self.steps)",
+            "mean, square = self.mean, self.square",
+        ),
+    ),
+    "decay-in-gradient": Way(
+        "that is Adam with the decay added to the gradient. AdamW takes lr * weight_decay of the weight itself off, apart from "
+        "the moments: that is what its W is for",
+        (
+            "weights *= 1 - self.lr * self.weight_decay",
+            "gradient += self.weight_decay * weights",
+        ),
+    ),
+    "no-decay": Way(
+        "the weights do not decay: AdamW multiplies them by 1 - lr * weight_decay in each step",
+        ("weights *= 1 - self.lr * self.weight_decay\n", "weights *= 1\n"),
+    ),
+    "usual-values": Way(
+        "you take torch's usual betas, eps and weight_decay. The arguments are others",
+        (
+            "lr, betas, eps, weight_decay\n        self.rank",
+            "lr, (0.9, 0.999), 1e-8, 0.01\n        self.rank",
+        ),
+    ),
+    "keeps-everything": Way(
+        "with {ranks} ranks it keeps {kept:,} numbers from one step to the next, for {numbers:,} parameters: {most:,} "
+        "are allowed, four for each number of the own share. Moments of the other shares are of no use here",
+        (
+            "dist.reduce_scatter_tensor(gradient,",
+            "self.everything = self.flatten(self.parameters), self.flatten(self.parameters)\n"
+            "        dist.reduce_scatter_tensor(gradient,",
+        ),
+    ),
+    "sends-too-much": Way(
+        "with {ranks} ranks each sends {sent:,.0f} numbers ({calls}); a reduce-scatter and an all-gather send {most:,.0f}. Of "
+        "the summed gradients a rank needs its own share only",
+        (
+            "dist.reduce_scatter_tensor(gradient, self.flatten([p.grad for p in self.parameters]))",
+            "summed = self.flatten([p.grad for p in self.parameters])\n        dist.all_reduce(summed)\n"
+            "        gradient = summed.chunk(self.ranks)[self.rank].clone()",
+        ),
+    ),
+}  # fmt: skip
+
+
+def judge(part: Part) -> None:
+    """Four steps on 1, 3 and 4 ranks, with other gradients on each rank and in each step."""
+    import shard_bytes  # noqa: F401  # before the ranks are forked
+
+    sharded = part.function("ShardedAdamW")
+    for size in (3, 4, 1):
+        answers = part.on_ranks(size, lambda rank, size: _train(part, sharded, rank, size))
+        _check_weights(part, size, [answer["weights"] for answer in answers])
+        for answer in answers:
+            _check_costs(part, size, answer)
+    part.note(f"AdamW's weights after each of {STEPS} steps, on 1, 3 and 4 ranks, {NUMBERS} numbers")
+    part.note("at most four numbers kept for each of the own share; sent: what an all-reduce of the gradients sends")
+
+
+def _draw(shape: tuple[int, ...], *numbers: int) -> Any:
+    """Numbers that depend on nothing but these."""
+    import torch
+
+    seed = sum(number * 1000**place for place, number in enumerate(numbers))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _make_parameters() -> list[Any]:
+    import torch
+
+    return [torch.nn.Parameter(_draw(shape, place)) for place, shape in enumerate(SHAPES)]
+
+
+def _give_gradients(parameters: list[Any], step: int, ranks: list[int], size: int) -> None:
+    """The mean of these ranks' gradients, as a share of `size` ranks."""
+    for place, parameter in enumerate(parameters):
+        parameter.grad = sum(_draw(parameter.shape, place, step + 1, rank + 1) for rank in ranks) / size
+
+
+def _train(part: Part, sharded: Any, rank: int, size: int) -> dict[str, Any]:
+    """This rank's weights after each step, what its optimizer keeps, and what it sends in the last step."""
+    import warnings
+
+    from shard_bytes import SentBytes, count_kept_numbers
+
+    warnings.filterwarnings("ignore", category=FutureWarning)  # newer names for the same collectives
+    parameters = _make_parameters()
+    optimizer = part.call(sharded, parameters, **VALUES)
+    weights = []
+    for step in range(STEPS):
+        _give_gradients(parameters, step, [rank], 1)
+        with SentBytes(size) as sent:
+            part.call(optimizer.step, case=f"step {step + 1} on {size} ranks")
+        weights.append(_flatten(parameters))
+    elsewhere = [*parameters, *(parameter.grad for parameter in parameters if parameter.grad is not None)]
+    return {"weights": weights, "kept": count_kept_numbers(optimizer, elsewhere), "sent": sent.ring_bytes / 8,
+            "calls": sent.calls}  # fmt: skip
+
+
+def _flatten(parameters: list[Any]) -> list[float]:
+    return [number for parameter in parameters for number in parameter.detach().flatten().tolist()]
+
+
+def _reference(size: int, *, ranks: str = "mean", kind: str = "AdamW", kept: bool = True, **other: Any) -> list[list[float]]:
+    """The weights after each step of torch's own optimizer, with the gradients of all ranks."""
+    import torch
+
+    parameters = _make_parameters()
+    make = getattr(torch.optim, kind)
+    optimizer = make(parameters, **(VALUES | other))
+    weights = []
+    for step in range(STEPS):
+        optimizer = optimizer if kept else make(parameters, **(VALUES | other))
+        _give_gradients(parameters, step, list(range(size)), size if ranks == "mean" else 1)
+        optimizer.step()
+        weights.append(_flatten(parameters))
+    return weights
+
+
+def _shares(size: int) -> list[slice]:
+    share = math.ceil(NUMBERS / size)
+    return [slice(rank * share, min(NUMBERS, (rank + 1) * share)) for rank in range(size)]
+
+
+def _with_own_gradients(size: int) -> list[list[float]]:
+    """Each rank's share of one row updated with its own gradient."""
+    import torch
+
+    alone = []
+    for rank in range(size):
+        parameters = _make_parameters()
+        optimizer = torch.optim.AdamW(parameters, **VALUES)
+        rows = []
+        for step in range(STEPS):
+            _give_gradients(parameters, step, [rank], 1)
+            optimizer.step()
+            rows.append(_flatten(parameters))
+        alone.append(rows)
+    return [
+        [number for rank, place in enumerate(_shares(size)) for number in alone[rank][step][place]] for step in range(STEPS)
+    ]
+
+
+def _without_correction(size: int) -> list[list[float]]:
+    """AdamW that does not divide the moments by 1 - beta ** t."""
+    import torch
+
+    parameters = _make_parameters()
+    weights = torch.cat([parameter.detach().flatten() for parameter in parameters])
+    mean, square, rows = torch.zeros_like(weights), torch.zeros_like(weights), []
+    for step in range(STEPS):
+        _give_gradients(parameters, step, list(range(size)), size)
+        gradient = torch.cat([parameter.grad.flatten() for parameter in parameters])
+        mean = mean.lerp(gradient, 1 - VALUES["betas"][0])
+        square = square.lerp(gradient**2, 1 - VALUES["betas"][1])
+        weights = weights * (1 - VALUES["lr"] * VALUES["weight_decay"])
+        weights = weights - VALUES["lr"] * mean / (square.sqrt() + VALUES["eps"])
+        rows.append(weights.tolist())
+    return rows
+
+
+def _off(given: list[float], right: list[float]) -> float:
+    return max(abs(mine - its) for mine, its in zip(given, right, strict=True))
+
+
+def _check_weights(part: Part, size: int, given: list[list[list[float]]]) -> None:
+    begin, case = _flatten(_make_parameters()), f"step 1 on {size} ranks"
+    if all(rows[-1] == begin for rows in given):
+        raise part.wrong("not-written", case)
+    right = _reference(size)
+    for rank, rows in enumerate(given):
+        if _off(rows[0], given[0][0]) > TOLERANCE:
+            raise part.wrong("not-gathered", case, rank=rank, ranks=size)
+    if max(map(_off, given[0], right)) > TOLERANCE:
+        _explain_weights(part, size, given[0], right)
+
+
+def _explain_weights(part: Part, size: int, given: list[list[float]], right: list[list[float]]) -> None:
+    """Raise the verdict on weights that are the same on all ranks, and not AdamW's."""
+    begin, case = _flatten(_make_parameters()), f"step 1 on {size} ranks"
+    missing = next((place for place in range(NUMBERS) if _near_start(given, begin, place)), NUMBERS)
+    if 0 < NUMBERS - missing < size:
+        raise part.wrong("end-forgotten", case, missing=NUMBERS - missing, numbers=NUMBERS, ranks=size)
+    same_numbers = {round(number, 6) for number in given[0]} & {round(number, 6) for number in right[0]}
+    if _off(given[0], right[0]) > TOLERANCE and len(same_numbers) >= NUMBERS - size:
+        raise part.wrong("misplaced", case)
+    ways = {
+        "sum": _reference(size, ranks="sum"),
+        "own-gradient": _with_own_gradients(size),
+        "moments-lost": _reference(size, kept=False),
+        "not-corrected": _without_correction(size),
+        "decay-in-gradient": _reference(size, kind="Adam"),
+        "no-decay": _reference(size, weight_decay=0.0),
+        "usual-values": _reference(size, **USUAL),
+    }
+    part.compare(
+        [
+            Case(f"weights after step {step + 1} on {size} ranks", given[step], right[step],
+                 {way: rows[step] for way, rows in ways.items()}, {"ranks": size})
+            for step in range(STEPS)
+        ],
+        tolerance=TOLERANCE,
+    )  # fmt: skip
+
+
+def _near_start(rows: list[list[float]], begin: list[float], place: int) -> bool:
+    """Whether this number, or what decay alone leaves of it, or 0 is all that it ever is."""
+    fade = 1 - VALUES["lr"] * VALUES["weight_decay"]
+    first = rows[0][place]
+    return min(abs(first - begin[place]), abs(first - fade * begin[place]), abs(first)) < 1e-12
+
+
+def _check_costs(part: Part, size: int, answer: dict[str, Any]) -> None:
+    """Four numbers for each of the own share, and two collectives in rings; each tensor may be filled up by itself."""
+    case = f"{size} ranks, {NUMBERS} parameters"
+    most = 4 * (math.ceil(NUMBERS / size) + len(SHAPES))
+    if size > 1 and answer["kept"] > most:
+        raise part.wrong("keeps-everything", case, ranks=size, kept=answer["kept"], numbers=NUMBERS, most=most)
+    rings = 2 * (size - 1) / size
+    if answer["sent"] > rings * (NUMBERS + size * len(SHAPES)) + 1e-9:
+        calls = ", ".join(f"{count} {kind}" for kind, count in answer["calls"].items())
+        raise part.wrong("sends-too-much", case, ranks=size, sent=answer["sent"], most=rings * NUMBERS, calls=calls)

@@ -1,0 +1,170 @@
+"""What each rank holds and sends of a model that is divided: counted from tensors and collectives, and by torch's own rules.
+
+A stage of ZeRO divides the optimizer's state (1), the gradients as well (2), and the weights as well (3). Sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
+
+import torch
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+KINDS = ("reduce_scatter", "all_gather", "all_reduce", "broadcast")
+NUMBER = 4  # bytes of a float32
+
+
+def take_local(tensor: torch.Tensor) -> torch.Tensor:
+    """What this rank has of it: of a DTensor its own shard."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
+    """The bytes of the numbers that this rank has of these tensors, and of the memory behind them, which may hold padding."""
+    tensors = list(tensors)
+    own = [take_local(tensor) for tensor in tensors]
+    storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in own)}
+    return sum(tensor.numel() * tensor.element_size() for tensor in own), sum(storages.values())
+
+
+def ring_times(kind: str, ranks: int) -> float:
+    """How many times the whole tensor's bytes a rank sends in a ring, on average over all ranks, for one collective.
+
+    An all-reduce is a reduce-scatter and an all-gather; each passes every part on to all ranks but one (module 3).
+    """
+    return (2 if kind == "all_reduce" else 1) * (ranks - 1) / ranks
+
+
+class SentBytes(TorchDispatchMode):
+    """While it is entered, counts the collectives among all `ranks`: how many of each kind, and the bytes of their tensors.
+
+    `whole` has for each kind the bytes of the whole tensors: what every rank has after an all-gather or an all-reduce, and what
+    every rank brings to a reduce-scatter. It sees c10d's own operators, whoever calls them: DDP, FSDP, an optimizer.
+    """
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__()
+        self.ranks = ranks
+        self.calls: dict[str, int] = {}
+        self.whole: dict[str, int] = {}
+
+    @property
+    def ring_bytes(self) -> float:
+        """What a rank sends in rings, on average over the ranks."""
+        return sum(ring_times(kind, self.ranks) * size for kind, size in self.whole.items())
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = str(function)
+        result = function(*args, **(kwargs or {}))
+        if "c10d" in name and "wait" not in name and "barrier" not in name:
+            self._count(name, sum(x.nbytes for x in tree_iter((args, kwargs)) if isinstance(x, torch.Tensor)))
+        return result
+
+    def _count(self, name: str, size: int) -> None:
+        """`size`: of all tensors that the operator was given, inputs and outputs."""
+        plain = name.replace("allgather", "all_gather").replace("allreduce", "all_reduce")
+        kind = next((kind for kind in KINDS if kind in plain), "other")
+        if kind in {"reduce_scatter", "all_gather"}:
+            if "functional" not in name:  # a whole tensor and a part
+                size = size * self.ranks // (self.ranks + 1)
+            elif kind == "all_gather":  # given its part alone
+                size *= self.ranks
+        self.calls[kind] = self.calls.get(kind, 0) + 1
+        self.whole[kind] = self.whole.get(kind, 0) + size
+
+
+def read_written_bytes() -> int | None:
+    """What this process has written to files and sockets so far, as Linux counts it; None on other systems.
+
+    gloo sends with `writev`, which is counted. NCCL does not, and its bytes stay unseen.
+    """
+    try:
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
+    """Numbers of these parameters where each is cut along its first dimension, and filled up so that all shards are equal."""
+    return sum(math.ceil(shape[0] / ranks) * ranks * math.prod(shape[1:]) for shape in shapes)
+
+
+def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
+    """Numbers of each rank where whole tensors are dealt out, the largest first, each to the rank that has least.
+
+    ZeroRedundancyOptimizer does so, with the first of several such ranks.
+    """
+    dealt = [0] * ranks
+    for numbers in sorted((math.prod(shape) for shape in shapes), reverse=True):
+        dealt[dealt.index(min(dealt))] += numbers
+    return dealt
+
+
+def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank: int) -> dict[str, int]:
+    """The bytes of memory that torch takes on this rank for float32: for weights while they are used, for gradients, and for
+    AdamW's two moments."""
+    numbers, padded = sum(math.prod(shape) for shape in shapes), pad_numbers(shapes, ranks)
+    if stage < 2:
+        return {
+            "weights": NUMBER * numbers,
+            "gradients": NUMBER * numbers,
+            "moments": 2 * NUMBER * (numbers if stage == 0 else deal_tensors(shapes, ranks)[rank]),
+        }
+    rows = [(math.ceil(shape[0] / ranks), shape) for shape in shapes]
+    own = sum(max(0, min(most, shape[0] - rank * most)) * math.prod(shape[1:]) for most, shape in rows)
+    return {
+        "weights": NUMBER * padded if stage == 2 else NUMBER * padded // ranks,
+        "gradients": NUMBER * padded // ranks,
+        "moments": 2 * NUMBER * own,
+    }
+
+
+def expect_collectives(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> dict[str, int]:
+    """The bytes of the whole tensors that torch gives to each kind of collective in a step."""
+    size, padded = NUMBER * sum(math.prod(shape) for shape in shapes), NUMBER * pad_numbers(shapes, ranks)
+    if stage == 0:
+        return {"all_reduce": size}
+    if stage == 1:  # all gradients to all ranks, and then each rank's new weights to all others
+        return {"all_reduce": size, "broadcast": size}
+    return {"all_gather": (stage - 1) * padded, "reduce_scatter": padded}
+
+
+def list_tensors(holder: object) -> list[torch.Tensor]:
+    """The tensors that an object keeps: in its attributes, in lists and dictionaries, in other objects, and their gradients."""
+    tensors, known, todo = [], set[int](), [holder]
+    while todo:
+        item = todo.pop()
+        if id(item) in known or isinstance(item, (type, ModuleType, FunctionType, BuiltinFunctionType)):
+            continue
+        known.add(id(item))
+        if isinstance(item, torch.Tensor):
+            tensors += [item, *([item.grad] if item.is_leaf and item.grad is not None else [])]
+        else:
+            todo += gc.get_referents(item)
+    return tensors
+
+
+def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> int:
+    """Numbers of floating point in tensors that an object keeps, without those that lie in the memory of other tensors."""
+    elsewhere = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
+    kept = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // tensor.element_size()
+        for tensor in list_tensors(holder)
+        if tensor.is_floating_point() and tensor.dim()
+    }
+    return sum(numbers for place, numbers in kept.items() if place not in elsewhere)
+
+
+def explain_traffic(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> float:
+    """The bytes that a rank sends in torch's way and not in the ZeRO paper's: padding, and at stage 1 two collectives that are
+    larger than they need be."""
+    sent = sum(ring_times(kind, ranks) * size for kind, size in expect_collectives(stage, shapes, ranks).items())
+    kinds = ("all_gather", "reduce_scatter", *(["all_gather"] if stage == 3 else []))
+    return sent - sum(ring_times(kind, ranks) * NUMBER * sum(map(math.prod, shapes)) for kind in kinds)

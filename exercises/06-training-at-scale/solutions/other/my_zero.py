@@ -1,0 +1,25 @@
+"""The same from a table of what is divided, and from rounds in a ring."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+DIVIDED = {0: (), 1: (2,), 2: (1, 2), 3: (0, 1, 2)}
+
+
+def bytes_per_rank(
+    stage: int, parameters: int, ranks: int, weight: float, gradient: float, optimizer: float
+) -> tuple[float, float, float]:
+    """The three kinds in their order, each whole or divided."""
+    sizes = [parameters * size for size in (weight, gradient, optimizer)]
+    for place in DIVIDED[stage]:
+        sizes[place] /= ranks
+    return tuple(sizes)
+
+
+def traffic(stage: int, parameters: int, ranks: int) -> float:
+    """A collective in a ring has ranks - 1 rounds, and in each of them a rank sends one share."""
+    reduce_scatter = all_gather = (ranks - 1) * Fraction(parameters, ranks)
+    forward = all_gather
+    backward = reduce_scatter + (all_gather if stage == 3 else 0)
+    return float(forward + backward)

@@ -1,0 +1,91 @@
+"""The memory of a training on ranks that do not exist: a process group that only pretends, and tensors without numbers.
+
+Everything here is private in torch and may go in any version: where it is gone, nothing is predicted, and a sentence says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+PARTS = {  # torch's words for what memory is used for
+    "weights": ("Parameter", "Sharded Param", "Unsharded Param"),
+    "gradients": ("Gradient", "Sharded Grad", "Unsharded Grad"),
+    "moments": ("Optstate", "OptState"),
+    "activations": ("Activation",),
+}
+
+
+def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
+    """FSDP, in place: block by block, then the rest. Where they are not freed, weights stay whole from forward to backward."""
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward)
+    fully_shard(model, mesh=mesh, reshard_after_forward=free_after_forward)
+
+
+def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Module], text: torch.Tensor) -> dict[str, int]:
+    """What rank 0 of so many would hold at the peak of its second step, in bytes by part. Nothing is allocated.
+
+    `build` makes the model, `text` has the shape of this rank's sequences. Stage 0 is one process, without DDP's buckets.
+    There must be no process group yet, and there is none afterwards.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
+    from torch.distributed._tools.mem_tracker import MemTracker
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=ranks)
+    try:
+        mesh = init_device_mesh(device, (ranks,))
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            with torch.device(device):
+                model, text = build(), torch.zeros(text.shape, dtype=text.dtype)
+            if stage:
+                shard(model, mesh, free_after_forward=stage == 3)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            tracker = FSDPMemTracker(model, optimizer) if stage else MemTracker()
+            if stage:
+                tracker.track_inputs((text,))
+            else:
+                tracker.track_external(model, optimizer, text)
+            with tracker:
+                for number in range(2):
+                    nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten()).backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    if number == 0:
+                        tracker.reset_mod_stats()
+            peak = next(iter(tracker.get_tracker_snapshot("peak").values()))
+    finally:
+        dist.destroy_process_group()
+    sizes = {str(getattr(kind, "value", kind)): size for kind, size in peak.items()}
+    rows = {f"{part}_bytes": sum(sizes.get(word, 0) for word in words) for part, words in PARTS.items()}
+    return {
+        "ranks": ranks,
+        "stage": stage,
+        **rows,
+        "other_bytes": sizes["Total"] - sum(rows.values()),
+        "peak_bytes": sizes["Total"],
+    }
+
+
+def predict(
+    stages: Iterable[int], counts: Iterable[int], device: str, build: Callable[[], nn.Module], text: torch.Tensor
+) -> tuple[list[dict[str, int]], str | None]:
+    """A row for each number of ranks and each stage but 1, which torch's tracker cannot follow; None, or why there is no row.
+
+    `text` has as many sequences as each rank trains on.
+    """
+    counts = list(dict.fromkeys(counts))
+    if not counts:
+        return [], "not asked for (--virtual-ranks)"
+    try:
+        rows = [predict_peak(stage, ranks, device, build, text) for ranks in counts for stage in stages if stage != 1]
+    except Exception as error:  # noqa: BLE001  # private in torch: another version may lack it, or fail in any way
+        return [], f"torch {torch.__version__} cannot predict it: {type(error).__name__}: {str(error)[:200]}"
+    return rows, None

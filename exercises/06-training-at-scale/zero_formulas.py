@@ -1,0 +1,50 @@
+"""The learner's formulas of 6.2 beside what was counted (bytes held and sent at each stage), and beside the ZeRO paper."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+PARTS = ("weights", "gradients", "moments")
+NUMBER = 4  # bytes of a float32
+PAPER_MODEL = (7_500_000_000, 64, 2, 2, 12)  # parameters, ranks, bytes of weights, gradients and optimizer for each
+PAPER_GB = {0: 120.0, 1: 31.4, 2: 16.6, 3: 1.9}  # Rajbhandari et al., 2020, figure 1
+
+
+def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[float | None, str]:
+    """Add to the row of each stage what my_zero.py says, and how many bytes it is off what was counted.
+
+    Gives back the largest difference from the paper's figures in GB, and "no error". Where the formulas do not run, the rows
+    have no such keys, the difference is None, and the word is the error.
+    """
+    try:
+        import my_zero
+
+        added = [_compare_stage(my_zero, row, parameters, ranks) for row in rows]
+        paper = [sum(my_zero.bytes_per_rank(stage, *PAPER_MODEL)) / 1e9 - size for stage, size in PAPER_GB.items()]
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+        if not isinstance(error, NotImplementedError):
+            traceback.print_exc(file=sys.stdout)
+        return None, describe(error)
+    for row, more in zip(rows, added, strict=True):
+        row.update(more)
+    return max(map(abs, paper)), "no error"
+
+
+def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: int) -> dict[str, float]:
+    """For float32 with AdamW: 4, 4 and 8 bytes. What torch pads, or sends beyond the paper, is no part of the formulas."""
+    held = formulas.bytes_per_rank(row["stage"], parameters, ranks, NUMBER, NUMBER, 2 * NUMBER)
+    sent = NUMBER * formulas.traffic(row["stage"], parameters, ranks)
+    off = sum(abs(row[f"{part}_bytes"] - size) for part, size in zip(PARTS, held, strict=True))
+    return {
+        "by_formula_bytes": sum(held),
+        "off_bytes": round(off, 3),
+        "sent_by_formula_bytes": sent,
+        "sent_off_bytes": round(abs(row["sent_bytes"] - row["sent_explained_bytes"] - sent), 3),
+    }
+
+
+def describe(error: Exception) -> str:
+    """An error in one line: its class and the first line of its words."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"

@@ -1,0 +1,350 @@
+"""ZeRO and FSDP: the same training with weights, gradients and optimizer state whole on every rank, or divided among the ranks.
+
+You will learn    what each stage of ZeRO divides, what it then has to send, and what no stage divides
+You will produce  the bytes that each rank holds and sends at stages 0 to 3, beside your formulas; an optimizer in shares
+Run it            python zero_stages.py --ranks-per-node=4 --layers=2 --width=64 --length=32 --batch-size=24   (four ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           zero_stages.py                     (a GPU each; on the first node, --node-rank=1 on the second)
+Your part         predict what stage 3 sends; then my_zero.py (the formulas) and my_sharded.py (the optimizer)
+Reading           modules/06-training-at-scale/lesson-2-zero.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import crew
+import ranks
+import torch
+import torch.distributed as dist
+import virtual_ranks
+import zero_formulas
+from bench import say
+from shard_bytes import (
+    SentBytes,
+    count_bytes,
+    count_kept_numbers,
+    expect_collectives,
+    expect_memory,
+    explain_traffic,
+    read_written_bytes,
+    ring_times,
+)
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+from transformer import Transformer, counting_text
+from zero_formulas import PARTS
+
+SEED, VOCABULARY, HEAD, COUNTED = 0, 64, 64, 2  # the third step is counted: DDP arranges its buckets in the second
+ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
+NAMES = {0: "DDP", 1: "ZeroRedundancyOptimizer", 2: "fully_shard, kept whole", 3: "fully_shard"}
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="bytes held and sent at the stages of ZeRO")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 with GPUs, and on macOS")
+parser.add_argument("--stages", type=str, default="0,1,2,3", help="the stages, parted by commas")
+parser.add_argument("--layers", type=int, default=24, help="of the transformer")
+parser.add_argument("--width", type=int, default=1024, help=f"of the transformer; a multiple of {HEAD}")
+parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
+parser.add_argument("--batch-size", type=int, default=48, help="sequences of a step, over all ranks")
+parser.add_argument("--steps", type=int, default=10, help="steps of each stage")
+parser.add_argument("--virtual-ranks", type=int, default=64, help="memory predicted for so many; 0: no prediction")
+args = parser.parse_args()
+stages = sorted({int(stage) for stage in args.stages.split(",") if stage.strip() in {"0", "1", "2", "3"}})
+size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
+if len(stages) != len(args.stages.split(",")):
+    parser.error("--stages are different numbers from 0 to 3, parted by commas")
+if min(args.ranks_per_node, args.layers, args.width, args.length, args.batch_size) < 1 or args.steps <= COUNTED + 1:
+    parser.error(f"sizes must be positive, and --steps at least {COUNTED + 2}")
+if size < 2:
+    parser.error("one rank has nothing to shard: take two nodes (deploy 6 --nodes 2), or --ranks-per-node=2 on CPUs")
+if args.width % HEAD or args.batch_size % size:
+    parser.error(f"--width must be a multiple of {HEAD}, and --batch-size ({args.batch_size}) one of the {size} ranks")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+crew.start(args.ranks_per_node)  # from here on this process is one rank
+warnings.filterwarnings("ignore", category=FutureWarning, message=".*deprecated.*")  # newer names for the same collectives
+warnings.filterwarnings("ignore", message=".*returned a view tensor.*")
+world = ranks.join()
+rank, device = world.rank, world.device
+torch.backends.cuda.matmul.allow_tf32 = False
+if device.type == "cpu":
+    torch.set_num_threads(1)
+mesh = init_device_mesh(device.type, (size,))
+
+
+def build() -> Transformer:
+    torch.manual_seed(SEED)
+    return Transformer(VOCABULARY, args.length, args.width, args.width // HEAD, args.layers)
+
+
+shapes = [tuple(weight.shape) for weight in build().parameters()]
+parameters = sum(torch.Size(shape).numel() for shape in shapes)
+
+
+def batch(step: int) -> torch.Tensor:
+    """This rank's share of the sequences of a step: the same ones in all, however many ranks there are."""
+    source = torch.Generator().manual_seed(1000 + step)
+    return counting_text(args.batch_size, args.length, VOCABULARY, source).chunk(size)[rank].to(device)
+
+
+def divide(stage: int, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """The model and its AdamW at a stage of ZeRO, as torch has it."""
+    if stage >= 2:
+        virtual_ranks.shard(model, mesh, free_after_forward=stage == 3)
+        return model, torch.optim.AdamW(model.parameters(), **ADAMW)
+    net = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    if stage == 0:
+        return net, torch.optim.AdamW(net.parameters(), **ADAMW)
+    return net, ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, **ADAMW)
+
+
+def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(net(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+
+
+def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
+    """One step; what this rank holds at the moments when it holds most of each kind, and what it sends."""
+    between, before = list(net.parameters()), read_written_bytes()
+    with SentBytes(size) as sent:
+        loss = find_loss(net, text)
+        held = {"between": count_bytes(between), "weights": count_bytes(net.parameters())}  # what forward leaves to backward
+        loss.backward()
+        held["gradients"] = count_bytes(weight.grad for weight in net.parameters())  # before zero_grad takes them away
+        optimizer.step()
+    after = read_written_bytes()
+    wire = after - before if after is not None and dist.get_backend() == "gloo" else None
+    return loss, {"held": held, "calls": dict(sent.calls), "whole": dict(sent.whole), "ring": sent.ring_bytes, "wire": wire}
+
+
+def train(net: nn.Module, optimizer: object) -> dict[str, object]:
+    """All steps: the losses of this rank, seconds of the steps after the counted one, and what was counted."""
+    losses, seconds, counted = [], [], {}
+
+    def step(number: int) -> None:
+        nonlocal counted
+        for weight in net.parameters():
+            weight.grad = None
+        if number == COUNTED:
+            loss, counted = count_step(net, optimizer, batch(number))
+        else:
+            loss = find_loss(net, batch(number))
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.detach())
+
+    for number in range(args.steps):
+        seconds += bench.time_each(lambda: step(number), device, 1)  # noqa: B023  # called at once
+    return counted | {"losses": torch.stack(losses).double(), "seconds": seconds[COUNTED + 1 :]}
+
+
+def measure_peak(call) -> tuple[dict[str, object], int | None]:
+    """What `call` returns, and and the peak of the GPU memory that it took, on the fullest rank; None without a GPU."""
+    if device.type != "cuda":
+        return call(), None
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    result = call()
+    return result, int(world.over_ranks(torch.cuda.max_memory_allocated(device) - before, dist.ReduceOp.MAX).item())
+
+
+def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """AdamW's two moments on this rank; its counters of steps, one number each, are no moments."""
+    state = (optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer).state
+    return [value for values in state.values() for value in values.values() if torch.is_tensor(value) and value.dim()]
+
+
+def measure_stage(stage: int) -> dict[str, object]:
+    """A row: what a rank holds (the mean of all ranks, the fullest, the padding) and sends, and what torch's own rules say."""
+
+    def run() -> dict[str, object]:
+        net, optimizer = divide(stage, build().to(device))
+        result = train(net, optimizer)
+        result["held"]["moments"] = count_bytes(list_moments(optimizer))
+        return result | {"weights": flatten(net)}
+
+    result, peak = measure_peak(run)
+    everyone = world.gather(result["held"])
+    expected = [expect_memory(stage, shapes, size, number) for number in range(size)]
+    row: dict[str, object] = {"stage": stage, "label": f"{stage}", "way": NAMES[stage]}
+    row |= {"by_formula_bytes": None, "sent_by_formula_bytes": None}  # until the learner's formulas are asked
+    for part in (*PARTS, "between"):
+        row[f"{part}_bytes"] = sum(held[part][0] for held in everyone) / size
+        row[f"{part}_fullest_bytes"] = max(held[part][1] for held in everyone)
+    row["state_bytes"] = sum(row[f"{part}_bytes"] for part in PARTS)
+    row["more_on_fullest_bytes"] = sum(row[f"{part}_fullest_bytes"] for part in PARTS) - row["state_bytes"]
+    row["second_copy_bytes"] = row["between_bytes"] if stage == 2 else 0  # the shards beside the whole weights
+    row["torch_off_bytes"] = max(
+        abs(held[part][1] - rule[part]) for held, rule in zip(everyone, expected, strict=True) for part in PARTS
+    )
+    rule = expect_collectives(stage, shapes, size)
+    whole = result["whole"]
+    row["sent_bytes"], row["sent_explained_bytes"] = result["ring"], explain_traffic(stage, shapes, size)
+    row["torch_sent_off_bytes"] = sum(abs(whole.get(kind, 0) - rule.get(kind, 0)) for kind in {*whole, *rule})
+    row["calls"] = sum(result["calls"].values())
+    row |= {f"{kind}_bytes": whole.get(kind, 0) for kind in ("all_reduce", "all_gather", "reduce_scatter", "broadcast")}
+    return row | {"wire_bytes": average(result["wire"]), "peak_gpu_memory_bytes": peak} | compare_training(result)
+
+
+def compare_training(result: dict[str, object]) -> dict[str, object]:
+    """Times, losses over all ranks, and how far losses and weights are off those of the first stage that was trained."""
+    losses = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size
+    first.setdefault("losses", losses)
+    first.setdefault("weights", result["weights"])
+    return {
+        **bench.spread_ms(world.slowest(result["seconds"])), "losses": losses.tolist(), "loss": losses[-1].item(),
+        "loss_off": (losses - first["losses"]).abs().max().item(),
+        "weights_off": world.over_ranks((result["weights"] - first["weights"]).abs().max().item(), dist.ReduceOp.MAX).item(),
+    }  # fmt: skip
+
+
+def flatten(net: nn.Module) -> torch.Tensor:
+    """All weights whole in a row, in the processor's memory, on every rank."""
+    whole = (weight.full_tensor() if isinstance(weight, DTensor) else weight for weight in net.parameters())
+    return torch.cat([weight.detach().flatten().cpu() for weight in whole])
+
+
+def average(mine: int | None) -> float | None:
+    everyone = world.gather(mine)
+    return None if None in everyone else sum(everyone) / size
+
+
+def measure_collectives() -> list[dict[str, object]]:
+    """For each collective, how many times a message's bytes a rank sends: in a ring, and as Linux counts what gloo sends."""
+    whole = torch.zeros((1 << 18) // size * size, device=device)
+    mine = whole[: len(whole) // size].clone()
+    calls = {
+        "all_reduce": lambda: dist.all_reduce(whole), "all_gather": lambda: dist.all_gather_into_tensor(whole, mine),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(mine, whole), "broadcast": lambda: dist.broadcast(whole, 0),
+    }  # fmt: skip
+    rows = []
+    for kind, call in calls.items():
+        call()
+        before = read_written_bytes()
+        call()
+        after = read_written_bytes()
+        wire = average(after - before if after is not None and dist.get_backend() == "gloo" else None)
+        rows.append({"collective": kind, "ring_times": ring_times(kind, size), "wire_times": wire and wire / whole.nbytes})
+    return rows
+
+
+def measure_sharded() -> tuple[dict[str, object] | None, str]:
+    """The learner's optimizer in the same training: its row, and the error with which it ended on any rank."""
+    result, failure = None, None
+    try:
+        import my_sharded
+
+        model = build().to(device)
+        optimizer = my_sharded.ShardedAdamW(list(model.parameters()), **ADAMW)
+        result = train(model, optimizer) | {"weights": flatten(model)}
+        apart_from = [tensor for weight in model.parameters() for tensor in (weight, weight.grad) if tensor is not None]
+        result["kept"] = 4 * count_kept_numbers(optimizer, apart_from)
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
+        failure = time.time(), f"{zero_formulas.describe(error)} (rank {rank})"
+        if not isinstance(error, NotImplementedError):
+            traceback.print_exc(file=sys.stdout)
+    failures: list[tuple[float, str] | None] = [None] * size
+    dist.all_gather_object(failures, failure, group=world.waiting_room)  # who waited in vain comes here by a timeout, later
+    if any(failures):
+        return None, min(filter(None, failures))[1]
+    size_bytes = 4 * parameters
+    row = {"stage": 1, "way": "yours", "label": "1, yours", "weights_bytes": size_bytes, "gradients_bytes": size_bytes}
+    row |= {"moments_bytes": sum(kept := world.gather(result["kept"])) / size, "moments_fullest_bytes": max(kept)}
+    row |= {"state_bytes": 2 * size_bytes + row["moments_bytes"], "sent_bytes": result["ring"]}
+    row |= {"wire_bytes": average(result["wire"]), "calls": sum(result["calls"].values())}
+    row["sent_times"] = row["sent_bytes"] / (ring_times("all_reduce", size) * size_bytes)
+    row["kept_for_each"] = row["moments_fullest_bytes"] / (size_bytes / size)  # numbers for each of the own share
+    return row | compare_training(result), "no error"
+
+
+# --- the experiment ------------------------------------------------------------------------------------------------------
+first: dict[str, torch.Tensor] = {}
+hosts, dist_backend = world.gather(bench.node_label()), dist.get_backend()
+collectives = measure_collectives()
+rows = [measure_stage(stage) for stage in stages]
+yours, sharded_broken = measure_sharded()
+world.wait_for_all()
+dist.destroy_process_group()
+if rank:
+    sys.exit()
+
+# --- rank 0 compares, predicts and writes the record ----------------------------------------------------------------------
+by_stage = {row["stage"]: row for row in rows}
+compared = [*rows, *([yours] if yours else [])]
+for row in compared:
+    row |= {f"{part}_per_parameter": row[f"{part}_bytes"] / parameters for part in PARTS}
+paper_off_gb, formulas_broken = zero_formulas.compare(rows, parameters, size)
+counts = (size, args.virtual_ranks) if args.virtual_ranks else ()
+sequences = torch.zeros(args.batch_size // size, args.length + 1, dtype=torch.long)
+virtual, not_predicted = virtual_ranks.predict(stages, counts, device.type, build, sequences)
+for row in rows:
+    peak = next((v["peak_bytes"] for v in virtual if (v["ranks"], v["stage"]) == (size, row["stage"])), None)
+    measured = row["peak_gpu_memory_bytes"]
+    row["prediction_off_percent"] = 100 * (peak / measured - 1) if peak and measured else None
+times = {row["collective"]: row["wire_times"] for row in collectives}
+wire_off = []
+for row in rows:  # Linux's count beside what the counted collectives write by themselves
+    by_kind = None if None in times.values() else sum(often * row[f"{kind}_bytes"] for kind, often in times.items())
+    wire_off.append(100 * abs(row["wire_bytes"] / by_kind - 1) if by_kind else None)
+formulas_off = [max(row[key] for row in rows) for key in ("off_bytes", "sent_off_bytes")] if paper_off_gb is not None else None
+whole, last = by_stage.get(0), by_stage.get(3)
+metrics = {
+    **vars(args), "backend": dist_backend, "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)],
+    "parameters": parameters, "stages": rows, "compared": compared, "collectives": collectives,
+    "formulas_broken": formulas_broken, "paper_off_gb": paper_off_gb, "sharded_broken": sharded_broken, "yours": yours,
+    **{f"{what}_spread": max(row[f"{what}_off"] for row in rows) if len(rows) > 1 else None for what in ("loss", "weights")},
+    "formula_off_bytes": formulas_off and formulas_off[0], "traffic_off_bytes": formulas_off and formulas_off[1],
+    "wire_off_percent": max(wire_off) if None not in wire_off else None,
+    "smallest_stage": min(rows, key=lambda row: row["state_bytes"])["stage"] if whole and last else None,
+    "state_of_3_percent": 100 * last["state_bytes"] / whole["state_bytes"] if whole and last else None,
+    "state_of_2_percent": 100 * by_stage[2]["state_bytes"] / whole["state_bytes"] if whole and 2 in by_stage else None,
+    "peak_of_3_percent": 100 * last["peak_gpu_memory_bytes"] / whole["peak_gpu_memory_bytes"]
+    if whole and last and last["peak_gpu_memory_bytes"] else None,
+    "sent_mb_of_3": last["sent_bytes"] / 1e6 if last else None,
+    "fullest_moments_bytes": by_stage[1]["moments_fullest_bytes"] if 1 in by_stage else None,
+    "virtual": virtual, "not_predicted": not_predicted,
+}  # fmt: skip
+say(f"\n{parameters:,} parameters on {size} ranks: bytes a rank, on average (device: {device.type})")
+titles = {
+    "label": "stage",
+    "way": "with",
+    "weights_bytes": "weights",
+    "gradients_bytes": "gradients",
+    "moments_bytes": "moments",
+}
+say(bench.table(compared, titles | {"state_bytes": "all three", "by_formula_bytes": "by your formula"}))
+titles = {"label": "stage", "calls": "calls", "sent_bytes": "sent (rings)", "sent_by_formula_bytes": "by your formula"}
+titles |= {"sent_explained_bytes": "torch's own", "wire_bytes": "as Linux counts", "median_ms": "step ms", "loss": "loss"}
+say("\nBytes that a rank sends in a step:\n" + bench.table(compared, titles))
+if virtual:
+    titles = {"ranks": "ranks", "stage": "stage", **{f"{part}_bytes": part for part in (*PARTS, "activations", "other")}}
+    say("\nPredicted, at the peak of a step, bytes:\n" + bench.table(virtual, titles | {"peak_bytes": "peak"}))
+else:
+    say(f"\nNo memory predicted for other numbers of ranks: {not_predicted}")
+for name, reason in {"my_zero.py": formulas_broken, "my_sharded.py": sharded_broken}.items():
+    if reason != "no error":
+        say(f"{name}: {reason}")
+if device.type == "cpu":
+    say("Bytes, collectives and losses hold anywhere. The times do not: these ranks share cores. (device: cpu)")
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
+for source in (Path(__file__).resolve().parent / name for name in ("my_zero.py", "my_sharded.py")):
+    if source.parent != out:
+        shutil.copyfile(source, out / source.name)  # what was measured, beside the measurements
+path = bench.write_metrics("zero_stages/1", device, world_size=size, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
