@@ -53,6 +53,20 @@ class Traffic:
         return int((self.stored_by >= 0).sum()) * self.itemsize
 
 
+def mend_numbers(interpreter: Any, version: str) -> None:
+    """Let a number that a kernel computed bound its `range`. Before Triton 3.7 it is an array of one number, which NumPy 2.4 no
+    longer takes for a number. torch brings its own Triton: torch 2.11 brings 3.6."""
+    if tuple(map(int, version.split(".")[:2])) >= (3, 7) or hasattr(interpreter, "patch_of_triton"):
+        return
+    interpreter.patch_of_triton = patch = interpreter._patch_lang_tensor  # noqa: SLF001 (nothing public does it)
+
+    def patch_and_mend(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda number: int(number.handle.data.item()))
+
+    interpreter._patch_lang_tensor = patch_and_mend  # noqa: SLF001
+
+
 class KernelMemory:
     """While it is entered, it counts the loads and stores of `@triton.jit` functions that run in the interpreter.
 
@@ -66,9 +80,11 @@ class KernelMemory:
         self._now: list[Traffic] = []
 
     def __enter__(self) -> KernelMemory:  # noqa: PYI034 (nodes may have Python 3.10, which has no Self)
-        from triton.runtime.interpreter import interpreter_builder as builder
+        import triton
+        from triton.runtime import interpreter
 
-        self._builder = builder
+        mend_numbers(interpreter, triton.__version__)
+        self._builder = builder = interpreter.interpreter_builder
         self._load, self._store = builder.create_masked_load, builder.create_masked_store
         builder.create_masked_load = self._wrap_counting(self._load, self._note_load, mask_at=1)
         builder.create_masked_store = self._wrap_counting(self._store, self._note_store, mask_at=2)

@@ -109,3 +109,23 @@ def test_a_kernel_without_end_is_ended() -> None:
     ):
         spin()
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "nothing rings afterwards"
+
+
+@pytest.mark.parametrize(("version", "mended"), [("3.6.0", True), ("3.7.1", False)])
+def test_a_number_bounds_a_range_in_an_old_interpreter(memory: ModuleType, np: ModuleType, version: str, mended: bool) -> None:
+    """As torch 2.11 brings it, beside NumPy 2.4 or newer. From 3.7 on Triton does it itself."""
+
+    class Number:
+        handle = SimpleNamespace(data=np.array([3]))
+
+    def patch(tensor: Any, scope: Any) -> None:
+        scope.set_attr(tensor, "__index__", lambda number: int("not mended"))
+
+    interpreter = SimpleNamespace(_patch_lang_tensor=patch)
+    memory.mend_numbers(interpreter, version)
+    memory.mend_numbers(interpreter, version)
+    interpreter._patch_lang_tensor(Number, SimpleNamespace(set_attr=setattr))
+    if mended:
+        assert list(range(0, Number(), 2)) == [0, 2]  # type: ignore[call-overload]
+    else:
+        assert interpreter._patch_lang_tensor is patch
