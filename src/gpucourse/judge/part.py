@@ -17,10 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from gpucourse.outside.yaml_reader import Document
 
 LINES_SHOWN, LONGEST_LINE = 12, 1000  # of a traceback
 
@@ -73,6 +76,18 @@ class Part:
             return self.file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
             raise Verdict("failed", "not-text", f"{self.file.name} is not text in UTF-8: save it again as UTF-8") from None
+
+    @property
+    def document(self) -> Document:
+        """The learner's file as YAML: its data, and the line of each key. Raises Verdict, with the line, where it is none."""
+        from gpucourse.outside.yaml_reader import read_document  # PyYAML takes 20 ms to import, and few parts are YAML
+
+        document = read_document(self.text.encode())
+        for complaint in document.complaints:
+            line = f":{complaint.line}" if complaint.line else ""
+            key = ".".join(map(str, complaint.path))
+            raise Verdict("failed", "not-yaml", f"{self.file.name}{line}: {key} {complaint.reason}".replace("  ", " "))
+        return document
 
     @property
     def module(self) -> ModuleType:
