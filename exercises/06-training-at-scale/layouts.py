@@ -118,7 +118,7 @@ def run_layout(
     prepare: Prepare | None = None,
 ) -> LayoutResult:
     """Train on that layout, and compare with one process. `mesh` has the rank at each place (dp, pp, tp); without one, ranks
-    are counted as in `lay_out`. `prepare(stage, mesh)` may change this rank's stage before it is result: checkpointing, or
+    are counted as in `lay_out`. `prepare(stage, mesh)` may change this rank's stage before it is trained: checkpointing, or
     fully_shard over mesh["dp"].
 
     Raises ValueError where the layout needs another number of ranks, or cannot take this training (`Shape.find_problem`).
