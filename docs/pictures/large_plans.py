@@ -1,0 +1,119 @@
+"""The pictures of module 6 about plans: ways to divide one training, and all valid plans of another, by the formulas of 6.6."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from docs.pictures.canvas import Canvas
+
+PARTS = (("weights", "a"), ("gradients", "b"), ("optimizer", "e"), ("activations", "c"))
+SLOW_S = 24
+SLICES = {1: "a", 2: "b", 4: "c", 8: "e"}
+
+
+def _load(name: str) -> Any:
+    """A file of 6.6, which lies beside its script."""
+    exercises = Path(__file__).parents[2] / "exercises"
+    places = [str(exercises / "06-training-at-scale"), str(exercises / "shared")]
+    sys.path += places
+    try:
+        return importlib.import_module(name)
+    finally:
+        for place in places:
+            sys.path.remove(place)
+
+
+plans, targets = _load("plans"), _load("targets")
+
+
+def draw_ways() -> Canvas:
+    """What six plans for 7B on eight A100 take on a GPU, and the least seconds of a step."""
+    work = targets.work_of("7b", "8xa100-80", 1)
+    ways = {
+        "8 copies": plans.Plan(8, 1, 1, 0, "none", 32, "bf16"),
+        "8 copies, ZeRO 1": plans.Plan(8, 1, 1, 1, "none", 32, "bf16"),
+        "8 copies, ZeRO 3": plans.Plan(8, 1, 1, 3, "none", 32, "bf16"),
+        "8 stages": plans.Plan(1, 8, 1, 0, "none", 256, "bf16"),
+        "8 slices": plans.Plan(1, 1, 8, 0, "none", 256, "bf16"),
+        "ZeRO 1, all again": plans.Plan(8, 1, 1, 1, "all", 4, "bf16"),
+    }
+    totals = {name: plans.memory(work, plan)["total"] / 1e9 for name, plan in ways.items()}
+    seconds = {name: plans.step_seconds(work, plan)["step"] for name, plan in ways.items()}
+    usable = work.cluster.usable_bytes / 1e9
+    words = "; ".join(f"{name} {totals[name]:.0f} GB and {seconds[name]:.1f} s" for name in ways)
+    picture = Canvas(
+        "Six ways to divide a training of 7B over eight A100",
+        "Bars of the memory of the fullest GPU, each of weights, gradients, optimizer and activations, beside the "
+        f"{usable:.0f} GB that may be filled, with the least seconds of a step: {words}. Only the plain copies do not fit. The "
+        "last bar has eight sequences in a micro-batch, the others one.",
+        282,
+    )
+    left, unit = 138.0, 3.6
+    for row, (name, plan) in enumerate(ways.items()):
+        y, x = 16.0 + row * 36, left
+        picture.text(left - 8, y + 16, name, anchor="end", kind="ink small")
+        for part, kind in PARTS:
+            width = plans.memory(work, plan)[part] / 1e9 * unit
+            picture.box(x, y, width, 24, kind)
+            x += width
+        words = (
+            f"{totals[name]:.0f} GB, {seconds[name]:.1f} s" if totals[name] <= usable else f"{totals[name]:.0f} GB do not fit"
+        )
+        picture.text(max(x, left + usable * unit) + 8, y + 16, words, kind="ink small")
+    limit = left + usable * unit
+    picture.line(limit, 8, limit, 232, "line")
+    picture.text(limit, 246, f"{usable:.0f} GB may be filled", anchor="middle", kind="dim small")
+    for column, (part, kind) in enumerate(PARTS):
+        picture.box(138 + column * 110, 258, 14, 14, kind)
+        picture.text(158 + column * 110, 270, part, kind="ink small")
+    return picture
+
+
+def draw_all_plans() -> Canvas:
+    """Every valid plan for 70B on 64 H100 by its memory and the least seconds of its step."""
+    work = targets.work_of("70b", "64xh100", 1)
+    valid = plans.list_valid_plans(work)
+    fastest, best = valid[0]
+    usable, slowest = work.cluster.usable_bytes / 1e9, valid[-1][0]
+    half = valid[len(valid) // 2][0]
+    slow = [plan for seconds, plan in valid if seconds > SLOW_S]
+    if any(plan.zero < 2 for plan in slow):
+        raise ValueError(f"not all plans above {SLOW_S} s use ZeRO 2 or 3")
+    picture = Canvas(
+        "All valid plans for 70B on 64 H100",
+        f"{len(valid)} points, each a valid plan: GB on its fullest GPU to the right, the least seconds of a step "
+        f"upwards, from {fastest:.1f} to {slowest:.0f} s on a logarithmic scale. Half of the plans take at most "
+        f"{half:.1f} s. The fastest is {best.dp} x {best.pp} x {best.tp} with ZeRO {best.zero}. Fast and slow plans lie at "
+        f"every size, with any number of slices. All {len(slow)} above {SLOW_S} s use ZeRO 2 or 3, and send shards for each "
+        "of many micro-batches.",
+        360,
+    )
+    left, top, wide, high, first, last = 64.0, 20.0, 660.0, 270.0, 6.0, 80.0
+
+    def at(gigabytes: float, seconds: float) -> tuple[float, float]:
+        return left + wide * gigabytes / 80, top + high * (1 - math.log(seconds / first) / math.log(last / first))
+
+    for mark in (8, 16, 32, 64):
+        y = at(0, mark)[1]
+        picture.line(left, y, left + wide, y, "grid")
+        picture.text(left - 8, y + 4, f"{mark} s", anchor="end", kind="dim small")
+    for mark in range(0, 81, 20):
+        picture.text(at(mark, first)[0], top + high + 18, f"{mark} GB", anchor="middle", kind="dim small")
+    x, y = at(usable, half)
+    picture.line(x, top, x, top + high, "line")
+    picture.line(left, y, left + wide, y, "line")
+    picture.text(left + 4, y - 6, "half of them are faster than this", kind="dim small")
+    for seconds, plan in reversed(valid):
+        picture.dot(*at(plans.memory(work, plan)["total"] / 1e9, seconds), SLICES[plan.tp])
+    for column, (tp, kind) in enumerate(SLICES.items()):
+        picture.dot(left + 8 + column * 120, 334, kind)
+        picture.text(left + 20 + column * 120, 338, f"{tp} slice{'s' if tp > 1 else ''}", kind="ink small")
+    picture.text(left, 354, "By formula: every GPU at its peak, every link at its full speed.", kind="dim small")
+    return picture
+
+
+PICTURES = {"ways-to-divide": draw_ways, "all-plans": draw_all_plans}

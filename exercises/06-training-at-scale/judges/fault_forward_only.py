@@ -1,0 +1,28 @@
+"""Judges a repaired copy: the operations of a step are those of its forward and its backward."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Case, Part, Way
+
+WAYS = {
+    "still": Way(
+        "a step of {name} with {batch} sequences of {length} tokens is {given:.3g} operations in yours, and {right:.3g} are "
+        "made: the backward needs two products for each one of the forward"
+    )
+}
+CASES = ((24, 2048, 32, 1024, 8), (12, 768, 12, 2048, 3))  # layers, width, heads, tokens, sequences
+VOCABULARY = 50_000
+
+
+def judge(part: Part) -> None:
+    """Beside the formula of Megatron-LM without its layers' biases and norms, which are less than 1 %."""
+    shape_of = part.function("Shape")
+    for layers, h, heads, s, batch in CASES:
+        shape = part.call(shape_of, "a GPT", layers, h, heads, heads, 4 * h, VOCABULARY, False, "")
+        given = part.call(shape.model_flops, batch * s, s)
+        right = 72 * batch * layers * s * h**2 * (1 + s / (6 * h) + VOCABULARY / (12 * layers * h))
+        if abs(given / right - 1) > 0.01:
+            if abs(3 * given / right - 1) <= 0.01:
+                raise part.wrong("still", name="a GPT", batch=batch, length=s, given=given, right=right)
+            part.compare([Case(f"{layers} layers of width {h}", given, right)], tolerance=0.01)
+    part.note("6 operations for each weight of a product and token, 12 for each pair of tokens, width and layer")

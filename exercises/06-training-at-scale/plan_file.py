@@ -1,0 +1,74 @@
+"""my_plan.yaml of 6.6 as values: what it names, what is still empty, what cannot be. The run and the judge read it by this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from plans import CHECKPOINTING, PRECISIONS, ZERO, Plan
+from targets import CLUSTERS, TARGETS
+
+FEWEST_WORDS, FEWEST_DIFFERENT = 30, 20
+WORDS = {"target": tuple(TARGETS), "cluster": tuple(CLUSTERS), "checkpointing": CHECKPOINTING, "precision": PRECISIONS}
+RANKS = ("ranks.dp", "ranks.pp", "ranks.tp")
+KEYS = ("target", "cluster", "puzzle", *RANKS, "zero", "checkpointing", "micro_batches", "precision", "save_every", "reasons")
+NUMBERS = ("puzzle", *RANKS, "zero", "micro_batches", "save_every")
+MOST = 10**9
+
+
+@dataclass
+class PlanFile:
+    """`values` by key (those of `ranks` as ranks.dp and so on), `empty` keys, `faults` in sentences."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan; None while a key of it is empty or wrong. `reasons` may be empty."""
+        if self.faults or set(self.empty) - {"reasons"}:
+            return None
+        ranks = (self.values[name] for name in RANKS)
+        others = (self.values[name] for name in ("zero", "checkpointing", "micro_batches", "precision", "save_every"))
+        return Plan(*ranks, *others)
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the reasons, in small letters."""
+        return str(self.values.get("reasons", "")).lower().split()
+
+
+def read_plan(document: object) -> PlanFile:
+    """A plan from what a YAML file holds. What is unknown, missing, of another type or out of range becomes a fault."""
+    file = PlanFile()
+    if not isinstance(document, Mapping):
+        file.faults.append("it holds no keys with values, such as target: 1.3b")
+        return file
+    given = {key: value for key, value in document.items() if key != "ranks"}
+    ranks = document.get("ranks")
+    if isinstance(ranks, Mapping):
+        given |= {f"ranks.{key}": value for key, value in ranks.items()}
+    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in given if key not in KEYS]
+    for key in KEYS:
+        value = given.get(key)
+        if value is None or value == "":
+            file.empty.append(key)
+        elif (fault := _find_fault(key, value)) is not None:
+            file.faults.append(fault)
+        else:
+            file.values[key] = value
+    return file
+
+
+def _find_fault(key: str, value: object) -> str | None:
+    if key == "zero" and value not in ZERO:
+        return f"zero: {value} is not one of {', '.join(map(str, ZERO))}"
+    if key in NUMBERS:
+        least = 0 if key == "zero" else 1
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return None if whole and least <= value <= MOST else f"{key}: {value} is not a whole number from {least} on"
+    if key in WORDS and value not in WORDS[key]:
+        return f"{key}: {value} is not one of {', '.join(WORDS[key])}"
+    return None if isinstance(value, str) else f"{key}: {value} is no text"

@@ -1,0 +1,174 @@
+"""What 6.6 says of a plan, as rows for metrics.json; and the small layout of the same form that the ranks at hand can run."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from plans import (
+    Plan,
+    activation_bytes,
+    bubble,
+    find_problems,
+    memory,
+    mfu_percent,
+    rank_percent,
+    save_interval_times,
+    sent_bytes,
+    step_seconds,
+)
+from targets import Work
+
+GB = 1e9
+WORST_RANK_PERCENT = 50
+OPEN_PLAN: dict[str, Any] = dict.fromkeys(("total_gb", "tp_inside_node", "rank_percent"))  # nothing is known yet
+PARTS = ("weights", "gradients", "optimizer", "activations")
+
+
+def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
+    """The target and the cluster, before anything is divided."""
+    shape, cluster = work.shape, work.cluster
+    lasting, _ = activation_bytes(shape, work.length, 1, "none")
+    return {
+        "target": shape.name, "cluster": cluster.name, "model": shape.source, "machines": cluster.source,
+        "gpus": cluster.size, "per_node": cluster.per_node, "layers": shape.layers, "width": shape.width,
+        "heads": shape.heads, "kv_heads": shape.kv_heads, "length": work.length, "batch": work.batch,
+        "parameters": shape.parameters(work.length), "states_gb": 16 * shape.parameters(work.length) / GB,
+        "activations_one_sequence_gb": lasting * work.length * shape.layers / GB,
+        "valid_plans": valid_count, "usable_gb": cluster.usable_bytes / GB,
+        "inside_gb_per_s": cluster.inside, "between_gb_per_s": cluster.between,
+    }  # fmt: skip
+
+
+def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
+    """All that the formulas say of a plan. What needs the time of a step is None where the GPU has no such precision, and the
+    rank where no plan is valid."""
+    problems, sizes, sent = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
+    seconds = None if "precision" in problems else step_seconds(work, plan)
+    percent = rank_percent(valid, seconds["step"]) if seconds and valid else None
+    times, young = save_interval_times(work, plan) if seconds else (None, None)
+    return {
+        "problems": [{"rule": name, "reason": reason} for name, reason in problems.items()],
+        "valid": not problems, "better_half": not problems and percent is not None and percent <= WORST_RANK_PERCENT,
+        "fits": "does-not-fit" not in problems, "tp_inside_node": "tp-over-nodes" not in problems,
+        **{f"{name}_gb": sizes[name] / GB for name in (*PARTS, "total")}, "device_gb": work.cluster.usable_bytes / GB,
+        "bubble_percent": 100 * bubble(plan), "sent_gb_per_step": sum(sent.values()) / GB,
+        **{f"{name}_sent_gb": size / GB for name, size in sent.items()},
+        "step_s_lower_bound": seconds and seconds["step"], "seconds": seconds,
+        "mfu_upper_percent": seconds and mfu_percent(work, plan, seconds["step"]),
+        "rank_percent": percent,
+        "save_interval_times": times, "young_s": young,
+    }  # fmt: skip
+
+
+def list_alternatives(
+    work: Work, valid: list[tuple[float, Plan]], yours: Plan | None, *, is_shown: bool
+) -> list[dict[str, Any]]:
+    """The valid plans at some places of the ranking, and yours. Unless `is_shown` only times are named of the others: such a
+    plan is what the learner looks for."""
+    last = len(valid) - 1
+    places = {"fastest": 0, "10 %": last // 10, "half": last // 2, "slowest": last} if valid else {}
+    rows = [_row(work, name, *valid[place], is_shown=is_shown) for name, place in places.items()]
+    if yours is not None and work.cluster.flops(yours.precision):
+        rows.append(_row(work, "yours", step_seconds(work, yours)["step"], yours, is_shown=True))
+    return sorted(rows, key=lambda row: row["step_s"])
+
+
+def _row(work: Work, place: str, seconds: float, plan: Plan, *, is_shown: bool) -> dict[str, Any]:
+    row = {"place": place, "step_s": seconds, "mfu_percent": mfu_percent(work, plan, seconds)}
+    row |= dict.fromkeys(("layout", "zero", "checkpointing", "micro_batches", "total_gb"))
+    if is_shown:
+        row |= {"layout": f"{plan.dp}x{plan.pp}x{plan.tp}", "zero": plan.zero, "checkpointing": plan.checkpointing,
+                "micro_batches": plan.micro_batches, "total_gb": memory(work, plan)["total"] / GB}  # fmt: skip
+    return row
+
+
+def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
+    """Memory on the fullest GPU beside what may be filled, in GB: plain copies with one sequence at a time, and your plan."""
+    plans = {"plain copies": Plan(1, 1, 1, 0, "none", work.batch, "fp16")}  # each copy takes what one alone does
+    plans |= {"your plan": plan} if plan else {}
+    return [
+        {"plan": name, "device_gb": work.cluster.usable_bytes / GB}
+        | {f"{part}_gb": size / GB for part, size in memory(work, case).items()}
+        for name, case in plans.items()
+    ]
+
+
+def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[[int, int, int, int], bool]) -> Plan | None:
+    """The plan's form on so many ranks: what it divides is divided, what it leaves whole stays whole, where that is possible,
+    and the rest is as near as can be. None where `can_run(dp, pp, tp, micro_batches)` refuses every layout.
+
+    The micro-batches keep the plan's number for each stage as nearly as `batch` sequences allow.
+    """
+    share = math.log(ranks) / math.log(max(2, plan.dp * plan.pp * plan.tp))
+    best: tuple[float, Plan] | None = None
+    for tp in (n for n in range(1, ranks + 1) if ranks % n == 0 and per_node % n == 0):
+        for pp in (n for n in range(1, ranks // tp + 1) if ranks // tp % n == 0):
+            dp = ranks // tp // pp
+            counts = [m for m in range(pp, batch // dp + 1) if batch % (dp * m) == 0 and can_run(dp, pp, tp, m)]
+            if not counts:
+                continue
+            wanted = plan.micro_batches / plan.pp * pp
+            m = min(counts, key=lambda count: abs(math.log(count / wanted)))
+            pairs = ((dp, plan.dp), (pp, plan.pp), (tp, plan.tp))
+            far = sum((math.log(mine) - share * math.log(its)) ** 2 + 100 * ((mine > 1) != (its > 1)) for mine, its in pairs)
+            if best is None or far < best[0]:
+                best = far, Plan(dp, pp, tp, plan.zero if dp > 1 else 0, plan.checkpointing, m, plan.precision)
+    return best[1] if best else None
+
+
+def read_earlier(folder: Path) -> list[dict[str, str]]:
+    """What the newest good runs of 6.2 and 6.3 measured, in a sentence each: they travel along as earlier-ID-RUN.json."""
+    rows = []
+    for exercise, describe in (("6.2", _describe_zero), ("6.3", _describe_layouts)):
+        for path in sorted(folder.glob(f"earlier-{exercise}-*.json"), reverse=True)[:1]:
+            says = describe(json.loads(path.read_text(encoding="utf-8")))
+            rows.append({"exercise": exercise, "run": path.stem.removeprefix(f"earlier-{exercise}-"), "says": says})
+    return rows
+
+
+def _describe_zero(metrics: dict[str, Any]) -> str:
+    def megabytes(row: dict[str, Any]) -> str:
+        held = sum(row[f"{part}_bytes"] for part in PARTS[:3])
+        return f"stage {row['stage']} {held / 1e6:.3g} and {row['sent_bytes'] / 1e6:.3g} MB"
+
+    rows = sorted(metrics.get("stages") or (), key=lambda row: row["stage"])
+    return "a rank held and sent in a step: " + "; ".join(map(megabytes, rows))
+
+
+def _describe_layouts(metrics: dict[str, Any]) -> str:
+    rows = metrics.get("layouts") or ()
+    return "bytes between nodes in a step: " + "; ".join(f"{row['layout']} {row['cross_node_bytes']:,}" for row in rows)
+
+
+def list_sentences(
+    described: dict[str, Any], paper: dict[str, Any] | None, alternatives: list[dict[str, Any]], earlier: list[dict[str, str]]
+) -> list[str]:
+    """The log of the paper half, line by line."""
+    lines = [
+        f"{described['model']}: {described['parameters'] / 1e9:.2f} billion parameters; weights, gradients and optimizer "
+        f"{described['states_gb']:.1f} GB",
+        f"sequences of {described['length']:,} tokens, {described['batch']} a step; the activations of one take "
+        f"{described['activations_one_sequence_gb']:.1f} GB, if nothing is computed again",
+        f"{described['cluster']}: {described['machines']}; {described['gpus']} GPUs, of each {described['usable_gb']:.1f} GB "
+        "may be filled",
+    ]
+    fastest = next((row["step_s"] for row in alternatives if row["place"] == "fastest"), None)
+    if fastest is not None:
+        lines.append(f"{described['valid_plans']} plans are valid; the fastest takes at least {fastest:.3g} s a step")
+    else:
+        lines.append("no plan is valid: the model does not fit, or the batch cannot be dealt out")
+    lines += [f"your {row['exercise']} ({row['run']}): {row['says']}" for row in earlier]
+    for exercise in ("6.2", "6.3"):
+        if all(row["exercise"] != exercise for row in earlier):
+            lines.append(
+                f"no run of {exercise} is here: the formulas stand alone. After gpucourse run {exercise} you can cite your own"
+            )
+    if paper:
+        sizes = ", ".join(f"{name} {paper[name + '_gb']:.1f}" for name in (*PARTS, "total"))
+        lines.append(f"your plan, on the fullest GPU: {sizes} GB")
+        lines += [f"your plan cannot be, {problem['rule']}: {problem['reason']}" for problem in paper["problems"]]
+    return lines

@@ -1,0 +1,112 @@
+"""The real half of 6.6: a plan's form on the ranks at hand, with its checkpointing and ZeRO, beside one process."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import bench
+import gpus
+import ranks
+import torch
+import torch.distributed as dist
+from layouts import LayoutResult, run_layout, train_alone
+from mesh_model import Layout, Shape, Stage, count_weights
+from plans import Plan
+from torch.distributed.device_mesh import DeviceMesh
+from torch.utils.checkpoint import checkpoint
+
+try:
+    from torch.distributed.fsdp import fully_shard  # public since torch 2.6
+except ImportError:
+    fully_shard = None
+
+MATMUL, WINDOW_S = 256, 0.3
+
+
+def prepare_stage(plan: Plan) -> Callable[[Stage, DeviceMesh], None]:
+    """What a plan does to the stage of a rank before it is trained: blocks that are computed again, shards over the copies.
+
+    `attention` needs nothing: scaled_dot_product_attention keeps no matrices. ZeRO 1 shards the optimizer alone, which 6.2 has
+    measured, and is left out.
+    """
+
+    def prepare(stage: Stage, mesh: DeviceMesh) -> None:
+        blocks = list(stage.blocks.values())
+        for block in blocks[:: {"all": 1, "every-2": 2}.get(plan.checkpointing, len(blocks) + 1)]:
+            if plan.checkpointing in {"all", "every-2"}:
+                block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        if is_sharded(plan):
+            warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")  # nobody changes it in place
+            for module in (*blocks, stage):
+                fully_shard(module, mesh=mesh["dp"], reshard_after_forward=plan.zero == 3)
+
+    return prepare
+
+
+def is_sharded(plan: Plan) -> bool:
+    """Whether the run shards the weights of this plan over its copies."""
+    return plan.zero >= 2 and plan.dp > 1 and fully_shard is not None
+
+
+def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float) -> dict[str, Any]:
+    """Train `shape` in one process and by the plan, and compare. `flops_of_step` are the model's, for all ranks together.
+
+    Every rank calls it, and gets the same.
+    """
+    alone = train_alone(world, shape)
+    layout = Layout(plan.dp, plan.pp, plan.tp)
+    result = run_layout(world, layout, shape, alone, prepare=prepare_stage(plan))
+    seconds = bench.percentile(result.seconds, 50)
+    speed = flops_of_step / seconds
+    tokens = shape.batch_size * shape.length
+    return {
+        "layout": str(layout), "batch_size": shape.batch_size, "length": shape.length, "micro_batches": plan.micro_batches,
+        "checkpointing": plan.checkpointing, "zero": plan.zero if is_sharded(plan) else 0, "ranks": world.size,
+        "loss_first": result.losses[0], "loss_last": result.losses[-1],
+        "loss_off": max(abs(mine - its) / its for mine, its in zip(result.losses, alone.losses, strict=True)),
+        "weight_error": result.weight_error, "weights_off_percent": weights_off_percent(result, plan, shape),
+        **{f"{name}_bytes": max(sum(size for kind, size in sizes.items() if kind.startswith(name))
+                                for sizes in result.message_bytes) for name in ("tp", "pp", "dp", "other")},
+        "step_ms": 1e3 * seconds, "tokens_per_s": tokens / seconds,
+        "gflop_per_s": speed / 1e9, **rate_speed(world, speed),
+        "losses": [{"step": step + 1, "plan": mine, "alone": its}
+                   for step, (mine, its) in enumerate(zip(result.losses, alone.losses, strict=True))],
+    }  # fmt: skip
+
+
+def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float:
+    """How far the bytes of weights are from the formula, on the rank where that is most. Shards are padded to equal lengths, so
+    what is sharded may be some percent larger."""
+    layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
+    places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
+    wanted = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
+    return max(100 * abs(mine / its - 1) for mine, its in zip(result.weights_bytes, wanted, strict=True))
+
+
+def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
+    """The share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own products of matrices on CPUs.
+    What is unknown is None."""
+    if world.device.type == "cuda":
+        row = gpus.find(torch.cuda.get_device_name(world.device))
+        peak = row and row.peak_tflops("float32")
+        mfu = 100 * speed / (peak * 1e12 * world.size) if peak else None
+        return {"mfu_percent": mfu, "percent_of_matmul_speed": None, "used_percent": mfu}
+    share = 100 * speed / measure_products(world)
+    return {"mfu_percent": None, "percent_of_matmul_speed": share, "used_percent": share}
+
+
+def measure_products(world: ranks.World) -> float:
+    """FLOP/s of products of matrices by all ranks together, which share the cores meanwhile as they do in the training."""
+    a, b = torch.randn(MATMUL, MATMUL), torch.randn(MATMUL, MATMUL)
+    a @ b
+    world.wait_for_all()
+    began, count = time.perf_counter(), 0
+    while time.perf_counter() - began < WINDOW_S:
+        a @ b
+        count += 1
+    mine = 2 * MATMUL**3 * count / (time.perf_counter() - began)
+    return float(world.over_ranks(mine, dist.ReduceOp.SUM))

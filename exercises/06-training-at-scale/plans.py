@@ -1,0 +1,238 @@
+"""What a plan for training a large model takes: memory, bytes sent and time, by published formulas; and all valid plans.
+
+A plan says how the ranks are divided (dp copies x pp stages x tp slices), what ZeRO shards, what is computed again, and
+into how many micro-batches a step is cut. Units: bytes and seconds, GB = 10^9 bytes. Nothing here is measured.
+
+Sources of the formulas
+  activations    Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", tables 1 and 2
+  ZeRO           Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", sections 3, 7
+  bubble, FLOPs  Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM"
+  checkpoints    Young 1974, "A first order approximation to the optimum checkpoint interval"
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from targets import Cluster, Shape, Work
+
+CHECKPOINTING, PRECISIONS, ZERO = ("none", "attention", "every-2", "all"), ("bf16", "fp16", "fp32"), (0, 1, 2, 3)
+STATES = {"bf16": (2, 2, 12), "fp16": (2, 2, 12), "fp32": (4, 4, 8)}  # bytes a parameter: weights, gradients, optimizer
+SAVED_BYTES = 12  # of a checkpoint, for each parameter: weights and two moments, in 32 bits
+STORAGE_GB_PER_S = 1.0  # that each node writes: an assumption, which 6.4 measures
+GPU_HOURS_A_FAILURE = 50_000.0  # Llama 3 (2024): 419 unexpected interruptions of 16,384 GPUs in 54 days
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the GPUs share the work. `micro_batches` is how many each copy of the model cuts its share of a step into."""
+
+    dp: int
+    pp: int
+    tp: int
+    zero: int
+    checkpointing: str
+    micro_batches: int
+    precision: str
+    save_every: int = 0
+
+    def sequences(self, work: Work) -> float:
+        """Of one micro-batch; not whole where the batch cannot be divided so."""
+        return work.batch / (self.dp * self.micro_batches)
+
+
+# --- memory --------------------------------------------------------------------------------------------------------------
+def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
+    """Bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, where layers differ),
+    and what is there for a moment while it is computed again.
+
+    The terms are those of Korthikanti et al.: what every slice keeps whole (10 h in 16 bits), what tp divides (24 h), and the
+    matrices of the attention (5 a s). They are counted here number by number, so that 32 bits and a gated MLP follow.
+    """
+    h, masks = shape.width, 0 if shape.gated else 1
+    whole = (4 * element + 2 * masks) * h
+    wide = element * ((2 + 2 * shape.kv_heads / shape.heads) * h + (4 if shape.gated else 2) * shape.inner)
+    attention = ((1 + masks) * element + masks) * shape.heads * length
+    everything, inputs = whole + (wide + attention) / tp, element * h
+    return {
+        "none": (everything, 0.0),
+        "attention": (whole + wide / tp, attention / tp),
+        "every-2": ((everything + inputs) / 2, everything - inputs),
+        "all": (float(inputs), everything - inputs),
+    }[checkpointing]
+
+
+def memory(work: Work, plan: Plan) -> dict[str, float]:
+    """Bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total. It is one of the first stage,
+    which has most micro-batches in flight, or of the last one, which has the scores."""
+    return max((_of_stage(work, plan, stage) for stage in {0, plan.pp - 1}), key=lambda parts: parts["total"])
+
+
+def _of_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
+    numbers, sizes = stage_parameters(work, plan, stage), STATES[plan.precision]
+    shards = [plan.dp if plan.zero >= least else 1 for least in (3, 2, 1)]
+    parts = {
+        name: numbers * size / shard
+        for name, size, shard in zip(("weights", "gradients", "optimizer"), sizes, shards, strict=True)
+    }
+    parts["activations"] = _activations(work, plan, stage)
+    return parts | {"total": sum(parts.values())}
+
+
+def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
+    """Parameters that one GPU of a stage holds, before ZeRO: its layers, and what stands before or behind all layers, each
+    divided by tp."""
+    shape = work.shape
+    numbers = shape.layers / plan.pp * shape.layer_parameters
+    numbers += shape.first_parameters(work.length) if stage == 0 else 0
+    numbers += shape.last_parameters(alone=plan.pp == 1) if stage == plan.pp - 1 else 0
+    return numbers / plan.tp
+
+
+def _activations(work: Work, plan: Plan, stage: int) -> float:
+    """1F1B: the first stage has begun as many micro-batches as there are stages before it ends one, the last stage one."""
+    element = STATES[plan.precision][0]
+    lasting, again = activation_bytes(work.shape, work.length, plan.tp, plan.checkpointing, element)
+    tokens, in_flight = plan.sequences(work) * work.length, min(plan.micro_batches, plan.pp - stage)
+    total = tokens * (in_flight * lasting * work.shape.layers / plan.pp + again)
+    if stage == plan.pp - 1:  # the scores in 32 bits, and what goes into the last norm and the last product
+        total += tokens * 4 * (work.shape.width + work.shape.vocabulary) / plan.tp
+    return total
+
+
+# --- bytes sent ------------------------------------------------------------------------------------------------------------
+def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
+    """Bytes that the busiest GPU sends in a step, by dimension. An all_reduce among n sends 2 (n - 1) / n of its size, a
+    reduce_scatter or an all_gather half of that. A layer has two sums in its forward and two in its backward; computed again
+    it has one, for torch stops before the second, which no gradient needs. ZeRO 2 and 3 send for every micro-batch."""
+    element = STATES[plan.precision][0]
+    activation = plan.sequences(work) * work.length * work.shape.width * element
+    sums = {"none": 4.0, "attention": 4.0, "every-2": 4.5, "all": 5.0}[plan.checkpointing]  # of a layer, on average
+    tp = 2 * (plan.tp - 1) / plan.tp * activation * sums * work.shape.layers / plan.pp * plan.micro_batches
+    neighbours = min(2, plan.pp - 1)
+    weights = max(stage_parameters(work, plan, stage) for stage in {0, plan.pp - 1}) * element
+    times = {0: 2, 1: 2, 2: plan.micro_batches + 1, 3: 3 * plan.micro_batches}[plan.zero]
+    dp = (plan.dp - 1) / plan.dp * weights * times
+    return {"tp": tp, "pp": neighbours * activation * plan.micro_batches, "dp": dp}
+
+
+def bubble(plan: Plan) -> float:
+    """The share of a step in which a stage waits for micro-batches: (p - 1) / (m + p - 1)."""
+    return (plan.pp - 1) / (plan.micro_batches + plan.pp - 1)
+
+
+# --- time ------------------------------------------------------------------------------------------------------------------
+def hardware_flops(work: Work, plan: Plan) -> float:
+    """Of a step on all GPUs, with what is computed again: a forward of all layers, of every second one, or of the attention."""
+    tokens, shape = work.batch * work.length, work.shape
+    attention = 4.0 * shape.layers * shape.width * work.length
+    layers = 2.0 * shape.layers * shape.layer_parameters + attention
+    again = {"none": 0.0, "attention": attention, "every-2": layers / 2, "all": layers}[plan.checkpointing]
+    return shape.model_flops(tokens, work.length) + tokens * again
+
+
+def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
+    """A bound that no step can be below: every GPU at the peak of its data sheet, every link at its full speed, and all that
+    may be sent while something is computed costs nothing.
+
+    The sums of tp cannot be hidden, for the next product needs them, and the bubble is added to both. The bytes of pp and dp
+    can: the step lasts at least as long as they do on their link. Raises ValueError where the GPU has no such precision.
+    """
+    peak, sent = work.cluster.flops(plan.precision), sent_bytes(work, plan)
+    if peak is None:
+        raise ValueError(f"no {plan.precision} on {work.cluster.gpu.gpu}")
+    compute = hardware_flops(work, plan) / (work.cluster.size * peak)
+    sums = sent["tp"] / (work.cluster.inside * 1e9)
+    pipeline = (compute + sums) / (1 - bubble(plan))
+    links = _link_seconds(work.cluster, plan, sent)
+    return {"compute": compute, "sums": sums, "pipeline": pipeline, "links": links, "step": max(pipeline, links)}
+
+
+def _link_seconds(cluster: Cluster, plan: Plan, sent: dict[str, float]) -> float:
+    """pp and dp on the links that they take where tp varies fastest, then pp, then dp. Where a node holds several GPUs of one
+    dp group, the ring of the group leaves the node once, with the network shares of all of them."""
+    of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
+    together = max(1, cluster.per_node // (plan.tp * plan.pp))
+    of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * together)
+    return (sent["pp"] / of_pipeline + sent["dp"] / of_copies) / 1e9
+
+
+def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
+    """Model FLOPs over what the GPUs could do in that time by their data sheet; what is computed again does not count."""
+    peak = work.cluster.flops(plan.precision) or math.inf
+    return 100 * work.shape.model_flops(work.batch * work.length, work.length) / (seconds * work.cluster.size * peak)
+
+
+def young_seconds(work: Work) -> float:
+    """The time between checkpoints that loses least: sqrt(2 x seconds of a checkpoint x seconds between failures)."""
+    saving = work.shape.parameters(work.length) * SAVED_BYTES / (work.cluster.nodes * STORAGE_GB_PER_S * 1e9)
+    return math.sqrt(2 * saving * GPU_HOURS_A_FAILURE * 3600 / work.cluster.size)
+
+
+def save_interval_times(work: Work, plan: Plan) -> tuple[float, float]:
+    """`save_every` steps, at the bound of a step, as a multiple of Young's interval; and that interval in seconds."""
+    young = young_seconds(work)
+    return plan.save_every * step_seconds(work, plan)["step"] / young, young
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------------
+def find_problems(work: Work, plan: Plan) -> dict[str, str]:
+    """The rules that a plan breaks, each with its numbers, by name; empty where it can run. Memory counts among them."""
+    shape, cluster = work.shape, work.cluster
+    ranks, total = plan.dp * plan.pp * plan.tp, memory(work, plan)["total"] / 1e9
+    rules = {
+        "product": (ranks == cluster.size, f"dp x pp x tp is {ranks}, and {cluster.name} has {cluster.size} GPUs"),
+        "heads": (shape.kv_heads % plan.tp == 0, f"{shape.kv_heads} heads of keys cannot be cut into {plan.tp} slices"),
+        "tp-over-nodes": (cluster.per_node % plan.tp == 0, f"{plan.tp} slices do not lie inside nodes of {cluster.per_node}"),
+        "layers": (shape.layers % plan.pp == 0, f"{shape.layers} layers cannot be dealt out to {plan.pp} equal stages"),
+        "few-micro-batches": (
+            plan.micro_batches >= plan.pp, f"{plan.micro_batches} micro-batches do not fill {plan.pp} stages"
+        ),
+        "batch": (
+            work.batch % (plan.dp * plan.micro_batches) == 0,
+            f"{work.batch} sequences cannot be dealt out to {plan.dp} copies of {plan.micro_batches} micro-batches",
+        ),
+        "precision": (cluster.flops(plan.precision) is not None, f"a {cluster.gpu.gpu} cannot compute in {plan.precision}"),
+        "zero-of-one": (plan.zero == 0 or plan.dp > 1, f"ZeRO {plan.zero} shards over the copies, and dp is {plan.dp}"),
+        "does-not-fit": (
+            total <= cluster.usable_bytes / 1e9,
+            f"{total:.1f} GB on the fullest GPU, of whose {cluster.gpu.memory_gb:g} GB {cluster.usable_bytes / 1e9:.1f} may be "
+            "filled",
+        ),
+    }  # fmt: skip
+    return {name: reason for name, (holds, reason) in rules.items() if not holds}
+
+
+def list_valid_plans(work: Work) -> list[tuple[float, Plan]]:
+    """Every plan in 16 bits without a problem, with the bound of its step's seconds, the fastest first. Of bf16 and fp16 it is
+    the one that the GPU has, bf16 before fp16."""
+    plans = [plan for plan in _list_plans(work) if not find_problems(work, plan)]
+    return sorted(((step_seconds(work, plan)["step"], plan) for plan in plans), key=lambda pair: pair[0])
+
+
+def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
+    """The share of the valid plans whose step is faster than that: 0 for the fastest. Raises ZeroDivisionError for no plan."""
+    return 100 * sum(step < seconds * (1 - 1e-9) for step, _ in valid) / len(valid)
+
+
+def least_memory(work: Work) -> float:
+    """Bytes on the fullest GPU of the plan that needs least, of those that break no other rule."""
+    plans = [plan for plan in _list_plans(work) if find_problems(work, plan).keys() <= {"does-not-fit"}]
+    return min(memory(work, plan)["total"] for plan in plans)
+
+
+def _list_plans(work: Work) -> Iterator[Plan]:
+    short = "bf16" if work.cluster.flops("bf16") else "fp16"
+    for tp in _divisors(work.cluster.per_node):
+        for pp in _divisors(work.cluster.size // tp):
+            dp = work.cluster.size // (tp * pp)
+            for m in _divisors(work.batch // dp) if work.batch % dp == 0 else ():
+                for zero in ZERO if dp > 1 else (0,):
+                    for checkpointing in CHECKPOINTING:
+                        yield Plan(dp, pp, tp, zero, checkpointing, m, short)
+
+
+def _divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]

@@ -1,0 +1,127 @@
+"""What is to be trained, and on what: published models and four clusters. Units: GB = 10^9 bytes, GB/s in one direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import gpus
+
+USABLE = 0.9  # of a GPU's memory: the rest is for CUDA itself, NCCL's buffers, and pieces that are free and too small
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A decoder transformer. `gated`: three matrices in the MLP, RMSNorm, no biases, no dropout and rotary places, as Llama has
+    them; else two matrices, biases, dropout and learned places, as GPT has them."""
+
+    name: str
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    inner: int
+    vocabulary: int
+    gated: bool
+    source: str
+
+    @property
+    def layer_parameters(self) -> int:
+        """Of one layer: attention, MLP, two norms."""
+        h, kv = self.width, self.width * self.kv_heads // self.heads
+        if self.gated:
+            return 2 * h * h + 2 * h * kv + 3 * h * self.inner + 2 * h
+        return 4 * (h * h + h) + 2 * h * self.inner + self.inner + h + 4 * h
+
+    def parameters(self, length: int) -> int:
+        """Of the whole model with sequences of `length` tokens."""
+        return self.layers * self.layer_parameters + self.first_parameters(length) + self.last_parameters(alone=True)
+
+    def first_parameters(self, length: int) -> int:
+        """In front of the layers: a row for each token of the vocabulary, and of the learned places."""
+        return self.width * (self.vocabulary + (0 if self.gated else length))
+
+    def last_parameters(self, *, alone: bool) -> int:
+        """Behind the layers: the last norm, and the matrix of the scores, which GPT shares with the first one where one stage
+        holds both (`alone`)."""
+        scores = 0 if alone and not self.gated else self.width * self.vocabulary
+        return scores + self.width * (1 if self.gated else 2)
+
+    def model_flops(self, tokens: int, length: int) -> float:
+        """Of a step, forward and backward: 6 for each weight of a product and token, 12 h s for the attention of a layer and
+        token. For GPT this is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without computing again."""
+        products = self.layers * self.layer_parameters + self.width * self.vocabulary
+        return tokens * (6.0 * products + 12.0 * self.layers * self.width * length)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """GPUs of one kind: `nodes` with `per_node` each. `inside` and `between` are the links of one GPU in one direction, GB/s,
+    to GPUs of its node and of others; the latter is its share of the node's network."""
+
+    name: str
+    gpu_name: str
+    nodes: int
+    per_node: int
+    inside: float
+    between: float
+    source: str
+
+    @property
+    def size(self) -> int:
+        """The number of GPUs."""
+        return self.nodes * self.per_node
+
+    @cached_property
+    def gpu(self) -> gpus.Gpu:
+        """Its row of gpus.json."""
+        row = gpus.find(self.gpu_name)
+        assert row is not None, self.gpu_name
+        return row
+
+    @property
+    def usable_bytes(self) -> float:
+        """What of a GPU's memory a plan may fill."""
+        return USABLE * self.gpu.memory_gb * 1e9
+
+    def flops(self, precision: str) -> float | None:
+        """FLOP/s of one GPU by its data sheet; None where the hardware cannot compute in that precision."""
+        peak = getattr(self.gpu, precision)
+        return None if peak is None else peak * 1e12
+
+
+TARGETS = {
+    shape.name: shape
+    for shape in (
+        Shape("1.3b", 24, 2048, 32, 32, 8192, 50272, False, "OPT-1.3B (Zhang et al. 2022)"),
+        Shape("7b", 32, 4096, 32, 32, 11008, 32000, True, "Llama 2 7B (Touvron et al. 2023)"),
+        Shape("70b", 80, 8192, 64, 8, 28672, 32000, True, "Llama 2 70B (Touvron et al. 2023)"),
+    )
+}
+CLUSTERS = {
+    cluster.name: cluster
+    for cluster in (
+        Cluster("2xt4", "Tesla T4", 2, 1, 15.75, 1.25, "2 g4dn.2xlarge: 10 Gbit/s a node"),
+        Cluster("4xl4", "NVIDIA L4", 2, 2, 31.5, 2.0, "2 nodes with two L4: PCIe 4 x16 inside, 32 Gbit/s a node"),
+        Cluster("8xa100-80", "NVIDIA A100-SXM4-80GB", 1, 8, 300.0, 6.25, "1 p4de.24xlarge: NVLink 3 inside, 400 Gbit/s a node"),
+        Cluster("64xh100", "NVIDIA H100 80GB HBM3", 8, 8, 450.0, 50.0, "8 p5.48xlarge: NVLink 4 inside, 3,200 Gbit/s a node"),
+    )
+}
+PUZZLES = ((2048, 1.0), (1024, 1.5), (4096, 0.5), (3072, 1.0), (2048, 0.75), (1024, 1.0), (4096, 1.5), (8192, 0.25))
+BATCHES = {"1.3b": 128, "7b": 256, "70b": 512}
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be trained on what: sequences of `length` tokens, `batch` of them in a step."""
+
+    shape: Shape
+    cluster: Cluster
+    length: int
+    batch: int
+
+
+def work_of(target: str, cluster: str, puzzle: int) -> Work:
+    """The work of a target on a cluster; `puzzle`, from 1 on, changes the length of sequences and the batch."""
+    length, times = PUZZLES[(puzzle - 1) % len(PUZZLES)]
+    return Work(TARGETS[target], CLUSTERS[cluster], length, int(BATCHES[target] * times))

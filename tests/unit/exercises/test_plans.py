@@ -1,0 +1,252 @@
+"""The formulas of a training plan, beside what papers have published; and the rules, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gpucourse.course.locate import find_course
+from tests.unit.exercises.scripts import beside_the_script
+
+FOLDER = "06-training-at-scale"
+A100 = "NVIDIA A100-SXM4-80GB"
+MEGATRON = ((1.7, 24, 2304, 24), (3.6, 30, 3072, 32), (7.5, 36, 4096, 32), (18.4, 40, 6144, 48), (39.1, 48, 8192, 64),
+            (76.1, 60, 10240, 80), (145.6, 80, 12288, 96), (310.1, 96, 16384, 128), (529.6, 105, 20480, 128),
+            (1008.0, 128, 25600, 160))  # fmt: skip
+"""Narayanan et al. 2021, table 1: billions of parameters, layers, width, heads."""
+
+
+@pytest.fixture(scope="module")
+def plans() -> Iterator[ModuleType]:
+    place = str(find_course({}).exercises / FOLDER)
+    sys.path.append(place)
+    yield beside_the_script(FOLDER, "plans")
+    sys.path.remove(place)
+
+
+@pytest.fixture(scope="module")
+def targets(plans: ModuleType) -> ModuleType:
+    return sys.modules[plans.Work.__module__]
+
+
+@pytest.fixture(scope="module")
+def report(plans: ModuleType) -> ModuleType:
+    assert plans is not None
+    return beside_the_script(FOLDER, "plan_report")
+
+
+def gpt(targets: ModuleType, layers: int, width: int, heads: int, vocabulary: int = 51200) -> Any:
+    """A GPT as Megatron-LM's papers count it."""
+    return targets.Shape("", layers, width, heads, heads, 4 * width, vocabulary, gated=False, source="")
+
+
+def test_parameters_of_published_models(targets: ModuleType) -> None:
+    shapes = targets.TARGETS
+    assert shapes["1.3b"].parameters(2050) == 1_315_758_080  # OPT learns two places more than its 2,048 tokens
+    assert shapes["7b"].parameters(4096) == 6_738_415_616
+    assert shapes["70b"].parameters(4096) == 68_976_648_192
+
+
+@pytest.mark.parametrize(("billions", "layers", "width", "heads"), MEGATRON)
+def test_parameters_as_megatron_counts_them(targets: ModuleType, billions: float, layers: int, width: int, heads: int) -> None:
+    assert gpt(targets, layers, width, heads).parameters(2048) / 1e9 == pytest.approx(billions, abs=0.051)
+
+
+@pytest.mark.parametrize(("zero", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
+def test_the_figure_of_zero(plans: ModuleType, targets: ModuleType, zero: int, gigabytes: float) -> None:
+    """Rajbhandari et al. 2020, figure 1: 7.5 billion parameters, 64 GPUs."""
+    shape = gpt(targets, 36, 4096, 32)
+    work = targets.Work(shape, targets.CLUSTERS["64xh100"], 2048, 64)
+    parts = plans.memory(work, plans.Plan(64, 1, 1, zero, "none", 1, "bf16"))
+    states = sum(parts[name] for name in ("weights", "gradients", "optimizer"))
+    assert states * 7.5e9 / shape.parameters(2048) / 1e9 == pytest.approx(gigabytes, abs=0.05)
+
+
+def test_activations_as_korthikanti_et_al_count_them(plans: ModuleType, targets: ModuleType) -> None:
+    """Their tables 1 and 2: s b h (34 + 5 a s / h) for a layer, s b h (10 + 24 / t + 5 a s / h t) for a slice of it."""
+    shape, h, a, s = gpt(targets, 96, 12288, 96), 12288, 96, 2048
+    for tp in (1, 2, 8):
+        lasting, _ = plans.activation_bytes(shape, s, tp, "none")
+        assert lasting == pytest.approx(h * (10 + 24 / tp + 5 * a * s / h / tp))
+    assert plans.activation_bytes(shape, s, 1, "none")[0] == h * (34 + 80)
+    assert plans.activation_bytes(shape, s, 1, "all")[0] == 2 * h
+
+
+@pytest.mark.parametrize(("layers", "width", "heads", "saved"), [(96, 12288, 96, 70), (105, 20480, 128, 65)])
+def test_attention_computed_again_saves_what_they_say(
+    plans: ModuleType, targets: ModuleType, layers: int, width: int, heads: int, saved: int
+) -> None:
+    """70 % for GPT-3 and 65 % for MT-NLG, their section 5."""
+    shape = gpt(targets, layers, width, heads)
+    everything, rest = (plans.activation_bytes(shape, 2048, 1, how)[0] for how in ("none", "attention"))
+    assert 100 * (1 - rest / everything) == pytest.approx(saved, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("layers", "width", "heads", "batch", "gpus", "seconds", "mfu"),
+    [
+        (48, 6144, 64, 4, 8, 1.10, 41.5),
+        (96, 12288, 96, 64, 64, 13.75, 51.4),
+        (105, 20480, 128, 280, 280, 37.83, 56.0),
+        (128, 25600, 160, 512, 512, 71.49, 56.3),
+    ],
+)
+def test_mfu_of_measured_steps(
+    plans: ModuleType,
+    targets: ModuleType,
+    layers: int,
+    width: int,
+    heads: int,
+    batch: int,
+    gpus: int,
+    seconds: float,
+    mfu: float,
+) -> None:
+    """Korthikanti et al., table 5: from seconds a step to the utilisation that they print."""
+    cluster = targets.Cluster("", A100, gpus // 8, 8, 300.0, 25.0, "")
+    work = targets.Work(gpt(targets, layers, width, heads), cluster, 2048, batch)
+    assert plans.mfu_percent(work, plans.Plan(gpus, 1, 1, 0, "none", 1, "bf16"), seconds) == pytest.approx(mfu, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("layers", "width", "heads", "gpus", "tflops", "tokens", "days"),
+    [(96, 12288, 96, 1024, 140, 300e9, 34), (128, 25600, 160, 3072, 163, 450e9, 84)],
+)
+def test_days_of_training_as_megatron_estimates_them(
+    plans: ModuleType,
+    targets: ModuleType,
+    layers: int,
+    width: int,
+    heads: int,
+    gpus: int,
+    tflops: float,
+    tokens: float,
+    days: int,
+) -> None:
+    """Narayanan et al., section 5.1, with all activations computed again; they leave the attention out, 3 %."""
+    work = targets.Work(gpt(targets, layers, width, heads), targets.CLUSTERS["8xa100-80"], 2048, 1)
+    of_token = plans.hardware_flops(work, plans.Plan(1, 1, 1, 0, "all", 1, "bf16")) / 2048
+    assert of_token * tokens / (gpus * tflops * 1e12) / 86400 == pytest.approx(days, rel=0.03)
+
+
+def test_failures_of_llama_3(plans: ModuleType) -> None:
+    """Llama 3, section 3.3.4: 419 unexpected interruptions of 16,384 GPUs in 54 days."""
+    gpu_hours = 16384 * 54 * 24
+    assert gpu_hours / plans.GPU_HOURS_A_FAILURE == pytest.approx(419, rel=0.02)
+
+
+@pytest.fixture
+def case(plans: ModuleType, targets: ModuleType) -> tuple[Any, Any]:
+    """The work that is delivered, and a plan for it without a problem."""
+    return targets.work_of("1.3b", "4xl4", 1), plans.Plan(2, 2, 1, 1, "attention", 32, "bf16")
+
+
+def test_bubble_and_messages_of_a_pipeline(plans: ModuleType, case: tuple[Any, Any]) -> None:
+    work, plan = case
+    assert plans.bubble(replace(plan, pp=4, micro_batches=4)) == pytest.approx(3 / 7)
+    activation = 2 * 2048 * 2048 * 2  # 2 sequences of a micro-batch, in 16 bits
+    sent = plans.sent_bytes(work, plan)
+    assert sent["pp"] == 32 * activation
+    assert sent["tp"] == 0
+    assert sent["dp"] == pytest.approx(2 * plans.stage_parameters(work, plan, 0), rel=0.01)
+
+
+@pytest.mark.parametrize(("zero", "times"), [(0, 2), (1, 2), (2, 33), (3, 96)])
+def test_zero_sends_for_every_micro_batch_what_it_shards(
+    plans: ModuleType, case: tuple[Any, Any], zero: int, times: int
+) -> None:
+    work, plan = case
+    weights = 2 * max(plans.stage_parameters(work, plan, stage) for stage in (0, 1))
+    assert plans.sent_bytes(work, replace(plan, zero=zero))["dp"] == pytest.approx(weights / 2 * times)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"dp": 4}, "product"),
+        ({"dp": 1, "pp": 1, "tp": 4, "zero": 0}, "tp-over-nodes"),
+        ({"micro_batches": 1}, "few-micro-batches"),
+        ({"micro_batches": 3}, "batch"),
+        ({"dp": 1, "pp": 4}, "zero-of-one"),
+        ({"checkpointing": "none"}, "does-not-fit"),
+    ],
+)
+def test_a_rule_that_is_broken_is_named(plans: ModuleType, case: tuple[Any, Any], change: dict[str, Any], rule: str) -> None:
+    work, plan = case
+    assert plans.find_problems(work, plan) == {}
+    assert rule in plans.find_problems(work, replace(plan, **change))
+
+
+def test_all_valid_plans_are_ranked(plans: ModuleType, case: tuple[Any, Any]) -> None:
+    work, plan = case
+    valid = plans.list_valid_plans(work)
+    assert len(valid) > 50
+    assert plan in [other for _, other in valid]
+    assert [seconds for seconds, _ in valid] == sorted(seconds for seconds, _ in valid)
+    assert plans.rank_percent(valid, valid[0][0]) == 0
+    assert plans.rank_percent(valid, valid[-1][0] * 2) == 100
+
+
+def test_no_plan_is_valid_where_not_even_the_smallest_fits(plans: ModuleType, targets: ModuleType) -> None:
+    work = targets.work_of("7b", "4xl4", 1)
+    assert plans.list_valid_plans(work) == []
+    assert plans.least_memory(work) > work.cluster.usable_bytes
+
+
+def test_a_bound_is_below_the_peak_and_falls_with_better_links(
+    plans: ModuleType, targets: ModuleType, case: tuple[Any, Any]
+) -> None:
+    work, _ = case
+    better = targets.Work(work.shape, replace(work.cluster, inside=1e6, between=1e6), work.length, work.batch)
+    for seconds, plan in plans.list_valid_plans(work):
+        assert plans.mfu_percent(work, plan, seconds) <= 100
+        assert plans.step_seconds(better, plan)["step"] <= seconds
+
+
+@pytest.mark.parametrize(
+    ("form", "ranks", "per_node", "expected"),
+    [
+        ((4, 1, 1), 8, 4, (8, 1, 1)),
+        ((1, 4, 1), 8, 4, (1, 8, 1)),
+        ((2, 1, 2), 8, 4, (4, 1, 2)),
+        ((4, 8, 2), 8, 4, (2, 2, 2)),
+        ((2, 8, 4), 2, 1, (1, 2, 1)),
+        ((1, 1, 2), 2, 1, (2, 1, 1)),  # one rank a node: slices would lie on two
+    ],
+)
+def test_a_form_shrinks_to_the_ranks_at_hand(
+    plans: ModuleType, report: ModuleType, form: tuple[int, int, int], ranks: int, per_node: int, expected: tuple[int, int, int]
+) -> None:
+    small = report.shrink(plans.Plan(*form, 0, "all", 16, "bf16"), ranks, per_node, 16, lambda *_: True)
+    assert (small.dp, small.pp, small.tp) == expected
+    assert small.micro_batches >= small.pp
+    assert 16 % (small.dp * small.micro_batches) == 0
+
+
+def test_no_layout_is_chosen_that_cannot_run(plans: ModuleType, report: ModuleType) -> None:
+    plan = plans.Plan(4, 1, 1, 0, "none", 1, "bf16")
+    assert report.shrink(plan, 8, 4, 16, lambda *_: False) is None
+    assert report.shrink(plan, 8, 4, 16, lambda dp, *_: dp == 2).dp == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "gigabytes", "seconds"),
+    [
+        ((8, 1, 1, 0, "none", 32), 126.8, 9.0),
+        ((8, 1, 1, 1, "none", 32), 56.0, 9.0),
+        ((1, 1, 8, 0, "none", 256), 17.7, 12.2),
+        ((1, 8, 1, 0, "none", 256), 33.7, 9.3),
+        ((8, 1, 1, 1, "all", 4), 48.3, 12.0),
+    ],
+)
+def test_the_example_of_the_lesson(
+    plans: ModuleType, targets: ModuleType, form: tuple[Any, ...], gigabytes: float, seconds: float
+) -> None:
+    work, plan = targets.work_of("7b", "8xa100-80", 1), plans.Plan(*form, "bf16")
+    assert plans.memory(work, plan)["total"] / 1e9 == pytest.approx(gigabytes, abs=0.05)
+    assert plans.step_seconds(work, plan)["step"] == pytest.approx(seconds, abs=0.05)
