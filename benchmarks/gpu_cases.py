@@ -99,6 +99,7 @@ CASES = (
     Case("5.10", limit_s=120, note=SOLUTION),
     Case("6.2", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.3", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("6.4", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=90, note=SOLUTION),
     Case("6.6", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
 )
 
@@ -211,6 +212,11 @@ def _plan(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figu
     )
 
 
+def _checkpoint(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("checkpoint", metrics["saved"]["gb_per_s"], "GB/s", 1.1 * metrics["disk_gb_per_s"])
+    yield Figure("one file", metrics["one_file"]["bytes"] / metrics["one_file"]["seconds"] / 1e9, "GB/s")
+
+
 def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
@@ -222,5 +228,5 @@ def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[F
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
-    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.2": _shares, "6.3": _layouts, "6.6": _plan,
+    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.2": _shares, "6.3": _layouts, "6.4": _checkpoint, "6.6": _plan,
 }  # fmt: skip

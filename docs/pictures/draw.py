@@ -9,7 +9,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.pictures import accesses, devices, kernels, large_plans, limits, mesh, overlap, parallel, products, pytorch, zero
+from docs.pictures import (
+    accesses,
+    checkpoints,
+    devices,
+    kernels,
+    large_plans,
+    limits,
+    mesh,
+    overlap,
+    parallel,
+    products,
+    pytorch,
+    zero,
+)
 from docs.pictures.canvas import Canvas
 
 MODULES = Path(__file__).parents[2] / "modules"
@@ -25,7 +38,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | overlap.PICTURES
     | kernels.PICTURES
     | products.PICTURES,
-    "06-training-at-scale": zero.PICTURES | mesh.PICTURES | large_plans.PICTURES,
+    "06-training-at-scale": zero.PICTURES | mesh.PICTURES | large_plans.PICTURES | checkpoints.PICTURES,
 }
 
 

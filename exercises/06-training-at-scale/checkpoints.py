@@ -167,7 +167,7 @@ def choose_root(world: World, asked: str) -> Path:
     """
     mine = _make_root(Path(asked or (SHARED if SHARED.is_mount() else Path.cwd()))) if world.rank == 0 else None
     root, word, problem = world.gather(mine)[0]
-    world.give_up_together(problem)
+    world.give_up_together(problem if world.rank == 0 else None)
     world.give_up_together(_check_root(Path(root), word, asked))
     return Path(root)
 

@@ -65,11 +65,12 @@ if not 2 <= size <= BATCH:
 sharded_training.be_repeatable(device)
 root = checkpoints.choose_root(world, args.folder)
 needed, free = 4 * 12 * parameters, shutil.disk_usage(root).free
-world.give_up_together(f"{root} has {free:,} bytes free, and this run writes up to {needed:,}" if free < needed else None)
+too_small = f"{root} has {free:,} bytes free, and this run writes up to {needed:,}: set folder to another, or a smaller width"
+world.give_up_together(too_small if rank == 0 and free < needed else None)
 filesystem = checkpoints.find_filesystem(root)
 hosts = world.gather(bench.node_label())
 if rank == 0:
-    say(f"{size} ranks on {len(set(hosts))} nodes, {parameters:,} parameters; checkpoints in {root} ({filesystem})")
+    say(f"{size} ranks, nodes: {len(set(hosts))}, {parameters:,} parameters; checkpoints in {root} ({filesystem})")
 
 
 def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:

@@ -1,0 +1,112 @@
+"""The pictures of 6.4: which slice of a tensor lies in which file, and from which moment on a folder is a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from docs.pictures.canvas import Canvas
+
+ROWS, WRITERS = 512, 4  # of blocks.0.mlp.up.weight at a width of 128, and the ranks that saved it
+BYTES, FIRST = 67_113, (92_570, 98_875, 97_614, 98_446)  # of a slice, and where each began, in a run of 6.4
+COLOURS = "abce"
+
+
+def cut(ranks: int) -> list[tuple[int, int]]:
+    """The rows of each rank, from the first to before the last: a slice of dimension 0, as FSDP cuts."""
+    return [(rank * ROWS // ranks, (rank + 1) * ROWS // ranks) for rank in range(ranks)]
+
+
+def list_reads(ranks: int) -> list[list[tuple[int, int, int]]]:
+    """For each of so many reading ranks: from which file it takes which rows."""
+    slices = list(enumerate(cut(WRITERS)))
+    return [
+        [(file, max(low, begin), min(high, end)) for file, (begin, end) in slices if max(low, begin) < min(high, end)]
+        for low, high in cut(ranks)
+    ]
+
+
+def draw_slices() -> Canvas:
+    """A tensor saved by four ranks, what .metadata says of it, and what four, two and one rank read."""
+    picture = Canvas(
+        "One tensor in four files, and who reads what",
+        f"A tensor of {ROWS} rows, cut into four slices of {ROWS // WRITERS} rows. Each of four ranks writes its slice into "
+        "a file of its own. A table, .metadata, says of each slice its rows, its file, its first byte there and its bytes: "
+        + "; ".join(
+            f"rows {low} to {high - 1} in __{n}_0.distcp from byte {FIRST[n]:,}" for n, (low, high) in enumerate(cut(4))
+        )
+        + f", {BYTES:,} bytes each. Below, three trainings load it: four ranks read one file each, two ranks read two files "
+        "each, and one rank reads all four.",
+        392,
+    )
+    left, wide = 96, 640
+    scale = wide / ROWS
+    picture.text(8, 40, "the tensor", kind="ink bold")
+    picture.text(8, 56, "in 4 slices", kind="dim small")
+    for number, (low, high) in enumerate(cut(WRITERS)):
+        words = f"rows {low} to {high - 1}"
+        picture.box(left + low * scale, 24, (high - low) * scale - 4, 36, COLOURS[number], words)
+        middle = left + (low + high) / 2 * scale
+        picture.line(middle, 62, middle, 84, arrow=True)
+        picture.text(middle, 102, f"__{number}_0.distcp", anchor="middle", kind="ink small")
+        picture.text(middle, 118, f"from byte {FIRST[number]:,}", anchor="middle", kind="dim small")
+        picture.text(middle, 133, f"{BYTES:,} bytes", anchor="middle", kind="dim small")
+    picture.text(8, 118, ".metadata", kind="ink bold")
+    picture.line(8, 150, 752, 150, "grid")
+    for place, ranks in enumerate((4, 2, 1)):
+        top = 176 + place * 66
+        picture.text(8, top + 16, f"on {ranks} rank{'s' * (ranks > 1)}", kind="ink bold")
+        picture.text(8, top + 32, "reads", kind="dim small")
+        for rank, reads in enumerate(list_reads(ranks)):
+            for file, low, high in reads:
+                last = 4 if high == reads[-1][2] else 1
+                picture.box(left + low * scale, top, (high - low) * scale - last, 26, COLOURS[file], f"file {file}")
+            middle = left + (reads[0][1] + reads[-1][2]) / 2 * scale
+            picture.text(middle, top + 42, f"rank {rank}", anchor="middle", kind="ink small")
+    picture.text(
+        8, 382, "No file is converted. A rank asks .metadata which saved slices overlap its own rows.", kind="ink small"
+    )
+    return picture
+
+
+SPANS = ((0.0, 0.12), (0.12, 0.68), (0.68, 0.80), (0.80, 0.88))  # of the picture's width, drawn, not measured
+
+
+def draw_save() -> Canvas:
+    """The order of a save, where it may be cut off, and what training does meanwhile."""
+    picture = Canvas(
+        "When a folder becomes a checkpoint",
+        "Time runs to the right. Four ranks copy their slices, write their files and flush them; rank 0 waits for all of them, "
+        "writes .metadata under another name, and renames it. A save that is cut off before the rename leaves a folder without "
+        ".metadata, which is no checkpoint; after it, the folder is whole. Below: with a plain save, training stands still "
+        "until the rename; with a save in the background it stands still during the copy only. Lengths are not measured.",
+        318,
+    )
+    left, wide = 150, 600
+    for rank in range(4):
+        y = 24 + rank * 32
+        picture.text(8, y + 17, f"rank {rank}", kind="ink small")
+        write_end = SPANS[1][1] - (0.16, 0.02, 0.10, 0.0)[rank]
+        picture.box(left, y, SPANS[0][1] * wide - 2, 24, "b", "copy")
+        picture.box(left + SPANS[1][0] * wide, y, (write_end - SPANS[1][0]) * wide, 24, "a", "write its file, flush")
+    picture.text(8, 169, "rank 0, .metadata", kind="ink small")
+    picture.box(left + SPANS[2][0] * wide, 152, (SPANS[3][1] - SPANS[2][0]) * wide - 4, 24, "e", "write, rename")
+    at = left + SPANS[3][1] * wide
+    picture.line(at, 16, at, 206, "line sd")
+    picture.text(at - 8, 198, "cut off here: no .metadata, no checkpoint", anchor="end", kind="ink small")
+    picture.text(at + 8, 198, "whole", kind="ink bold")
+    picture.line(8, 216, 752, 216, "grid")
+    for row, (name, end) in enumerate((("plain save", SPANS[3][1]), ("in the background", SPANS[0][1]))):
+        y = 230 + row * 36
+        picture.text(8, y + 17, name, kind="ink small")
+        picture.box(left, y, end * wide - 2, 24, "empty", "still")
+        picture.box(left + end * wide, y, (1 - end) * wide, 24, "c", "training")
+    picture.text(
+        8,
+        310,
+        "Drawn, not measured. In the background means: with a process group that training does not use.",
+        kind="dim small",
+    )
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"slices": draw_slices, "save": draw_save}
