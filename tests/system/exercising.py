@@ -104,12 +104,12 @@ def lay_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
     return exercise, folder / exercise.script
 
 
-def run_ranks(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
+def run_ranks(exercise_id: str, ranks: int, folder: Path, /, **settings: str) -> Finished:
     """The exercise as it is, by so many ranks that torchrun might have started. (test_exercises_on_nodes.py has torchrun.)"""
     return run_with_changes(exercise_id, folder, ranks=ranks, **settings)
 
 
-def run_with_changes(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:
+def run_with_changes(exercise_id: str, folder: Path, /, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:
     """Ranks (a whole number) of a copy of the script in which words were replaced."""
     exercise, script = lay_out(exercise_id, folder)
     text = script.read_text(encoding="utf-8")

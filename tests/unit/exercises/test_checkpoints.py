@@ -1,0 +1,143 @@
+"""6.4's folders: which are whole checkpoints, what their metadata says, and a folder that not every node sees."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.parts import needs_module
+from tests.unit.exercises.scripts import beside_the_script
+
+pytestmark = needs_module("torch")
+FOLDER = "06-training-at-scale"
+
+
+@pytest.fixture(scope="module")
+def checkpoints() -> ModuleType:
+    return beside_the_script(FOLDER, "checkpoints")
+
+
+@pytest.fixture(scope="module")
+def contents() -> ModuleType:
+    return beside_the_script(FOLDER, "checkpoint_contents")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(checkpoints: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of one process: a matrix, its moments, a number."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+
+    folder: Path = checkpoints.choose_folder(tmp_path_factory.mktemp("checkpoints"), 6)
+    state = {"model": {"weight": torch.ones(64, 32)}, "optimizer": {"weight": {"exp_avg": torch.zeros(64, 32)}}, "step": 6}
+    with pytest.warns(UserWarning, match="save in a single process"):
+        dcp.save(state, checkpoint_id=folder, no_dist=True)
+    return folder
+
+
+def test_a_whole_checkpoint_lacks_nothing(checkpoints: ModuleType, checkpoint: Path) -> None:
+    assert checkpoint.name == "step_000006"
+    assert checkpoints.find_gap(checkpoint) == ""
+    assert checkpoints.list_whole(checkpoint.parent) == [checkpoint]
+
+
+def cut_metadata(folder: Path) -> None:
+    (folder / ".metadata").write_bytes((folder / ".metadata").read_bytes()[:100])
+
+
+def cut_file(folder: Path) -> None:
+    file = folder / "__0_0.distcp"
+    file.write_bytes(file.read_bytes()[:100])
+
+
+DAMAGES: dict[str, tuple[Any, str]] = {
+    "a save that was cut off": (lambda folder: (folder / ".metadata").unlink(), "it has no .metadata"),
+    "a copy that was cut off": (cut_file, "__0_0.distcp has 100 of "),
+    "a file that is gone": (lambda folder: (folder / "__0_0.distcp").unlink(), "__0_0.distcp is missing"),
+    "metadata that was cut off": (cut_metadata, "its .metadata cannot be read"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_folder_is_no_checkpoint(checkpoints: ModuleType, checkpoint: Path, tmp_path: Path, damage: str) -> None:
+    harm, words = DAMAGES[damage]
+    copy = checkpoints.choose_folder(tmp_path, 7)
+    shutil.copytree(checkpoint, copy)
+    harm(copy)
+    assert checkpoints.find_gap(copy).startswith(words)
+    assert checkpoints.list_whole(tmp_path) == []
+
+
+def test_steps_are_ordered_as_numbers_and_other_names_left_out(
+    checkpoints: ModuleType, checkpoint: Path, tmp_path: Path
+) -> None:
+    for name in ("step_1000", "step_900", "step_new", "weights-only"):
+        shutil.copytree(checkpoint, tmp_path / name)
+    assert [folder.name for folder in checkpoints.list_whole(tmp_path)] == ["step_900", "step_1000"]
+    assert checkpoints.list_whole(tmp_path / "nothing") == []
+
+
+def test_what_is_left_of_a_removal_is_no_checkpoint(checkpoints: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkpoint, tmp_path / "step_7")
+    checkpoints.remove(tmp_path / "step_7")
+    checkpoints.remove(tmp_path / "step_7")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_metadata_says_what_is_there_and_where(checkpoints: ModuleType, contents: ModuleType, checkpoint: Path) -> None:
+    metadata = checkpoints.read_metadata(checkpoint)
+    assert contents.list_missing(metadata) == ["generator"]
+    assert contents.sum_tensor_bytes(metadata) == 2 * 4 * 64 * 32
+    (whole,) = contents.list_slices(metadata, "model.weight")
+    assert (whole["rows"], whole["file"]) == ("0 to 63", "__0_0.distcp")
+    assert contents.list_slices(metadata, "model.bias") == []
+    assert [row["file"] for row in contents.list_files(metadata, checkpoint)] == ["__0_0.distcp", ".metadata"]
+
+
+def test_damaged_copies_are_newer_and_not_taken(
+    checkpoints: ModuleType, contents: ModuleType, checkpoint: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / checkpoint.name
+    shutil.copytree(checkpoint, whole)
+    assert [checkpoints.read_step(folder) for folder in contents.damage(tmp_path, whole, 12)] == [12, 13]
+    assert checkpoints.list_whole(tmp_path) == [whole]
+
+
+def test_a_node_without_the_folder_of_rank_0_says_what_to_set(checkpoints: ModuleType, tmp_path: Path) -> None:
+    root, word, problem = checkpoints._make_root(tmp_path)
+    assert problem is None
+    elsewhere = checkpoints._check_root(tmp_path / "on another node", word, "")
+    assert "this node does not see them: that folder is not shared" in elsewhere
+    assert "--set folder=/shared" in elsewhere
+    stale = checkpoints._check_root(Path(root), "another word", "/data")
+    assert "the folder you set, /data, is not shared" in stale
+
+
+def test_a_folder_that_cannot_be_made_is_named(checkpoints: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    _, _, problem = checkpoints._make_root(tmp_path / "file")
+    assert f"checkpoints cannot be written into {tmp_path / 'file'} (Not a directory)" in problem
+
+
+def test_the_rate_is_that_of_all_bytes_until_the_checkpoint_was_whole(checkpoints: ModuleType) -> None:
+    save = checkpoints.Checkpoint(Path("step_6"), seconds=2.0, blocked_s=0.5, bytes=3 * 10**9, files=4)
+    assert save.gb_per_s == pytest.approx(1.5)
+
+
+def test_the_file_system_is_that_of_the_deepest_mount(checkpoints: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = "/dev/a / ext4 rw 0 0\nserver:/ /shared nfs4 rw 0 0\nnone /shared/in\\040memory tmpfs rw 0 0\n"
+    monkeypatch.setattr(checkpoints.Path, "read_text", lambda *_, **__: mounts)
+    folders = {"/home": "ext4", "/shared/runs": "nfs4", "/shared/in memory/x": "tmpfs", "/sharedness": "ext4"}
+    assert {folder: checkpoints.find_filesystem(Path(folder)) for folder in folders} == folders
+
+
+def test_the_formula_of_the_lesson_counts_every_parameter() -> None:
+    training = beside_the_script(FOLDER, "sharded_training")
+    for width, layers in ((64, 1), (128, 2)):
+        model = training.Transformer(training.VOCABULARY, training.LENGTH, width, training.HEADS, layers)
+        assert training.count_parameters(width, layers) == sum(weight.numel() for weight in model.parameters())
+    assert training.count_parameters(128, 2) == 415_296
