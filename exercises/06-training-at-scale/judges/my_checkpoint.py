@@ -43,7 +43,7 @@ WAYS = {
             "optimizer.state.clear()\n    set_state_dict(model, torch.optim.AdamW(model.parameters()),",
         ),
     ),
-    "generator-anew": Way(
+    "generator-reset": Way(
         "after restore the generator is not where it was: its seed says where it began, and its state how far it has come",
         ('generator.set_state(saved["generator"])', 'generator.manual_seed(int(saved["step"]))'),
     ),
@@ -208,7 +208,7 @@ def _check_step(part: Part, step: Any, name: str) -> None:
 def _check_restored(part: Part, now: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
     """What is back in the training; moments and weights are compared where the rank has the slices that it had."""
     if not _equal(now["generator"], right["generator"]):
-        raise part.wrong("generator-anew", name)
+        raise part.wrong("generator-reset", name)
     if same_slices and not _equal(now["moments"], right["moments"]):
         raise part.wrong("new-optimizer", name)
     if not same_slices:
