@@ -59,7 +59,7 @@ def draw_stages(ranks: int = 4) -> Canvas:
                 x += size * scale + 8
         picture.text(x + 14, top + 26, f"{sums[stage]:g} bytes a parameter", kind="ink bold")
         picture.text(
-            x + 14, top + 44, f"on each of {ranks} ranks; {100 * sums[stage] / sums[0]:.0f}% of stage 0", kind="dim small"
+            x + 14, top + 44, f"on each of {ranks} ranks; {100 * sums[stage] / sums[0]:g} % of stage 0", kind="dim small"
         )
     words = f"A row is a rank, with its share of {ranks} coloured. float32 and AdamW: 4 + 4 + 8 bytes a parameter."
     picture.text(8, 330, words, kind="dim small")
@@ -76,19 +76,19 @@ def draw_steps() -> Canvas:
         "an all-gather of the new weights. Stage 3: an all-gather of weights before forward and again before backward, a "
         f"reduce-scatter of gradients, and the step on its own share. They send {costs[0]}, {costs[1]} and {costs[3]} times "
         "(n - 1) / n of all parameters.",
-        232,
+        262,
     )
     names = {0: "stage 0", 1: "stages 1, 2", 3: "stage 3"}
     for row, (stage, steps) in enumerate(STEPS.items()):
-        y, x = 30 + row * 68, 84.0
+        y, x = 30 + row * 76, 104.0
         picture.text(8, y + 23, names[stage], kind="ink bold")
         for what, of in steps:
             wide = 98 if what in COSTS else 82
             picture.box(x, y, wide, 36, "d" if what in COSTS else "a", what)
             picture.text(x + wide / 2, y + 50, of, anchor="middle", kind="dim small")
             x += wide + 8
-        picture.text(752, y - 8, f"sends {costs[stage]} (n - 1) / n numbers a parameter", anchor="end", kind="dim small")
-    picture.text(8, 226, "Red: a collective. An all-reduce is a reduce-scatter and an all-gather.", kind="dim small")
+        picture.text(104, y - 8, f"a rank sends {costs[stage]} (n - 1) / n numbers for each parameter", kind="dim small")
+    picture.text(8, 254, "Red: a collective. An all-reduce is a reduce-scatter and an all-gather.", kind="dim small")
     return picture
 
 

@@ -81,11 +81,11 @@ def predict(
 
     `text` has as many sequences as each rank trains on.
     """
-    counts = list(dict.fromkeys(counts))
-    if not counts:
-        return [], "not asked for (--virtual-ranks)"
+    cases = [(stage, ranks) for ranks in dict.fromkeys(counts) for stage in stages if stage != 1]
+    if not cases:
+        return [], "not asked for (--virtual-ranks, and a stage other than 1)"
     try:
-        rows = [predict_peak(stage, ranks, device, build, text) for ranks in counts for stage in stages if stage != 1]
+        rows = [predict_peak(stage, ranks, device, build, text) for stage, ranks in cases]
     except Exception as error:  # noqa: BLE001  # private in torch: another version may lack it, or fail in any way
         return [], f"torch {torch.__version__} cannot predict it: {type(error).__name__}: {str(error)[:200]}"
     return rows, None

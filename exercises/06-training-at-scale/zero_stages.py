@@ -30,17 +30,9 @@ import torch
 import torch.distributed as dist
 import virtual_ranks
 import zero_formulas
+import zero_report
 from bench import say
-from shard_bytes import (
-    SentBytes,
-    count_bytes,
-    count_kept_numbers,
-    expect_collectives,
-    expect_memory,
-    explain_traffic,
-    read_written_bytes,
-    ring_times,
-)
+from shard_bytes import SentBytes, count_bytes, count_kept_numbers, read_written_bytes, ring_times
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -51,7 +43,6 @@ from zero_formulas import PARTS
 
 SEED, VOCABULARY, HEAD, COUNTED = 0, 64, 64, 2  # the third step is counted: DDP arranges its buckets in the second
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
-NAMES = {0: "DDP", 1: "ZeroRedundancyOptimizer", 2: "fully_shard, kept whole", 3: "fully_shard"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="bytes held and sent at the stages of ZeRO")
@@ -72,8 +63,10 @@ if min(args.ranks_per_node, args.layers, args.width, args.length, args.batch_siz
     parser.error(f"sizes must be positive, and --steps at least {COUNTED + 2}")
 if size < 2:
     parser.error("one rank has nothing to shard: take two nodes (deploy 6 --nodes 2), or --ranks-per-node=2 on CPUs")
-if args.width % HEAD or args.batch_size % size:
-    parser.error(f"--width must be a multiple of {HEAD}, and --batch-size ({args.batch_size}) one of the {size} ranks")
+if args.width % HEAD:
+    parser.error(f"--width ({args.width}) must be a multiple of {HEAD}, the width of a head")
+if args.batch_size % size:
+    parser.error(f"--batch-size ({args.batch_size}) must be a multiple of the number of ranks, {size}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 crew.start(args.ranks_per_node)  # from here on this process is one rank
@@ -171,7 +164,7 @@ def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def measure_stage(stage: int) -> dict[str, object]:
-    """A row: what a rank holds (the mean of all ranks, the fullest, the padding) and sends, and what torch's own rules say."""
+    """The row of a stage: what a rank holds and sends, what torch's own rules say of that, times and losses."""
 
     def run() -> dict[str, object]:
         net, optimizer = divide(stage, build().to(device))
@@ -180,25 +173,7 @@ def measure_stage(stage: int) -> dict[str, object]:
         return result | {"weights": flatten(net)}
 
     result, peak = measure_peak(run)
-    everyone = world.gather(result["held"])
-    expected = [expect_memory(stage, shapes, size, number) for number in range(size)]
-    row: dict[str, object] = {"stage": stage, "label": f"{stage}", "way": NAMES[stage]}
-    row |= {"by_formula_bytes": None, "sent_by_formula_bytes": None}  # until the learner's formulas are asked
-    for part in (*PARTS, "between"):
-        row[f"{part}_bytes"] = sum(held[part][0] for held in everyone) / size
-        row[f"{part}_fullest_bytes"] = max(held[part][1] for held in everyone)
-    row["state_bytes"] = sum(row[f"{part}_bytes"] for part in PARTS)
-    row["more_on_fullest_bytes"] = sum(row[f"{part}_fullest_bytes"] for part in PARTS) - row["state_bytes"]
-    row["second_copy_bytes"] = row["between_bytes"] if stage == 2 else 0  # the shards beside the whole weights
-    row["torch_off_bytes"] = max(
-        abs(held[part][1] - rule[part]) for held, rule in zip(everyone, expected, strict=True) for part in PARTS
-    )
-    rule = expect_collectives(stage, shapes, size)
-    whole = result["whole"]
-    row["sent_bytes"], row["sent_explained_bytes"] = result["ring"], explain_traffic(stage, shapes, size)
-    row["torch_sent_off_bytes"] = sum(abs(whole.get(kind, 0) - rule.get(kind, 0)) for kind in {*whole, *rule})
-    row["calls"] = sum(result["calls"].values())
-    row |= {f"{kind}_bytes": whole.get(kind, 0) for kind in ("all_reduce", "all_gather", "reduce_scatter", "broadcast")}
+    row = zero_report.describe_stage(stage, world.gather(result["held"]), result, shapes)
     return row | {"wire_bytes": average(result["wire"]), "peak_gpu_memory_bytes": peak} | compare_training(result)
 
 
@@ -263,19 +238,13 @@ def measure_sharded() -> tuple[dict[str, object] | None, str]:
     dist.all_gather_object(failures, failure, group=world.waiting_room)  # who waited in vain comes here by a timeout, later
     if any(failures):
         return None, min(filter(None, failures))[1]
-    size_bytes = 4 * parameters
-    row = {"stage": 1, "way": "yours", "label": "1, yours", "weights_bytes": size_bytes, "gradients_bytes": size_bytes}
-    row |= {"moments_bytes": sum(kept := world.gather(result["kept"])) / size, "moments_fullest_bytes": max(kept)}
-    row |= {"state_bytes": 2 * size_bytes + row["moments_bytes"], "sent_bytes": result["ring"]}
-    row |= {"wire_bytes": average(result["wire"]), "calls": sum(result["calls"].values())}
-    row["sent_times"] = row["sent_bytes"] / (ring_times("all_reduce", size) * size_bytes)
-    row["kept_for_each"] = row["moments_fullest_bytes"] / (size_bytes / size)  # numbers for each of the own share
-    return row | compare_training(result), "no error"
+    row = zero_report.describe_sharded(world.gather(result["kept"]), result, parameters)
+    return row | {"wire_bytes": average(result["wire"])} | compare_training(result), "no error"
 
 
 # --- the experiment ------------------------------------------------------------------------------------------------------
 first: dict[str, torch.Tensor] = {}
-hosts, dist_backend = world.gather(bench.node_label()), dist.get_backend()
+hosts, backend = world.gather(bench.node_label()), dist.get_backend()
 collectives = measure_collectives()
 rows = [measure_stage(stage) for stage in stages]
 yours, sharded_broken = measure_sharded()
@@ -285,58 +254,23 @@ if rank:
     sys.exit()
 
 # --- rank 0 compares, predicts and writes the record ----------------------------------------------------------------------
-by_stage = {row["stage"]: row for row in rows}
+paper_off_gb, formulas_broken = zero_formulas.compare(rows, parameters, size)
+sequences = torch.zeros(args.batch_size // size, args.length + 1, dtype=torch.long)
+counts = (size, args.virtual_ranks) if args.virtual_ranks else ()
+virtual, not_predicted = virtual_ranks.predict(stages, counts, device.type, build, sequences)
+zero_report.compare_prediction(rows, virtual, size)
 compared = [*rows, *([yours] if yours else [])]
 for row in compared:
     row |= {f"{part}_per_parameter": row[f"{part}_bytes"] / parameters for part in PARTS}
-paper_off_gb, formulas_broken = zero_formulas.compare(rows, parameters, size)
-counts = (size, args.virtual_ranks) if args.virtual_ranks else ()
-sequences = torch.zeros(args.batch_size // size, args.length + 1, dtype=torch.long)
-virtual, not_predicted = virtual_ranks.predict(stages, counts, device.type, build, sequences)
-for row in rows:
-    peak = next((v["peak_bytes"] for v in virtual if (v["ranks"], v["stage"]) == (size, row["stage"])), None)
-    measured = row["peak_gpu_memory_bytes"]
-    row["prediction_off_percent"] = 100 * (peak / measured - 1) if peak and measured else None
-times = {row["collective"]: row["wire_times"] for row in collectives}
-wire_off = []
-for row in rows:  # Linux's count beside what the counted collectives write by themselves
-    by_kind = None if None in times.values() else sum(often * row[f"{kind}_bytes"] for kind, often in times.items())
-    wire_off.append(100 * abs(row["wire_bytes"] / by_kind - 1) if by_kind else None)
-formulas_off = [max(row[key] for row in rows) for key in ("off_bytes", "sent_off_bytes")] if paper_off_gb is not None else None
-whole, last = by_stage.get(0), by_stage.get(3)
 metrics = {
-    **vars(args), "backend": dist_backend, "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)],
-    "parameters": parameters, "stages": rows, "compared": compared, "collectives": collectives,
-    "formulas_broken": formulas_broken, "paper_off_gb": paper_off_gb, "sharded_broken": sharded_broken, "yours": yours,
-    **{f"{what}_spread": max(row[f"{what}_off"] for row in rows) if len(rows) > 1 else None for what in ("loss", "weights")},
-    "formula_off_bytes": formulas_off and formulas_off[0], "traffic_off_bytes": formulas_off and formulas_off[1],
-    "wire_off_percent": max(wire_off) if None not in wire_off else None,
-    "smallest_stage": min(rows, key=lambda row: row["state_bytes"])["stage"] if whole and last else None,
-    "state_of_3_percent": 100 * last["state_bytes"] / whole["state_bytes"] if whole and last else None,
-    "state_of_2_percent": 100 * by_stage[2]["state_bytes"] / whole["state_bytes"] if whole and 2 in by_stage else None,
-    "peak_of_3_percent": 100 * last["peak_gpu_memory_bytes"] / whole["peak_gpu_memory_bytes"]
-    if whole and last and last["peak_gpu_memory_bytes"] else None,
-    "sent_mb_of_3": last["sent_bytes"] / 1e6 if last else None,
-    "fullest_moments_bytes": by_stage[1]["moments_fullest_bytes"] if 1 in by_stage else None,
+    **vars(args), "backend": backend, "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)],
+    "parameters": parameters, "stages": rows, "compared": compared, "collectives": collectives, "yours": yours,
+    "formulas_broken": formulas_broken, "paper_off_gb": paper_off_gb, "sharded_broken": sharded_broken,
+    "wire_off_percent": zero_report.compare_wire(rows, collectives), **zero_report.summarise(rows),
     "virtual": virtual, "not_predicted": not_predicted,
 }  # fmt: skip
 say(f"\n{parameters:,} parameters on {size} ranks: bytes a rank, on average (device: {device.type})")
-titles = {
-    "label": "stage",
-    "way": "with",
-    "weights_bytes": "weights",
-    "gradients_bytes": "gradients",
-    "moments_bytes": "moments",
-}
-say(bench.table(compared, titles | {"state_bytes": "all three", "by_formula_bytes": "by your formula"}))
-titles = {"label": "stage", "calls": "calls", "sent_bytes": "sent (rings)", "sent_by_formula_bytes": "by your formula"}
-titles |= {"sent_explained_bytes": "torch's own", "wire_bytes": "as Linux counts", "median_ms": "step ms", "loss": "loss"}
-say("\nBytes that a rank sends in a step:\n" + bench.table(compared, titles))
-if virtual:
-    titles = {"ranks": "ranks", "stage": "stage", **{f"{part}_bytes": part for part in (*PARTS, "activations", "other")}}
-    say("\nPredicted, at the peak of a step, bytes:\n" + bench.table(virtual, titles | {"peak_bytes": "peak"}))
-else:
-    say(f"\nNo memory predicted for other numbers of ranks: {not_predicted}")
+say(zero_report.write_tables(compared, virtual, not_predicted))
 for name, reason in {"my_zero.py": formulas_broken, "my_sharded.py": sharded_broken}.items():
     if reason != "no error":
         say(f"{name}: {reason}")

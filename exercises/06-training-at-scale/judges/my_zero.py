@@ -85,6 +85,11 @@ def judge(part: Part) -> None:
     part.note(f"right for {len(INPUTS)} sizes at four stages, in bytes held and in numbers sent")
 
 
+def _show(number: object) -> str:
+    """A number of bytes in words."""
+    return f"{number:,.10g}" if isinstance(number, (int, float)) else repr(number)
+
+
 def _divide(stages: tuple[int, int, int], stage: int, parameters: int, ranks: int, sizes: tuple[float, ...]) -> list[float]:
     """The three kinds, each divided from its stage on."""
     return [
@@ -119,7 +124,7 @@ def _compare_bytes(
     kinds = ("weights", "gradients", "optimizer state")
     return [
         Case(f"{kind} of {name}", given[place], right[place], {way: numbers[place] for way, numbers in ways.items()},
-             {"ranks": ranks, "others": ranks - 1})
+             {"ranks": ranks, "others": ranks - 1, "given": _show(given[place]), "right": _show(right[place])})
         for place, kind in enumerate(kinds)
     ]  # fmt: skip
 

@@ -123,3 +123,32 @@ def test_an_optimizer_keeps_what_hangs_on_it_and_not_the_weights(shard_bytes: Mo
     holder.piece = torch.nn.Parameter(torch.zeros(5))
     holder.piece.grad = torch.zeros(5)
     assert shard_bytes.count_kept_numbers(holder, [weight, weight.grad]) == 3 + 5 + 5
+
+
+@needs_torch
+def test_a_row_has_the_mean_of_the_ranks_and_what_the_fullest_has_more() -> None:
+    zero_report = beside_the_script(FOLDER, "zero_report")
+    shapes = [(3, 2), (2,)]  # 8 numbers on two ranks: 2 + 1 rows and 1 + 1, so 8 + 2 with padding
+    held = [
+        {"weights": (size, 20), "between": (size, 20), "gradients": (size, 20), "moments": (2 * size, 2 * size)}
+        for size in (20, 12)
+    ]
+    counted = {"whole": {"all_gather": 80, "reduce_scatter": 40}, "ring": 60.0, "calls": {"all_gather": 2, "reduce_scatter": 1}}
+    stage_3 = zero_report.describe_stage(3, held, counted, shapes)
+    assert (stage_3["torch_off_bytes"], stage_3["torch_sent_off_bytes"]) == (0, 0)
+    assert (stage_3["state_bytes"], stage_3["more_on_fullest_bytes"]) == (64, 16)
+    assert stage_3["sent_explained_bytes"] == 12, "two numbers of padding in three collectives, half of each is sent"
+    wrong = zero_report.describe_stage(3, [held[0], held[0]], counted | {"whole": {"all_gather": 40}}, shapes)
+    assert (wrong["torch_off_bytes"], wrong["torch_sent_off_bytes"]) == (16, 80)
+
+
+@needs_torch
+def test_figures_over_all_stages_wait_for_the_stages_that_they_need() -> None:
+    zero_report = beside_the_script(FOLDER, "zero_report")
+    more = {"loss_off": 0.0, "weights_off": 0.0, "peak_gpu_memory_bytes": None, "sent_bytes": 2e6, "moments_fullest_bytes": 7}
+    rows = [row(stage, (size, size, size), 0) | more | {"state_bytes": 3 * size} for stage, size in ((0, 400), (3, 100))]
+    figures = zero_report.summarise(rows)
+    assert (figures["smallest_stage"], figures["state_of_3_percent"], figures["sent_mb_of_3"]) == (3, 25, 2)
+    assert figures["peak_of_3_percent"] is figures["formula_off_bytes"] is figures["fullest_moments_bytes"] is None
+    alone = zero_report.summarise(rows[:1])
+    assert alone["loss_spread"] is alone["smallest_stage"] is alone["sent_mb_of_3"] is None

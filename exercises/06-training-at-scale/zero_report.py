@@ -1,0 +1,107 @@
+"""What 6.2 reports: a row for each stage from what all ranks counted, the figures that follow from the rows, and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import bench
+from shard_bytes import expect_collectives, expect_memory, explain_traffic
+from zero_formulas import PARTS
+
+NAMES = {0: "DDP", 1: "ZeroRedundancyOptimizer", 2: "fully_shard, kept whole", 3: "fully_shard"}
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
+Row = dict[str, Any]
+
+
+def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mapping[str, Any], shapes: Sequence[Any]) -> Row:
+    """What a rank holds and sends at a stage, in bytes, and how far that is off torch's own rules.
+
+    `held` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counted` what one rank
+    gave to collectives; `shapes` are those of the parameters.
+    """
+    ranks = len(held)
+    row: Row = {"stage": stage, "label": f"{stage}", "way": NAMES[stage]}
+    row |= {"by_formula_bytes": None, "sent_by_formula_bytes": None}  # until the learner's formulas are asked
+    for part in (*PARTS, "between"):
+        row[f"{part}_bytes"] = sum(rank[part][0] for rank in held) / ranks
+        row[f"{part}_fullest_bytes"] = max(rank[part][1] for rank in held)
+    row["state_bytes"] = sum(row[f"{part}_bytes"] for part in PARTS)
+    row["more_on_fullest_bytes"] = sum(row[f"{part}_fullest_bytes"] for part in PARTS) - row["state_bytes"]
+    row["second_copy_bytes"] = row["between_bytes"] if stage == 2 else 0  # the shards beside the whole weights
+    rules = [expect_memory(stage, shapes, ranks, number) for number in range(ranks)]
+    row["torch_off_bytes"] = max(
+        abs(rank[part][1] - rule[part]) for rank, rule in zip(held, rules, strict=True) for part in PARTS
+    )
+    whole, rule = counted["whole"], expect_collectives(stage, shapes, ranks)
+    row["torch_sent_off_bytes"] = sum(abs(whole.get(kind, 0) - rule.get(kind, 0)) for kind in {*whole, *rule})
+    row |= {f"{kind}_bytes": whole.get(kind, 0) for kind in KINDS}
+    row |= {"sent_bytes": counted["ring"], "sent_explained_bytes": explain_traffic(stage, shapes, ranks)}
+    return row | {"calls": sum(counted["calls"].values())}
+
+
+def describe_sharded(kept: Sequence[int], counted: Mapping[str, Any], parameters: int) -> Row:
+    """The row of the learner's optimizer, of which each rank keeps so many bytes beside all weights and gradients."""
+    ranks, size = len(kept), 4 * parameters
+    row: Row = {"stage": 1, "label": "1, yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
+    row |= {"moments_bytes": sum(kept) / ranks, "moments_fullest_bytes": max(kept), "sent_bytes": counted["ring"]}
+    row["state_bytes"] = 2 * size + row["moments_bytes"]
+    row["calls"] = sum(counted["calls"].values())
+    row["sent_times"] = counted["ring"] / (2 * (ranks - 1) / ranks * size)  # of an all-reduce of the gradients
+    row["kept_for_each"] = max(kept) / (size / ranks)  # numbers for each of the own share
+    return row
+
+
+def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) -> None:
+    """Add to each row how far its peak on a GPU is off the one predicted for as many ranks; None where either is missing."""
+    for row in rows:
+        peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
+        measured = row["peak_gpu_memory_bytes"]
+        row["prediction_off_percent"] = 100 * (peak / measured - 1) if peak and measured else None
+
+
+def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | None:
+    """The largest difference, in percent, of what Linux counted in a step from what its collectives write by themselves."""
+    times = {row["collective"]: row["wire_times"] for row in collectives}
+    if None in times.values():
+        return None
+    alone = [sum(times[kind] * row[f"{kind}_bytes"] for kind in KINDS) for row in rows]
+    return max(100 * abs(row["wire_bytes"] / expected - 1) for row, expected in zip(rows, alone, strict=True))
+
+
+def summarise(rows: Sequence[Row]) -> Row:
+    """Figures over all stages; None where a stage that they need is not among the rows."""
+    of = {row["stage"]: row for row in rows}
+
+    def percent(key: str, stage: int) -> float | None:
+        given, whole = of.get(stage, {}).get(key), of.get(0, {}).get(key)
+        return 100 * given / whole if given and whole else None
+
+    both = 0 in of and 3 in of
+    off = {f"{what}_spread": max(row[f"{what}_off"] for row in rows) if len(rows) > 1 else None for what in ("loss", "weights")}
+    return off | {
+        "formula_off_bytes": max((row["off_bytes"] for row in rows if "off_bytes" in row), default=None),
+        "traffic_off_bytes": max((row["sent_off_bytes"] for row in rows if "sent_off_bytes" in row), default=None),
+        "smallest_stage": min(rows, key=lambda row: row["state_bytes"])["stage"] if both else None,
+        "state_of_2_percent": percent("state_bytes", 2),
+        "state_of_3_percent": percent("state_bytes", 3),
+        "peak_of_3_percent": percent("peak_gpu_memory_bytes", 3),
+        "sent_mb_of_3": of[3]["sent_bytes"] / 1e6 if 3 in of else None,
+        "fullest_moments_bytes": of[1]["moments_fullest_bytes"] if 1 in of else None,
+    }
+
+
+def write_tables(compared: Sequence[Row], virtual: Sequence[Row], not_predicted: str | None) -> str:
+    """Bytes held, bytes sent, and the memory predicted, as text."""
+    held = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
+    held |= {"state_bytes": "all three", "by_formula_bytes": "by your formula"}
+    sent = {"label": "stage", "calls": "calls", "sent_bytes": "sent (rings)", "sent_by_formula_bytes": "by your formula"}
+    sent |= {"sent_explained_bytes": "torch's own", "wire_bytes": "as Linux counts", "median_ms": "step ms", "loss": "loss"}
+    peak = {"ranks": "ranks", "stage": "stage", **{f"{part}_bytes": part for part in (*PARTS, "activations", "other", "peak")}}
+    blocks = [bench.table(compared, held), "Bytes that a rank sends in a step:\n" + bench.table(compared, sent)]
+    blocks.append(
+        "Predicted, at the peak of a step, bytes:\n" + bench.table(virtual, peak)
+        if virtual
+        else f"No memory predicted for other numbers of ranks: {not_predicted}"
+    )
+    return "\n\n".join(blocks)
