@@ -52,6 +52,17 @@ def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], li
     return list(dict.fromkeys(layouts)), rejections
 
 
+def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int, shape: Shape) -> str | None:
+    """Why nothing can be trained, with what to type; None where there is a layout."""
+    if size < 2:
+        return "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
+    if layouts:
+        return None
+    possible = ", ".join(map(str, suggest_layouts(size, shape)))
+    advice = f"with {size} ranks take {possible}" if possible else f"no layout of {size} ranks can take this model and batch"
+    return f"no layout is left: {'; '.join([*rejections, advice])}"
+
+
 def list_places(mesh: torch.Tensor, nodes: Sequence[str]) -> list[dict[str, object]]:
     """Where each rank stands: its node, and its coordinates in a mesh that has the rank at each place (dp, pp, tp)."""
     at = {mesh[place].item(): place for place in itertools.product(*map(range, mesh.shape))}

@@ -66,16 +66,9 @@ torch.set_num_threads(1)  # on CPUs one thread a rank, so that its processor tim
 torch.backends.cuda.matmul.allow_tf32 = False
 shape = Shape(args.layers, args.width, args.heads, args.length, args.batch_size, args.micro_batches, args.steps, seed=SEED)
 selection, rejections = mesh_report.choose_layouts(args.layouts, size, shape)
-if size < 2 or not selection:
+if refusal := mesh_report.find_refusal(selection, rejections, size, shape):
     dist.destroy_process_group()
-    suggestion = ", ".join(map(str, mesh_report.suggest_layouts(size, shape)))
-    sys.exit(
-        "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2), or --ranks-per-node=4"
-        if size < 2
-        else "\n".join(
-            [*rejections, f"no layout is left: with {size} ranks take {suggestion or 'a larger batch, or fewer ranks'}"]
-        )
-    )
+    sys.exit(refusal)
 nodes = world.gather(bench.node_label())
 choice = mesh_choice.Choice() if rank == 0 else None
 meshes = world.gather([choice.place_ranks(layout) for layout in selection] if choice else None)[0]  # one rank asks for all

@@ -83,7 +83,11 @@ def test_a_fault_of_a_layout_is_found(fault: tuple[str, str, str], layouts: str,
     ("settings", "code", "sentence"),
     [
         ({"ranks_per_node": "1"}, 1, "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2)"),
-        ({"layouts": "2x2x2"}, 1, "no layout is left: with 2 ranks take 1x1x2, 2x1x1, 1x2x1"),
+        (
+            {"layouts": "2x2x2"},
+            1,
+            "no layout is left: 2x2x2 is left out: it takes 8 ranks, and there are 2; with 2 ranks take 1x1x2,",
+        ),
         ({"layouts": "2by2"}, 2, "--layouts must be auto, or numbers as 2x2x2,1x2x4 (dp x pp x tp), and not 2by2"),
         ({"heads": "3"}, 2, "--width must be a multiple of --heads: 3 heads cannot share 16 units"),
         ({"batch_size": "7"}, 2, "--batch-size must be a multiple of --micro-batches"),

@@ -66,6 +66,16 @@ def test_a_layout_that_cannot_be_is_left_out_with_its_rule(report: ModuleType, s
     ]
 
 
+def test_ranks_without_a_layout_are_refused_with_the_way_out(report: ModuleType, shape: Any) -> None:
+    assert report.find_refusal([], [], 1, shape).endswith(
+        "take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
+    )
+    refusal = report.find_refusal([], ["8x1x1 is left out: why"], 8, shape)
+    assert refusal == "no layout is left: 8x1x1 is left out: why; with 8 ranks take 2x2x2, 1x2x4, 4x1x2"
+    assert report.find_refusal([], [], 7, shape) == "no layout is left: no layout of 7 ranks can take this model and batch"
+    assert report.find_refusal(report.suggest_layouts(8, shape), [], 8, shape) is None
+
+
 @pytest.mark.parametrize("text", ["", "2x2", "2x2x0", "2x2x-1", "axbxc", "2x2x2,", "1.5x1x1", "²x1x1"])
 def test_what_is_no_layout_is_named(report: ModuleType, text: str) -> None:
     with pytest.raises(ValueError, match=r"^.{0,7}$"):
