@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
 }
 
 
+@cache
 def schema_text(file: str = FILE) -> str:
     """The schema as it belongs into `modules/`, under this name."""
     return json.dumps(schema(file), indent=2, ensure_ascii=False) + "\n"

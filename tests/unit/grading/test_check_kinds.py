@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.lint import lint
-from gpucourse.course.schema import schema, write_schema
+from gpucourse.course.schema import schema, schema_text, write_schema
 from gpucourse.errors import GpucourseError
 from gpucourse.grading.checks import evaluate
 from gpucourse.model.check import Check
@@ -30,8 +30,10 @@ CHECK = {"id": "c", "title": "t", "value": "metrics.v", "hint": "h"}
 @pytest.fixture
 def multiple_of() -> Iterator[None]:
     check_kinds()[KIND.name] = KIND
+    schema_text.cache_clear()
     yield
     del check_kinds()[KIND.name]
+    schema_text.cache_clear()
 
 
 def course_with(root: Path, check: str) -> Catalog:
