@@ -1,0 +1,153 @@
+"""A GPU for tests: torch says that there is an H100, and the processor computes what is put on it.
+
+sitecustomize.py imports this after torch. It shows which branch a script takes on a GPU; its speeds are a processor's, its name
+is what FAKE_GPU_NAME says, and its memory has the size that FAKE_GPU_BYTES says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+NAME, CAPABILITY = os.environ.get("FAKE_GPU_NAME", "NVIDIA H100 80GB HBM3"), (9, 0)
+TOTAL = int(os.environ.get("FAKE_GPU_BYTES", "0")) or 80 << 30
+CPU = torch.device("cpu")
+LARGE = 1 << 26  # numbers
+DO_NOTHING = ("init", "set_device", "synchronize", "empty_cache", "reset_peak_memory_stats")
+
+
+class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not look into torch
+    """Every call that names a GPU gets the processor instead."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.zero_ and args[0].numel() >= LARGE:  # the flush of a cache that is not there
+            return args[0]
+        if func is torch.device:  # a script asks its device what it is
+            return func(*args, **(kwargs or {}))
+        if func is torch.Tensor.pin_memory:  # no driver is there to lock it
+            return args[0]
+        named = {name: value for name, value in (kwargs or {}).items() if name != "pin_memory"}  # a driver would lock it
+        return func(*tree_map(_to_processor, args), **tree_map(_to_processor, named))
+
+
+class Event:
+    """An event at the moment at which it is recorded: the processor has finished everything before it."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self.at = 0.0 if enable_timing else float("nan")
+
+    def record(self, *_: object) -> None:
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end: Event) -> float:
+        return 1e3 * (end.at - self.at)
+
+    def synchronize(self) -> None:
+        """Nothing is under way."""
+
+
+class Stream:
+    """A stream of a device that finishes each operation before the next is queued."""
+
+    def wait_event(self, event: Event) -> None:
+        """All that stands before the event is over."""
+
+    def wait_stream(self, stream: Stream) -> None:
+        """All that stands in the other stream is over."""
+
+
+class CUDAGraph:
+    """A graph of what the recorder of exercise 5.5, which lies beside the script, writes down."""
+
+    def __init__(self) -> None:
+        self.recorder: Any = None
+
+    def replay(self) -> None:
+        self.recorder.replay()
+
+
+def _capture(graph: CUDAGraph) -> Any:
+    graph.recorder = importlib.import_module("graphs").Recorder()
+    return graph.recorder
+
+
+class Plans(list[SimpleNamespace]):
+    """The plans of FFTs that each device keeps: none, and a size that can be set."""
+
+    def __init__(self) -> None:
+        super().__init__([SimpleNamespace(size=0, max_size=4096, clear=lambda: None)])
+
+
+def _to_processor(value: object) -> object:
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return CPU
+    return CPU if isinstance(value, str) and value.partition(":")[0] == "cuda" else value
+
+
+def _properties(_device: object = None) -> SimpleNamespace:
+    return SimpleNamespace(
+        name=NAME, total_memory=TOTAL, multi_processor_count=132, major=9, minor=0, clock_rate=1_980_000,
+        memory_clock_rate=2_619_000, memory_bus_width=5120, L2_cache_size=50 << 20, is_integrated=0,
+    )  # fmt: skip
+
+
+def _by_gloo(backend: str, *, device_id: object = None, **more: Any) -> None:
+    _init(backend.replace("nccl", "gloo"), **more)
+
+
+def _on_no_device(self: DistributedDataParallel, module: Any, device_ids: Any = None, **more: Any) -> None:
+    _ddp(self, module, **more)
+
+
+def _in_every_thread(self: threading.Thread) -> None:
+    with OnTheProcessor():
+        _run(self)
+
+
+def _nothing() -> Callable[..., None]:
+    """A function of its own: torch keeps a table of its functions, and wants none in it twice."""
+    return lambda *_, **__: None
+
+
+_init, _ddp, _run = dist.init_process_group, DistributedDataParallel.__init__, threading.Thread.run
+for _name, _value in {
+    "is_available": lambda: True,
+    "device_count": lambda: 1,
+    "current_device": lambda: 0,
+    "get_device_name": lambda _device=None: NAME,
+    "get_device_capability": lambda _device=None: CAPABILITY,
+    "get_device_properties": _properties,
+    "is_bf16_supported": lambda including_emulation=True: True,
+    "mem_get_info": lambda _device=None: (TOTAL // 2, TOTAL),
+    "memory_allocated": lambda _device=None: 0,
+    "max_memory_allocated": lambda _device=None: 1 << 20,
+    "memory_reserved": lambda _device=None: 0,
+    "_sleep": lambda cycles: time.sleep(cycles / 1.8e9),
+    "Event": Event,
+    "Stream": Stream,
+    "CUDAGraph": CUDAGraph,
+    "graph": _capture,
+    "current_stream": lambda _device=None: Stream(),
+    "stream": lambda _stream: contextlib.nullcontext(),
+    **{name: _nothing() for name in DO_NOTHING},
+}.items():  # fmt: skip
+    setattr(torch.cuda, _name, _value)
+torch.cuda.nccl.version = lambda: (2, 28, 9)
+torch.version.cuda = "13.0"
+torch.backends.cuda.cufft_plan_cache = Plans()
+dist.init_process_group = _by_gloo
+DistributedDataParallel.__init__ = _on_no_device
+threading.Thread.run = _in_every_thread  # type: ignore[method-assign]
+OnTheProcessor().__enter__()
