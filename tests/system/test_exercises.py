@@ -121,7 +121,8 @@ def test_what_it_measured_can_be_drawn_and_tabled(hello: Finished, training: Fin
         check_plots_and_tables(run, tmp_path)
 
 
-@pytest.mark.parametrize("offered", [{"batch_size": "16"}, pytest.param({"hidden": "16384"}, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("offered", [{"batch_size": "16"}, {"hidden": "16384"}])
 def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str], tmp_path: Path) -> None:
     """A small batch, and the widest layer: at a learning rate of 0.05 both diverge."""
     run = run_ranks("3.2", 1, tmp_path / "work", **{"samples": "1024", "steps": "5"} | offered)

@@ -20,13 +20,13 @@ NO_KERNEL = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # a processor that multiplies
 
 def test_beside_16_bits_on_a_gpu_the_processor_has_float32(tmp_path: Path) -> None:
     exercise, script = lay_out("1.1", tmp_path / "work")
-    words = [sys.executable, script.name, *flags(exercise, **TINY, dtype="float16")]
+    words = [sys.executable, script.name, *flags(exercise, **TINY | {"size": "128"}, dtype="float16")]
     process = start(words, script.parent, with_a_gpu(script.parent) | NO_KERNEL)
     output = wait(process)
     assert process.returncode == 0, output
     assert re.search(r"GPU is compared with: CPU, \d+ threads?, float32\n", output)
     values = read_finished(exercise, 0, output, script.parent, 1).metrics
-    rows = {row["device"]: row for row in values["rows"] if (row["size"], row["what"]) == (256, "warm")}
+    rows = {row["device"]: row for row in values["rows"] if (row["size"], row["what"]) == (128, "warm")}
     assert (values["dtype"], values["reference_dtype"]) == ("float16", "float32")
     assert rows[values["reference"]]["error"] < 1e-5 < rows["GPU"]["error"], "each has the rounding of its own format"
 

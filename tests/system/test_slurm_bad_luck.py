@@ -118,7 +118,7 @@ def test_a_process_that_fails_is_named(cluster: Learner, tmp_path: Path) -> None
 
 
 def test_a_failed_array_task_keeps_the_dependent_job_from_starting(cluster: Learner) -> None:
-    said = cluster.types("run", "2.4", "--set", "values=0.001,none", code=4)
+    said = cluster.types("run", "2.4", "--set", "values=0.001,none", "--set", "epochs=1", "--set", "seeds=1", code=4)
     record = cluster.newest_run()
     states = {job["job"].rpartition("_")[2]: job["state"] for job in record["slurm"]["jobs"]}
     assert states["0"] == "COMPLETED"

@@ -71,7 +71,7 @@ def test_one_job(cluster: Learner) -> None:
 
 
 def test_five_jobs_the_queue_and_one_cancelled(cluster: Learner) -> None:
-    ran = cluster.types("run", "2.1", "--set", "jobs=5", "--set", "seconds=1")
+    ran = cluster.types("run", "2.1", "--set", "jobs=5", "--set", "seconds=0.5")
     assert have_all_passed(cluster, but=("own-files",))
     picture = next(cluster.run_folder().glob("outputs/*/squeue.txt")).read_text()
     assert picture.startswith("$ squeue -u ")

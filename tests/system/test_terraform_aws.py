@@ -28,8 +28,8 @@ pytestmark = pytest.mark.system
 TERRAFORM = Path(__file__).parents[2] / "terraform"
 STACKS = ["basic-gpu", "slurm-cluster", "parallel", "benchmark", "tracing"]
 MODULES = ["lab", "network", "storage", "node", "node/boot", "slurm/boot"]
-FIRST = ["modules/lab", "modules/node", "modules/node/boot", "modules/slurm/boot", "stacks/basic-gpu", "stacks/slurm-cluster"]
-MORE = ["modules/network", "modules/storage", "stacks/parallel", "stacks/benchmark", "stacks/tracing"]
+FIRST = ["modules/lab", "modules/node", "modules/node/boot", "modules/slurm/boot", "stacks/slurm-cluster"]
+MORE = ["modules/network", "modules/storage", "stacks/basic-gpu", "stacks/parallel", "stacks/benchmark", "stacks/tracing"]
 FOLDERS = slow_after(len(FIRST), *FIRST, *MORE)
 """The stacks that are left to make slow are the lab's module with other values, and the modules are parts of it."""
 HOLD, VALID = "test_promises_hold", "test_a_deployments_copy_is_valid_and_nothing_in_it_is_deprecated"

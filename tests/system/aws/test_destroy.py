@@ -83,6 +83,7 @@ def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) 
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
 
 
+@pytest.mark.slow  # unit/aws/test_resource_scan.py and test_removal.py look at several regions
 def test_every_region_that_was_used_is_looked_into(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     regions.note(WorkspacePaths(learner.workspace), "us-west-2")
@@ -132,6 +133,7 @@ def test_credentials_that_expire_midway_leave_the_ids_and_the_commands(learner: 
     assert learner.list_resources() == []
 
 
+@pytest.mark.slow  # unit/aws/test_removal.py waits it out; expired credentials show what is told
 def test_throttling_is_waited_out_or_told_with_ids(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.fail("ec2:DescribeVpcs", "RequestLimitExceeded")
@@ -143,6 +145,7 @@ def test_throttling_is_waited_out_or_told_with_ids(learner: CloudLearner) -> Non
     destroy_well(learner)
 
 
+@pytest.mark.slow  # unit/aws/test_removal.py
 def test_what_others_depend_on_for_a_moment_is_tried_again(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.fail("ec2:DeleteSubnet", "DependencyViolation", times=1)
@@ -150,6 +153,7 @@ def test_what_others_depend_on_for_a_moment_is_tried_again(learner: CloudLearner
     assert learner.list_resources() == []
 
 
+@pytest.mark.slow  # unit/aws/test_removal.py
 def test_what_others_depend_on_for_good_is_left_with_the_commands(
     learner: CloudLearner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
