@@ -246,6 +246,8 @@ def _commands(
     flags = arguments(exercise, settings)
     if exercise.launch.kind == "torchrun":
         words = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
+        restarts = settings.get(exercise.launch.restart_parameter or "", exercise.launch.restarts)
+        words += [f"--max-restarts={restarts}"] if restarts else []
         yield [*words, f"--master-port={find_free_port()}", exercise.script, *flags], {}
         return
     for task in range(case.tasks):

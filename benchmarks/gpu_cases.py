@@ -100,6 +100,7 @@ CASES = (
     Case("6.2", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.3", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.4", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=90, note=SOLUTION),
+    Case("6.5", {"steps": "40", "crash_at": "30", "save_s": "0.4", "mtbf_s": "5"}, limit_s=120, note=SOLUTION),
     Case("6.6", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
 )
 
@@ -217,6 +218,11 @@ def _checkpoint(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterat
     yield Figure("one file", metrics["one_file"]["bytes"] / metrics["one_file"]["seconds"] / 1e9, "GB/s")
 
 
+def _recovery(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("back at work", metrics["recovery_s"], "s after the crash")
+    yield Figure("a save", metrics["measured_save_s"], "s")
+
+
 def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
@@ -228,5 +234,6 @@ def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[F
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
-    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.2": _shares, "6.3": _layouts, "6.4": _checkpoint, "6.6": _plan,
+    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.2": _shares, "6.3": _layouts, "6.4": _checkpoint,
+    "6.5": _recovery, "6.6": _plan,
 }  # fmt: skip

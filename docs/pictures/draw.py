@@ -12,6 +12,7 @@ from pathlib import Path
 from docs.pictures import (
     accesses,
     checkpoints,
+    crashes,
     devices,
     kernels,
     large_plans,
@@ -38,7 +39,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | overlap.PICTURES
     | kernels.PICTURES
     | products.PICTURES,
-    "06-training-at-scale": zero.PICTURES | mesh.PICTURES | large_plans.PICTURES | checkpoints.PICTURES,
+    "06-training-at-scale": zero.PICTURES | mesh.PICTURES | large_plans.PICTURES | checkpoints.PICTURES | crashes.PICTURES,
 }
 
 

@@ -83,6 +83,20 @@ def checksum(tensor: torch.Tensor) -> str:
     return hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()[:16]
 
 
+def meeting_point(timeout: timedelta) -> dict[str, object]:
+    """Where the ranks of a later life meet; nothing in the first, which finds its way by the environment.
+
+    torchrun with a static rendezvous (--master-addr) keeps one store through all restarts, and in torch 2.13 nothing parts the
+    lives in it: a rank may read the address of a process that is dead. So each life puts its number before its keys.
+    """
+    life = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if life == "0":
+        return {}
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=timeout)
+    return {"store": dist.PrefixStore(f"life-{life}", store), "rank": rank, "world_size": size}
+
+
 def join() -> World:
     """Join the process group that torchrun describes in the environment; with plain python, a world of one.
 
@@ -101,10 +115,10 @@ def join() -> World:
                 f"a GPU (--nproc-per-node={gpus}), or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
             )
         torch.cuda.set_device(device)
-        dist.init_process_group("nccl", device_id=device, timeout=timeout)
+        dist.init_process_group("nccl", device_id=device, timeout=timeout, **meeting_point(timeout))
     else:
         device = torch.device("cpu")
-        dist.init_process_group("gloo", timeout=timeout)
+        dist.init_process_group("gloo", timeout=timeout, **meeting_point(timeout))
     waiting_room = dist.new_group(backend="gloo", timeout=timedelta(hours=1))
     if dist.get_world_size() > 1:
         waited_s = time.perf_counter() - began

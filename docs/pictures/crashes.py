@@ -1,0 +1,134 @@
+"""The pictures of module 6 about crashes: the losses of two lives, who notices what, and the interval between saves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from docs.pictures.canvas import Canvas
+
+LOSSES = (
+    4.370, 3.900, 3.449, 2.986, 2.570, 2.219, 1.921, 1.654, 1.471, 1.289,
+    1.114, 0.994, 0.902, 0.867, 0.784, 0.690, 0.620, 0.633, 0.606, 0.601,
+)  # fmt: skip
+"""Of exercise 6.5 as its local defaults train, in nats, one a step."""
+SAVED_EVERY, CRASHED_AFTER = 10, 13
+
+
+def draw_lives() -> Canvas:
+    """The losses of two lives by step, with the last checkpoint and the crash between them."""
+    again = CRASHED_AFTER - SAVED_EVERY
+    picture = Canvas(
+        "The losses of two lives",
+        f"The loss of {len(LOSSES)} steps, which falls from {LOSSES[0]:.1f} to {LOSSES[-1]:.1f}. The first life does "
+        f"steps 1 to {CRASHED_AFTER} and ends there; a checkpoint was saved after step {SAVED_EVERY}. The second life begins "
+        f"at that checkpoint and does steps {SAVED_EVERY + 1} to {len(LOSSES)}. The {again} steps that both have done have the "
+        "very same losses, so that the second life's points lie on those of the first.",
+        300,
+    )
+    left, right, top, bottom = 60.0, 740.0, 40.0, 236.0
+    high = max(LOSSES)
+
+    def place(step: int) -> tuple[float, float]:
+        return left + (right - left) * (step - 1) / (len(LOSSES) - 1), bottom - (bottom - top) * LOSSES[step - 1] / high
+
+    for loss in range(math.floor(high) + 1):
+        y = bottom - (bottom - top) * loss / high
+        picture.line(left, y, right, y, "grid")
+        picture.text(left - 8, y + 4, str(loss), anchor="end", kind="dim small")
+    picture.text(8, 20, "loss, in nats", kind="dim small")
+    saved, crashed = place(SAVED_EVERY)[0], place(CRASHED_AFTER)[0]
+    picture.line(saved, top - 14, saved, bottom)
+    picture.text(saved - 6, top - 4, f"checkpoint after step {SAVED_EVERY}", anchor="end", kind="dim small")
+    picture.line(crashed, top - 14, crashed, bottom, "line sd")
+    picture.text(crashed + 6, top - 4, f"rank 1 ends after step {CRASHED_AFTER}", kind="dim small")
+    picture.curve([place(step) for step in range(1, CRASHED_AFTER + 1)], "sa")
+    picture.curve([place(step) for step in range(SAVED_EVERY + 1, len(LOSSES) + 1)], "sb")
+    for step in range(1, len(LOSSES) + 1):
+        picture.dot(*place(step), "a" if step <= SAVED_EVERY else "e" if step <= CRASHED_AFTER else "b")
+        picture.text(place(step)[0], bottom + 16, str(step), anchor="middle", kind="dim small")
+    picture.text(left, 274, "Blue: the first life. Orange: the second.", kind="ink small")
+    picture.text(left, 290, f"Violet: the {again} steps that both have done, with equal losses.", kind="ink small")
+    return picture
+
+
+def draw_notice() -> Canvas:
+    """Who notices a dead worker, on two nodes, in the order of time."""
+    picture = Canvas(
+        "Who notices a dead worker",
+        "Two nodes, each with an agent (torchrun) and a worker, over time from left to right. The worker of node 1 ends. Its "
+        "own agent sees the exit code and starts it again. The worker of node 0 finds its connection closed at its next "
+        "collective and fails; then its agent starts it again, too. Both new workers join under the number of the new life, "
+        "load the last checkpoint, and train on.",
+        250,
+    )
+    rows = {"node 0: agent": 40.0, "node 0: worker": 82.0, "node 1: worker": 142.0, "node 1: agent": 184.0}
+    for words, y in rows.items():
+        picture.text(8, y + 20, words, kind="ink small")
+    begin, crash, closed, joined = 118.0, 300.0, 372.0, 560.0
+    for name in ("node 0: agent", "node 1: agent"):
+        picture.box(begin, rows[name], 632, 30, "empty", "watches its own worker")
+    picture.box(begin, rows["node 1: worker"], crash - begin, 30, "a", "trains")
+    picture.box(begin, rows["node 0: worker"], closed - begin, 30, "a", "trains, then waits")
+    picture.box(crash + 34, rows["node 1: worker"], joined - crash - 34, 30, "b", "Python starts, imports, waits")
+    picture.box(closed + 34, rows["node 0: worker"], joined - closed - 34, 30, "b", "starts, imports")
+    for name in ("node 0: worker", "node 1: worker"):
+        picture.box(joined + 2, rows[name], 60, 30, "c", "loads")
+        picture.box(joined + 64, rows[name], 124, 30, "a", "trains on")
+    picture.line(crash, rows["node 1: worker"] + 30, crash + 10, rows["node 1: agent"], "line", arrow=True)
+    picture.line(crash, rows["node 1: worker"], closed - 4, rows["node 0: worker"] + 30, "line sd", arrow=True)
+    picture.line(closed, rows["node 0: worker"], closed + 10, rows["node 0: agent"] + 30, "line", arrow=True)
+    picture.text(closed + 10, 131, "closed connection", kind="dim small")
+    picture.text(
+        begin, 26, "exit code 9 reaches its own agent only; the other node learns of it by a collective", kind="dim small"
+    )
+    picture.text(begin, 238, "time →   (one start of Python is most of the gap)", kind="dim small")
+    return picture
+
+
+def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
+    """What saves and crashes cost by the interval between saves, and where their sum is the smallest."""
+    best = math.sqrt(2 * cost_s * mtbf_s)
+    least = 100 * (cost_s / best + best / 2 / mtbf_s)
+    picture = Canvas(
+        "The interval between saves",
+        f"Three curves over the interval between two saves, for a save of {cost_s:g} s and a failure in 4 hours on average. "
+        "The share of time that saves take falls with the interval, the share that crashes lose grows with it. Their sum is "
+        f"the smallest at {best:.0f} s, where both are {least / 2:.2f} %, and is flat there: from a third to three times that "
+        f"interval it stays below {_sum_percent(cost_s, mtbf_s, 3 * best):.1f} %.",
+        330,
+    )
+    left, right, top, bottom = 64.0, 740.0, 30.0, 262.0
+    first, last, high = best / 12, best * 12, 6.0
+
+    def place(seconds: float, percent: float) -> tuple[float, float]:
+        x = left + (right - left) * math.log(seconds / first) / math.log(last / first)
+        return x, bottom - (bottom - top) * min(percent, high) / high
+
+    for percent in range(0, 7, 2):
+        picture.line(left, place(best, percent)[1], right, place(best, percent)[1], "grid")
+        picture.text(left - 8, place(best, percent)[1] + 4, f"{percent} %", anchor="end", kind="dim small")
+    for factor, words in ((1 / 9, "27 s"), (1 / 3, "80 s"), (1, "240 s"), (3, "720 s"), (9, "36 min")):
+        picture.text(place(best * factor, 0)[0], bottom + 18, words, anchor="middle", kind="dim small")
+    steps = [first * (last / first) ** (step / 80) for step in range(81)]
+    saving = [place(seconds, 100 * cost_s / seconds) for seconds in steps if 100 * cost_s / seconds <= high]
+    losing = [place(seconds, 50 * seconds / mtbf_s) for seconds in steps if 50 * seconds / mtbf_s <= high]
+    both = [place(seconds, _sum_percent(cost_s, mtbf_s, seconds)) for seconds in steps]
+    picture.curve(saving, "sa")
+    picture.curve(losing, "sb")
+    picture.curve([point for point in both if point[1] > top + 0.5], "sd")
+    picture.dot(*place(best, least), "d")
+    picture.line(*place(best, least), place(best, least)[0], bottom)
+    picture.text(place(best, 0)[0] + 8, bottom - 120, f"the least, {least:.2f} %", kind="ink small")
+    picture.text(
+        left, 300, "Blue: what saves take. Orange: what crashes lose, half an interval each. Red: both.", kind="ink small"
+    )
+    picture.text(left, 318, "The interval, on a logarithmic scale; a save takes 2 s, a failure comes in 4 h.", kind="dim small")
+    return picture
+
+
+def _sum_percent(cost_s: float, mtbf_s: float, seconds: float) -> float:
+    return 100 * (cost_s / seconds + seconds / 2 / mtbf_s)
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"lives": draw_lives, "notice": draw_notice, "interval": draw_interval}

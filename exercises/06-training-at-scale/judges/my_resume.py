@@ -1,0 +1,193 @@
+"""Judges my_resume.py of 6.5: which checkpoint a folder offers, and how often a training saves."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpucourse.judge import Part, Verdict, Way
+
+WAYS = {
+    "half-written": Way(
+        "latest names {given}, which has no .metadata: its save was cut short, and every load of it fails. The next life would "
+        "end there, too, and the one after it, until no restart is left",
+        (' and (path / ".metadata").is_file()', ""),
+    ),
+    "renamed-late": Way(
+        "latest names {given}, where .metadata stands under its first name still: it is whole only once that was renamed",
+        ('(path / ".metadata").is_file()', 'any(path.glob(".metadata*"))'),
+    ),
+    "any-file": Way(
+        "latest names {given}, in which one rank's shard lies, and that of the others is missing: a file in it is no sign",
+        ('(path / ".metadata").is_file()', "any(path.iterdir())"),
+    ),
+    "by-name": Way(
+        "latest names {given}, and {right} is later: as text 9 comes after 1. Compare the steps as numbers",
+        ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.name) if whole"),
+    ),
+    "by-time": Way(
+        "latest names {given}, and {right} is of a later step: somebody copied the folder, and its time is new. The step "
+        "stands in the name",
+        ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.stat().st_mtime) if whole"),
+    ),
+    "oldest": Way(
+        "latest names {given}, the earliest: all that came after it is done again. {right} is the latest that is whole",
+        ("whole[max(whole)] if whole", "whole[min(whole)] if whole"),
+    ),
+    "other-folder": Way(
+        "latest names {given}, which is no checkpoint of a step: its name is not step_ and a number",
+        ('re.fullmatch(r"step_(\\d+)", path.name)', 're.search(r"(\\d+)", path.name)'),
+    ),
+    "none-at-first": Way(
+        "with {where} latest {what}: a training that begins has nothing to go on from, which is None",
+        ("folder.iterdir() if folder.is_dir() else ()", "folder.iterdir()"),
+    ),
+    "each-step": Way(
+        "you save after every step, whatever a save costs: at {cost_s:g} s a save and {step_s:g} s a step the saves take "
+        "{percent:.0f} % of the time. Young: sqrt(2 x cost x MTBF) seconds",
+        ("max(1, round(interval_s / step_s))", "1"),
+    ),
+    "no-two": Way(
+        "your interval is sqrt(cost x MTBF), 0.71 of the best one: a crash loses half an interval on average, not a whole one, "
+        "and that half is the 2 of sqrt(2 x cost x MTBF)",
+        ("math.sqrt(2 * cost_s * mtbf_s)", "math.sqrt(cost_s * mtbf_s)"),
+    ),
+    "no-root": Way(
+        "your interval is 2 x cost x MTBF, which is the square of the best one: seconds times seconds are no seconds",
+        ("math.sqrt(2 * cost_s * mtbf_s)", "2 * cost_s * mtbf_s"),
+    ),
+    "in-seconds": Way(
+        "you gave the interval in seconds ({seconds:.3g}), and asked are steps: divide by the seconds of a step",
+        ("round(interval_s / step_s)", "round(interval_s)"),
+    ),
+    "once-a-failure": Way(
+        "you save once in the mean time between failures: a crash then loses about half of all that was done",
+        ("interval_s = math.sqrt(2 * cost_s * mtbf_s)", "interval_s = mtbf_s"),
+    ),
+    "never": Way(
+        "with a save that takes {cost_s:g} s and a step of {step_s:g} s you gave {given} steps: it is at least 1",
+        ("max(1, round(interval_s / step_s))", "int(interval_s / step_s)"),
+    ),
+    "no-whole-number": Way(
+        "save_every gave {given!r}: steps are a whole number (int), for a step is saved after or not",
+        ("max(1, round(interval_s / step_s))", "max(1.0, interval_s / step_s)"),
+    ),
+}  # fmt: skip
+
+CASES = [(2.0, 0.5, 14400.0), (0.1, 0.05, 1.25), (30.0, 1.0, 3600.0), (5.0, 0.02, 86400.0), (0.4, 8.0, 20000.0)]
+"""Seconds of a save, of a step, and between failures: Young's interval is far above one step in each."""
+_NEAR = 0.12
+"""How far from Young's an interval may be, as a share: better formulas (Daly) differ by less where a save is short."""
+
+
+def judge(part: Part) -> None:
+    """The checkpoints of ten folders; then the interval at several costs."""
+    latest, save_every = part.function("latest"), part.function("save_every")
+    with tempfile.TemporaryDirectory() as folder:
+        count = _check_latest(part, latest, Path(folder))
+    _check_interval(part, save_every)
+    part.note(f"right for {count} folders of checkpoints, and for {len(CASES) + 2} costs of a save")
+
+
+def _make(folder: Path, name: str, *files: str, at: float = 0.0) -> Path:
+    """A folder of a checkpoint with these files, last changed at that time."""
+    path = folder / name
+    path.mkdir(parents=True)
+    for file in files:
+        (path / file).write_text("x")
+    os.utime(path, (1e9 + at, 1e9 + at))
+    return path
+
+
+_ALL = ("__0_0.distcp", "__1_0.distcp", ".metadata")
+
+
+def _check_latest(part: Part, latest: Callable[..., Any], top: Path) -> int:
+    (top / "empty").mkdir()
+    _make(top / "only-half", "step_000005")
+    for name in ("gone", "empty", "only-half"):
+        _check_nothing(part, latest, top / name, name)
+    cases = {
+        "two whole ones": ("oldest", [("step_000005", _ALL, 0), ("step_000010", _ALL, 1)], 1),
+        "the newest cut short": ("half-written", [("step_000010", _ALL, 0), ("step_000900", (), 1)], 0),
+        "shards of one rank only": ("any-file", [("step_000010", _ALL, 0), ("step_000015", ("__0_0.distcp",), 1)], 0),
+        "a .metadata that is not renamed yet": (
+            "renamed-late", [("step_000010", _ALL, 0), ("step_000015", (*_ALL[:2], ".metadata.tmp"), 1)], 0),
+        "a million steps": ("by-name", [("step_999999", _ALL, 0), ("step_1000000", _ALL, 1)], 1),
+        "an earlier step that was copied": ("by-time", [("step_000010", _ALL, 9), ("step_000015", _ALL, 1)], 1),
+        "other folders beside": (
+            "other-folder", [("step_000010", _ALL, 0), ("step_000020.old", _ALL, 1), ("export_30", _ALL, 2)], 0),
+    }  # fmt: skip
+    for number, (case, (way, made, right)) in enumerate(cases.items()):
+        folder = top / f"case-{number}"
+        paths = [_make(folder, name, *files, at=at) for name, files, at in made]
+        (folder / "losses.jsonl").write_text("{}\n")
+        _check_choice(part, way, case, part.call(latest, folder, case=case), paths[right])
+    return len(cases) + 3
+
+
+def _check_nothing(part: Part, latest: Callable[..., Any], folder: Path, name: str) -> None:
+    case = {"gone": "a folder that does not exist", "empty": "an empty folder", "only-half": "one checkpoint cut short"}[name]
+    try:
+        given = latest(folder)
+    except NotImplementedError:
+        raise
+    except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
+        if name == "only-half" or not isinstance(error, (OSError, IndexError, ValueError)):
+            raise part.make_verdict(error, case) from None
+        raise part.wrong("none-at-first", case, where=case, what=f"raises {type(error).__name__}") from None
+    if given is not None and name == "only-half":
+        raise part.wrong("half-written", case, given=getattr(given, "name", given))
+    if given is not None:
+        raise part.wrong("none-at-first", case, where=case, what=f"gives {given}")
+
+
+def _check_choice(part: Part, way: str, case: str, given: object, right: Path) -> None:
+    if given is None:
+        raise Verdict("failed", "no-answer", f"latest gives None, and {right.name} is whole", case)
+    if not isinstance(given, Path):
+        raise Verdict("failed", "no-path", f"latest gives {given!r}: it is a Path, of the checkpoint's folder", case)
+    if given != right:
+        if given.parent != right.parent:
+            raise Verdict("failed", "no-path", f"latest gives {given}: it is a folder inside of the one that was given", case)
+        raise part.wrong(way, case, given=given.name, right=right.name)
+
+
+def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
+    given = [part.call(save_every, *case, case=_name(case)) for case in CASES]
+    for answer, case in zip(given, CASES, strict=True):
+        if isinstance(answer, bool) or not isinstance(answer, int):
+            raise part.wrong("no-whole-number", _name(case), given=answer)
+    best = [math.sqrt(2 * cost_s * mtbf_s) / step_s for cost_s, step_s, mtbf_s in CASES]
+    ways = {
+        "each-step": [1.0 for _ in CASES],
+        "no-two": [steps / math.sqrt(2) for steps in best],
+        "no-root": [2 * cost_s * mtbf_s / step_s for cost_s, step_s, mtbf_s in CASES],
+        "in-seconds": [steps * step_s for steps, (_, step_s, _) in zip(best, CASES, strict=True)],
+        "once-a-failure": [mtbf_s / step_s for _, step_s, mtbf_s in CASES],
+    }
+    bad = next((place for place, steps in enumerate(given) if not _is_near(steps, best[place])), None)
+    if bad is not None:
+        cost_s, step_s, _ = CASES[bad]
+        facts = {"cost_s": cost_s, "step_s": step_s, "percent": 100 * cost_s / (cost_s + step_s)}
+        for way, steps in ways.items():
+            if all(abs(mine - its) <= 1 + 1e-6 * its for mine, its in zip(given, steps, strict=True)):
+                raise part.wrong(way, _name(CASES[bad]), seconds=best[bad] * step_s, **facts)
+        raise Verdict("failed", "other", f"it gave {given[bad]} steps; Young's are {best[bad]:.3g}", _name(CASES[bad]))
+    for cost_s, step_s, mtbf_s in ((0.001, 10.0, 60.0), (0.0, 1.0, 3600.0)):
+        answer = part.call(save_every, cost_s, step_s, mtbf_s, case=_name((cost_s, step_s, mtbf_s)))
+        if answer != 1:
+            raise part.wrong("never", _name((cost_s, step_s, mtbf_s)), cost_s=cost_s, step_s=step_s, given=answer)
+
+
+def _is_near(steps: int, best: float) -> bool:
+    return abs(steps - best) <= max(1.0, _NEAR * best)
+
+
+def _name(case: tuple[float, float, float]) -> str:
+    cost_s, step_s, mtbf_s = case
+    return f"a save of {cost_s:g} s, steps of {step_s:g} s, a failure in {mtbf_s:g} s"
