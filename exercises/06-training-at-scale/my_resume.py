@@ -19,8 +19,8 @@ def latest(folder: Path) -> Path | None:
     into it; when all have, `.metadata` is put there, under another name first, and then renamed. Other things may lie in
     `folder`, too. In the first life of a training `folder` may not even exist.
     """
-    found = sorted(folder.glob("step_*"))
-    return found[-1] if found else None
+    folders = sorted(folder.glob("step_*"))
+    return folders[-1] if folders else None
 
 
 def save_every(cost_s: float, step_s: float, mtbf_s: float) -> int:

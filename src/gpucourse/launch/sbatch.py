@@ -158,7 +158,7 @@ def _elastic(job: SbatchJob) -> str:
         'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
         'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
         "# shellcheck disable=SC2016\n"
-        "export one_rank='\n"
+        "export rank_command='\n"
         '  log="$SLURM_SUBMIT_DIR/logs/$SLURMD_NODENAME-rank$RANK.log" life="$TORCHELASTIC_RESTART_COUNT"\n'
         '  if [ "$life" -gt 0 ]; then\n'
         '    [ -z "$(tail -c 1 "$log")" ] || echo >> "$log"\n'
@@ -177,7 +177,7 @@ def _elastic(job: SbatchJob) -> str:
         f"{_INTERFACE}"
         '  exec "$1" -m torch.distributed.run --nnodes="$SLURM_NNODES" --node-rank="$SLURM_NODEID" \\\n'
         f'    --nproc-per-node={job.tasks} --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \\\n'
-        f'    --max-restarts={job.max_restarts} --no-python bash -c "$one_rank" bash "$@"\n'
+        f'    --max-restarts={job.max_restarts} --no-python bash -c "$rank_command" bash "$@"\n'
         f"' bash {shlex.join(job.command)}\n"
     )
 

@@ -137,7 +137,7 @@ def test_a_rank_under_slurm_notes_each_of_its_lives(tmp_path: Path) -> None:
     assert ELASTIC.batch is not None
     text = ELASTIC.batch.files[0].text
     prepare = text[text.index("rm -rf") : text.index("# srun starts one torchrun")]
-    rank = 'bash -c "$one_rank" bash sh -c "printf $life; exit $((9 - 9 * life))"'
+    rank = 'bash -c "$rank_command" bash sh -c "printf $life; exit $((9 - 9 * life))"'
     lives = f"for life in 0 1; do TORCHELASTIC_RESTART_COUNT=$life {rank} || true; done"
     script = f"set -u\nmkdir logs\n{prepare}\n{lives}"
     variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURMD_NODENAME": "node1", "RANK": "3"}

@@ -26,16 +26,16 @@ def save_every(cost_s: float, step_s: float, mtbf_s: float) -> int:
     A save costs cost_s every n steps, and a failure loses half of the n steps, once in mtbf_s. The sum falls, then rises.
     """
 
-    def lost(steps: int) -> float:
+    def weigh_loss(steps: int) -> float:
         return cost_s / (steps * step_s) + steps * step_s / 2 / mtbf_s
 
     low, high = 1, 2
-    while lost(high) < lost(high // 2):
+    while weigh_loss(high) < weigh_loss(high // 2):
         high *= 2
     while high - low > 2:
         third = (high - low) // 3
         left, right = low + max(third, 1), high - max(third, 1)
         if left >= right:
             break
-        low, high = (low, right) if lost(left) < lost(right) else (left, high)
-    return min(range(low, high + 1), key=lost)
+        low, high = (low, right) if weigh_loss(left) < weigh_loss(right) else (left, high)
+    return min(range(low, high + 1), key=weigh_loss)
