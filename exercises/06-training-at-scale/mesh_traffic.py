@@ -52,15 +52,16 @@ class Traffic(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
     def _find_kind(self, name: str, args: Sequence[Any]) -> str:
-        if not name.startswith(("all_reduce", "allreduce_", "send")):  # of a library that shards, such as FSDP
-            return "other"
-        group = next((item for item in reversed(args) if isinstance(item, str)), None)  # of DTensor's all_reduce
-        if group is None:  # of torch.distributed's own calls, which give the group itself
+        if name.startswith("all_reduce"):  # DTensor's, which names the group last
+            group = next(item for item in reversed(args) if isinstance(item, str))
+        elif name.startswith(("allreduce_", "send")):  # torch.distributed's own, which give the group itself
             group = dist.ProcessGroup.unbox(args[1]).group_name
+        else:
+            return "other"
         dimension = self._dimension.get(_MEMBERS.get(group, ()), "other")
         if name.startswith("send") and dimension == "pp":
             return "pp forward" if args[2] > self._stage else "pp back"
-        return dimension if not name.startswith("send") and dimension != "pp" else "other"
+        return "other" if name.startswith("send") or dimension == "pp" else dimension
 
 
 def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBytes:
