@@ -22,6 +22,7 @@ from docs.pictures import (
     parallel,
     products,
     pytorch,
+    training_memory,
     zero,
 )
 from docs.pictures.canvas import Canvas
@@ -39,7 +40,12 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | overlap.PICTURES
     | kernels.PICTURES
     | products.PICTURES,
-    "06-training-at-scale": zero.PICTURES | mesh.PICTURES | large_plans.PICTURES | checkpoints.PICTURES | crashes.PICTURES,
+    "06-training-at-scale": training_memory.PICTURES
+    | zero.PICTURES
+    | mesh.PICTURES
+    | large_plans.PICTURES
+    | checkpoints.PICTURES
+    | crashes.PICTURES,
 }
 
 

@@ -1,0 +1,142 @@
+"""The pictures of module 6's first lesson: memory over a training step, and what a checkpoint keeps of a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from docs.pictures.canvas import Canvas
+
+LAYERS, WIDTH, LENGTH, BATCH, VOCABULARY = 4, 128, 128, 16, 512  # the model of 6.1 on simulated nodes
+MIB = 1 << 20
+BLOCK = 4 * (12 * WIDTH**2 + 13 * WIDTH) / MIB  # weights of a block
+WEIGHTS = LAYERS * BLOCK + 4 * (2 * VOCABULARY * WIDTH + LENGTH * WIDTH + 2 * WIDTH + VOCABULARY) / MIB
+INPUT = 4 * BATCH * LENGTH * WIDTH / MIB  # of a block, for the whole batch
+KEPT = {"input": 1, "norm": 1, "q, k, v": 3, "heads": 1, "sum": 1, "norm 2": 1, "up": 4, "gelu": 4}  # in inputs of the block
+SCORES = 2 + 2 * VOCABULARY / WIDTH  # in inputs: what norm and scores keep, and the loss
+DEVICE_MIB = 32
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is held in one part of a step, in MiB."""
+
+    stage: str
+    gradients: float
+    activations: float
+
+    @property
+    def total(self) -> float:
+        """With weights and the two moments of AdamW; the optimizer works with a copy of the weights."""
+        copy = WEIGHTS if self.stage == "optimizer" else 0.0
+        return 3 * WEIGHTS + self.gradients + self.activations + copy
+
+
+def follow_step(parts: int, *, checkpointed: bool) -> list[Moment]:
+    """A step of `parts` micro-batches, block by block."""
+    unit, whole = INPUT / parts, sum(KEPT.values())
+    kept = 1 if checkpointed else whole
+    gradients, moments = 0.0, []
+    for part in range(parts):
+        moments += [Moment("forward", gradients, layer * kept * unit) for layer in range(1, LAYERS + 1)]
+        before = gradients if part else WEIGHTS - LAYERS * BLOCK
+        moments.append(Moment("backward", gradients, (LAYERS * kept + SCORES + VOCABULARY / WIDTH) * unit))
+        for layer in range(LAYERS, 0, -1):
+            again = whole - kept  # of the block that is computed again
+            gradients = gradients if part else before + (LAYERS - layer) * BLOCK
+            moments.append(Moment("backward", gradients, (layer * kept + again + 4) * unit))
+        gradients = WEIGHTS
+    return [*moments, Moment("optimizer", gradients, 0.0)]
+
+
+def draw_step() -> Canvas:
+    """The plain step, and one with checkpoints and four micro-batches, under the same scale."""
+    ways = {"as it comes": follow_step(1, checkpointed=False)}
+    ways["every block checkpointed, four micro-batches"] = follow_step(4, checkpointed=True)
+    peaks = [max(moment.total for moment in moments) for moments in ways.values()]
+    floor = 4 * WEIGHTS
+    picture = Canvas(
+        "Memory over a training step",
+        f"Two rows of bars over the time of a step, in MiB. As it comes: weights and moments, {3 * WEIGHTS:.1f} MiB, are there "
+        f"all the time; activations grow from block to block in forward up to a peak of {peaks[0]:.0f}, and shrink in backward "
+        "while gradients grow; the optimizer needs a copy of the weights. With every block checkpointed and four micro-batches "
+        f"activations are four low hills, and the peak is {peaks[1]:.0f}. A line marks the device of {DEVICE_MIB} MiB, another "
+        f"one the floor of {floor:.1f}.",
+        364,
+    )
+    left, wide, high = 60, 690, 150
+    scale = high / 95
+    for row, (name, moments) in enumerate(ways.items()):
+        base = 180 + row * 124
+        picture.text(left, base - max(high * (1 - row), 52) - 8, f"{name}: peak {peaks[row]:.0f} MiB", kind="ink bold")
+        step = wide / len(moments)
+        for place, moment in enumerate(moments):
+            _stack(picture, left + place * step, base, step, moment, scale)
+        for size, words in ((DEVICE_MIB, "device"), (floor, "floor")):
+            y = base - size * scale
+            picture.parts.append(
+                f'<line class="line" x1="{left}" y1="{y:.1f}" x2="{left + wide}" y2="{y:.1f}" stroke-dasharray="5 3"/>'
+            )
+            picture.text(left - 6, y + 4, words, anchor="end", kind="dim small")
+    first = ways["as it comes"]
+    step = wide / len(first)
+    for stage in ("forward", "backward", "optimizer"):
+        places = [place for place, moment in enumerate(first) if moment.stage == stage]
+        middle = left + step * (places[0] + places[-1] + 1) / 2
+        picture.text(middle, 196, stage, anchor="middle", kind="dim small")
+    legend = [("a", "weights"), ("e", "moments"), ("c", "gradients"), ("b", "activations"), ("d", "the optimizer's copy")]
+    x = left
+    for kind, words in legend:
+        picture.box(x, 338, 12, 12, kind)
+        picture.text(x + 17, 349, words, kind="ink small")
+        x += 40 + 7 * len(words)
+    return picture
+
+
+def _stack(picture: Canvas, x: float, base: float, wide: float, moment: Moment, scale: float) -> None:
+    copy = WEIGHTS if moment.stage == "optimizer" else 0.0
+    sizes = [("a", WEIGHTS), ("e", 2 * WEIGHTS), ("c", moment.gradients), ("b", moment.activations), ("d", copy)]
+    y = base
+    for kind, size in sizes:
+        if size:
+            y -= size * scale
+            picture.box(x, y, wide - 1.5, size * scale, kind)
+
+
+def draw_checkpoint() -> Canvas:
+    """What a block keeps for backward, plain and checkpointed."""
+    whole = sum(KEPT.values())
+    picture = Canvas(
+        "What a block keeps for backward",
+        "Boxes for the tensors that one block keeps, their width in proportion to their size, in inputs of the block: "
+        + ", ".join(f"{name} {size}" for name, size in KEPT.items())
+        + f", {whole} in all. Below, checkpointed: only the input is kept, 1. In backward the block is computed again up to "
+        "gelu, so that all of them are there for that one block; the product by down is left out, for backward needs no result "
+        "of it.",
+        196,
+    )
+    left, unit = 16, 45.5
+    picture.text(left, 20, f"plain: {whole} inputs are kept from forward to backward, in every block", kind="ink bold")
+    x = float(left)
+    for name, size in KEPT.items():
+        picture.box(x, 30, size * unit - 3, 34, "b", name)
+        x += size * unit
+    picture.text(
+        left, 102, "checkpointed: 1 input is kept in every block; the others are made again in backward", kind="ink bold"
+    )
+    x = float(left)
+    for name, size in KEPT.items():
+        picture.box(x, 112, size * unit - 3, 34, "b" if name == "input" else "empty", name)
+        x += size * unit
+    picture.text(
+        left, 168, "Filled: held over the whole step. Empty: held while this one block is in backward.", kind="dim small"
+    )
+    picture.text(
+        left,
+        186,
+        "Width: bytes, in inputs of the block (4 bytes x tokens x width). In float32, without dropout.",
+        kind="dim small",
+    )
+    return picture
+
+
+PICTURES = {"memory-of-a-step": draw_step, "checkpoint": draw_checkpoint}
