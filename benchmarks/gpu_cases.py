@@ -97,6 +97,7 @@ CASES = (
     Case("5.8", limit_s=90, note=SOLUTION),
     Case("5.9", {"samples": "4096"}, limit_s=120, note=SOLUTION),
     Case("5.10", limit_s=120, note=SOLUTION),
+    Case("6.1", {"layers": "8", "width": "512"}, limit_s=180, note=SOLUTION),
     Case("6.2", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.3", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.4", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=90, note=SOLUTION),
@@ -202,6 +203,13 @@ def _attention(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator
     yield Figure("tiles against plain", metrics["speedup"], "times")
 
 
+def _training_memory(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["menu"][:2]:
+        yield Figure(row["technique"], row["peak_mib"], "MiB")
+    yield Figure("your step", metrics["yours"]["peak_mib"], "MiB")
+    yield Figure("estimate off by", metrics["prediction_off_percent"], "%")
+
+
 def _layouts(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield Figure("best layout", metrics["times_one_process"], "times one process", 1.05 * metrics["world_size"])
 
@@ -234,6 +242,6 @@ def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[F
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
-    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.2": _shares, "6.3": _layouts, "6.4": _checkpoint,
-    "6.5": _recovery, "6.6": _plan,
+    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.1": _training_memory, "6.2": _shares, "6.3": _layouts,
+    "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
 }  # fmt: skip

@@ -94,8 +94,9 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
 def run_yours() -> tuple[Measurement | None, str | None]:
     """The learner's step on a device of the exercise's size, and the error that it ended with, if any but a full memory."""
     if gpu_memory:
-        torch.cuda.set_per_process_memory_fraction(min(1.0, budget / gpu_memory.capacity()))
         record_snapshot("begin")
+    if gpu_memory and args.budget_mib:
+        torch.cuda.set_per_process_memory_fraction(min(1.0, budget / gpu_memory.capacity()))
     try:
         return measure(call_yours, shape, args.steps, gpu_memory or SimulatedMemory(budget), device), None
     except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is shown how
@@ -104,6 +105,7 @@ def run_yours() -> tuple[Measurement | None, str | None]:
     finally:
         if gpu_memory:
             record_snapshot("end")
+        if gpu_memory and args.budget_mib:
             torch.cuda.set_per_process_memory_fraction(1.0)
 
 
@@ -114,7 +116,7 @@ def record_snapshot(word: str) -> None:
     if not (record and dump):
         say(f"no memory snapshot: torch {torch.__version__} cannot write one")
     elif word == "begin":
-        record(max_entries=100_000)
+        record(max_entries=20_000)  # each with its line: some megabytes in all
     else:
         dump(str(out / "memory-snapshot.pickle"))
         record(enabled=None)

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +26,7 @@ NAME, CAPABILITY = os.environ.get("FAKE_GPU_NAME", "NVIDIA H100 80GB HBM3"), (9,
 TOTAL = int(os.environ.get("FAKE_GPU_BYTES", "0")) or 80 << 30
 CPU = torch.device("cpu")
 LARGE = 1 << 26  # numbers
-DO_NOTHING = ("init", "set_device", "synchronize", "empty_cache", "reset_peak_memory_stats")
+DO_NOTHING = ("init", "set_device", "synchronize", "empty_cache", "reset_peak_memory_stats", "set_per_process_memory_fraction")
 
 
 class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not look into torch
@@ -144,6 +145,8 @@ for _name, _value in {
     **{name: _nothing() for name in DO_NOTHING},
 }.items():  # fmt: skip
     setattr(torch.cuda, _name, _value)
+torch.cuda.memory._record_memory_history = _nothing()
+torch.cuda.memory._dump_snapshot = lambda path: Path(path).write_bytes(b"")
 torch.cuda.nccl.version = lambda: (2, 28, 9)
 torch.version.cuda = "13.0"
 torch.backends.cuda.cufft_plan_cache = Plans()
