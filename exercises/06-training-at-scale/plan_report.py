@@ -121,26 +121,31 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
 
 
 def read_earlier(folder: Path) -> list[dict[str, str]]:
-    """What the newest good runs of 6.2 and 6.3 measured, in a sentence each: they travel along as earlier-ID-RUN.json."""
+    """What the newest good runs of 6.2 and 6.3 measured, in a sentence each: they travel along as earlier-ID-RUN.json. Runs of
+    an older course, which lack these figures, are left out."""
     rows = []
     for exercise, describe in (("6.2", _describe_zero), ("6.3", _describe_layouts)):
         for path in sorted(folder.glob(f"earlier-{exercise}-*.json"), reverse=True)[:1]:
-            says = describe(json.loads(path.read_text(encoding="utf-8")))
+            try:
+                says = describe(json.loads(path.read_text(encoding="utf-8")))
+            except (KeyError, TypeError, ZeroDivisionError):
+                continue
             rows.append({"exercise": exercise, "run": path.stem.removeprefix(f"earlier-{exercise}-"), "says": says})
     return rows
 
 
 def _describe_zero(metrics: dict[str, Any]) -> str:
-    def megabytes(row: dict[str, Any]) -> str:
-        held = sum(row[f"{part}_bytes"] for part in PARTS[:3])
-        return f"stage {row['stage']} {held / 1e6:.3g} and {row['sent_bytes'] / 1e6:.3g} MB"
+    numbers = metrics["parameters"]
 
-    rows = sorted(metrics.get("stages") or (), key=lambda row: row["stage"])
-    return "a rank held and sent in a step: " + "; ".join(map(megabytes, rows))
+    def describe_stage(row: dict[str, Any]) -> str:
+        per_parameter = sum(row[f"{part}_per_parameter"] for part in ("weights", "gradients", "moments"))
+        return f"stage {row['stage']} {per_parameter:.1f} and {row['sent_bytes'] / numbers:.1f}"
+
+    return "bytes a parameter that a rank held, and sent in a step: " + "; ".join(map(describe_stage, metrics["stages"]))
 
 
 def _describe_layouts(metrics: dict[str, Any]) -> str:
-    rows = metrics.get("layouts") or ()
+    rows = metrics["layouts"]
     return "bytes between nodes in a step: " + "; ".join(f"{row['layout']} {row['cross_node_bytes']:,}" for row in rows)
 
 
