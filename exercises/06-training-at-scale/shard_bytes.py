@@ -68,8 +68,10 @@ class SentBytes(TorchDispatchMode):
 
     def _count(self, name: str, size: int) -> None:
         """`size`: of all tensors that the operator was given, inputs and outputs."""
-        plain = name.replace("allgather", "all_gather").replace("allreduce", "all_reduce")
+        plain = name.replace("allgather", "all_gather").replace("allreduce", "all_reduce").replace("alltoall", "all_to_all")
         kind = next((kind for kind in KINDS if kind in plain), "other")
+        if "all_to_all" in plain:  # given as much as it gives back
+            size //= 2
         if kind in {"reduce_scatter", "all_gather"}:
             if "functional" not in name:  # a whole tensor and a part
                 size = size * self.ranks // (self.ranks + 1)

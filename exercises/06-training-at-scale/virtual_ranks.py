@@ -85,7 +85,8 @@ def predict(
     if not cases:
         return [], "not asked for (--virtual-ranks, and a stage other than 1)"
     try:
-        rows = [predict_peak(stage, ranks, device, build, text) for stage, ranks in cases]
+        distinct = dict.fromkeys((stage, ranks if stage else 1) for stage, ranks in cases)  # stage 0 is the same on all
+        peaks = {(stage, ranks): predict_peak(stage, ranks, device, build, text) for stage, ranks in distinct}
     except Exception as error:  # noqa: BLE001  # private in torch: another version may lack it, or fail in any way
         return [], f"torch {torch.__version__} cannot predict it: {type(error).__name__}: {str(error)[:200]}"
-    return rows, None
+    return [peaks[stage, ranks if stage else 1] | {"ranks": ranks} for stage, ranks in cases], None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 from gpucourse.judge import Case, Part, Verdict, Way
@@ -87,7 +88,7 @@ def judge(part: Part) -> None:
 
 def _show(number: object) -> str:
     """A number of bytes in words."""
-    return f"{number:,.10g}" if isinstance(number, (int, float)) else repr(number)
+    return f"{number:,.3f}".rstrip("0").rstrip(".") if isinstance(number, (int, float)) else repr(number)
 
 
 def _divide(stages: tuple[int, int, int], stage: int, parameters: int, ranks: int, sizes: tuple[float, ...]) -> list[float]:
@@ -102,12 +103,13 @@ def _compare_bytes(
 ) -> list[Case]:
     name = f"stage {stage}, {parameters:,} parameters, {ranks} rank{'s'[: ranks > 1]}, {' + '.join(map(str, sizes))} bytes"
     given = part.call(formula, stage, parameters, ranks, *sizes, case=name)
-    if isinstance(given, (int, float)):
-        raise part.wrong("one-number", name, given=f"{given:,.0f}")
+    if isinstance(given, Real):
+        raise part.wrong("one-number", name, given=_show(float(given)))
     if not isinstance(given, (tuple, list)) or len(given) != 3:
         if given is None:
             raise Verdict("failed", "no-answer", "bytes_per_rank returned None: is the return missing?", name)
         raise Verdict("failed", "shape", f"bytes_per_rank gave {given!r}: asked for are three numbers", name)
+    given = [float(number) if isinstance(number, Real) else number for number in given]
     right = _divide((3, 2, 1), stage, parameters, ranks, sizes)
     ways = {
         "gradients-whole": _divide((3, 3, 1), stage, parameters, ranks, sizes),
@@ -132,6 +134,7 @@ def _compare_bytes(
 def _compare_traffic(part: Part, traffic: Callable[..., Any], stage: int, parameters: int, ranks: int) -> Case:
     name = f"numbers sent at stage {stage}, {parameters:,} parameters, {ranks} rank{'s'[: ranks > 1]}"
     given = part.call(traffic, stage, parameters, ranks, case=name)
+    given = float(given) if isinstance(given, Real) else given
     share = (ranks - 1) / ranks * parameters
     collectives = 3 if stage == 3 else 2
     ways = {

@@ -102,6 +102,7 @@ def test_what_torch_sends_beyond_the_paper(shard_bytes: ModuleType) -> None:
         ("c10d.allreduce_.default", 400, {"all_reduce": 400}),
         ("c10d._allgather_base_.default", 500, {"all_gather": 400}),
         ("c10d.reduce_scatter_.default", 500, {"reduce_scatter": 400}),
+        ("c10d.alltoall_base_.default", 800, {"other": 400}),
         ("_c10d_functional.all_gather_into_tensor.default", 100, {"all_gather": 400}),
         ("_c10d_functional.reduce_scatter_tensor.default", 400, {"reduce_scatter": 400}),
     ],
