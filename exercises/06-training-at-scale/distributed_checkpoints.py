@@ -44,14 +44,14 @@ parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked 
 parser.add_argument("--layers", type=int, default=12, help="of the model")
 parser.add_argument("--width", type=int, default=1024, help=f"of the model; a multiple of {HEADS}")
 parser.add_argument("--steps", type=int, default=12, help="of the training")
-parser.add_argument("--save-at", type=int, default=6, help="after so many steps it is saved; less than --steps")
+parser.add_argument("--save-at", type=int, default=6, help="after so many steps it is saved; two or more follow")
 parser.add_argument("--folder", default="", help="that all nodes share; empty: /shared where it is mounted, or the work folder")
 parser.add_argument("--asynchronous", action=argparse.BooleanOptionalAction, default=False, help="train on during the save")
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.save_at) < 1 or args.width % HEADS:
     parser.error(f"every number must be at least 1, and --width a multiple of {HEADS}")
-if args.save_at >= args.steps:
-    parser.error(f"--save-at must be less than --steps ({args.steps}): no step would be left for the continued training")
+if args.save_at > args.steps - 2:
+    parser.error(f"--save-at must be at most --steps less 2 ({args.steps - 2}): the first loss after a load shows no moments")
 crew.start(args.ranks_per_node)
 
 # --- set-up ------------------------------------------------------------------------------------------------------------

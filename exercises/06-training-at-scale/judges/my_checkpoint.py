@@ -166,7 +166,10 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], now: dict[str, A
         if not _equal(now[what], value):
             raise part.wrong("changes-training", what=what)
     moments = saved["optimizer"]
-    if isinstance(moments, Mapping) and not any(tensor.any() for tensor in _list_tensors(moments)):
+    gathered = (
+        isinstance(saved["model"], Mapping) and not saved["model"]
+    )  # on rank 0, and this is another: named by what is saved
+    if isinstance(moments, Mapping) and not gathered and not any(tensor.any() for tensor in _list_tensors(moments)):
         raise part.wrong("zero-moments", done=DONE)
 
 
