@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import bench
@@ -168,16 +169,14 @@ class _Training:
         text = self.shape.draw_batch(step).to(self.world.device)
         mine = text.chunk(self.layout.dp)[self.mesh["dp"].get_local_rank()]  # each copy has its own sequences
         self.world.wait_for_all()
-        if step == COUNTED_STEP:
-            with Traffic(self.mesh) as traffic:
-                self._step(mine)
+        with Traffic(self.mesh) if step == COUNTED_STEP else nullcontext() as traffic:
+            seconds = bench.time_each(lambda: self._step(mine), self.world.device, 1)
+        pieces = self._watch.take()
+        if traffic:
             self.message_bytes = traffic.bytes_by_kind
-            return
-        self._watch.take()
-        seconds = bench.time_each(lambda: self._step(mine), self.world.device, 1)
-        if step > COUNTED_STEP:
+        elif step > COUNTED_STEP:
             self.seconds += seconds
-            self.pieces.append(self._watch.take())
+            self.pieces.append(pieces)
 
     def _step(self, text: torch.Tensor) -> None:
         losses: list[torch.Tensor] = []

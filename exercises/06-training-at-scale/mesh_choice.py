@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from bench import limit_time
-from mesh_model import DIMENSIONS, Layout
+from mesh_model import DIMENSIONS, Layout, lay_out
 from mesh_traffic import MessageBytes
 
 DELIVERED = ("tp", "pp", "dp")  # the order of the mesh where my_mesh.py does not say another one
@@ -33,19 +33,18 @@ class Choice:
         self.order = tuple(order)
 
     def place_ranks(self, layout: Layout) -> torch.Tensor | None:
-        """The rank at each place (dp, pp, tp), by the learner's `coordinates`; None where it is not written, or wrong."""
-        mesh = torch.full((layout.dp, layout.pp, layout.tp), -1)
+        """The rank at each place (dp, pp, tp), by the learner's `coordinates`; None where it is not written, or wrong.
+
+        A place that `order` does not give counts as wrong: stages whose ranks fall would wait for each other for ever.
+        """
+        mesh = lay_out(layout, self.order)
         for rank in range(layout.size):
             at = self._ask(lambda rank=rank: self._module.coordinates(rank, _sizes(layout), self.order))
             if at is None:
                 return None
-            try:
-                place = tuple(int(at[name]) for name in DIMENSIONS)
-                if min(place) < 0 or mesh[place] >= 0:
-                    raise IndexError
-                mesh[place] = rank
-            except (LookupError, TypeError, ValueError):
-                self.broken = f"coordinates gives {str(at)[:100]} for rank {rank} of {layout}: no place, or another rank's"
+            place = dict(zip(DIMENSIONS, (mesh == rank).nonzero()[0].tolist(), strict=True))
+            if at != place:
+                self.broken = f"coordinates gives {str(at)[:100]} for rank {rank} of {layout}, which ORDER puts elsewhere"
                 return None
         return mesh
 
