@@ -81,7 +81,7 @@ WAYS = {
 CASES = [(2.0, 0.5, 14400.0), (0.1, 0.05, 1.25), (30.0, 1.0, 3600.0), (5.0, 0.02, 86400.0), (0.4, 8.0, 20000.0)]
 """Seconds of a save, of a step, and between failures: Young's interval is far above one step in each."""
 _NEAR = 0.12
-"""How far from Young's an interval may be, as a share: better formulas (Daly) differ by less where a save is short."""
+"""How far an interval may be from these, as a share."""
 
 
 def judge(part: Part) -> None:
@@ -170,7 +170,7 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
         "in-seconds": [steps * step_s for steps, (_, step_s, _) in zip(best, CASES, strict=True)],
         "once-a-failure": [mtbf_s / step_s for _, step_s, mtbf_s in CASES],
     }
-    bad = next((place for place, steps in enumerate(given) if not _is_near(steps, best[place])), None)
+    bad = next((place for place, steps in enumerate(given) if not _is_near(steps, CASES[place])), None)
     if bad is not None:
         cost_s, step_s, _ = CASES[bad]
         facts = {"cost_s": cost_s, "step_s": step_s, "percent": 100 * cost_s / (cost_s + step_s)}
@@ -184,8 +184,11 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
             raise part.wrong("never", _name((cost_s, step_s, mtbf_s)), cost_s=cost_s, step_s=step_s, given=answer)
 
 
-def _is_near(steps: int, best: float) -> bool:
-    return abs(steps - best) <= max(1.0, _NEAR * best)
+def _is_near(steps: int, case: tuple[float, float, float]) -> bool:
+    """Whether an interval is Young's, or the one that Daly gives: shorter by up to the time of a save."""
+    cost_s, step_s, mtbf_s = case
+    young = math.sqrt(2 * cost_s * mtbf_s) / step_s
+    return (1 - _NEAR) * (young - cost_s / step_s) - 1 <= steps <= (1 + _NEAR) * young + 1
 
 
 def _name(case: tuple[float, float, float]) -> str:

@@ -84,11 +84,10 @@ def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> It
 
 def _describe_run(context: Context, exercise: Exercise, evidence: ExerciseEvidence, folder: Path) -> Iterator[str]:
     files = context.paths.run(exercise.id, evidence.run or "")
-    mode = runs.find(context.paths, evidence.run or "").mode
-    yield from (
-        f"*Run {evidence.run}{', on simulated nodes: its times say nothing about GPUs' if is_simulated(mode) else ''}.*",
-        "",
-    )
+    record = runs.find(context.paths, evidence.run or "")
+    restarts = f", with {record.restarts_in_words}" if record.restarts else ""
+    where = ", on simulated nodes: its times say nothing about GPUs" if is_simulated(record.mode) else ""
+    yield from (f"*Run {evidence.run}{restarts}{where}.*", "")
     for plot in exercise.plots:
         picture = files.plot(plot.file, "png")
         if picture.is_file() and not picture.is_symlink():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -96,3 +97,17 @@ def test_what_the_slow_training_reads_in_a_step() -> None:
     (exercise,) = [item for item in CATALOG.module("5").exercises if item.id == "5.9"]
     assert exercise.predict
     assert f"{2048 // 32 * 353:,} at 2,048 samples" in (exercise.predict.explanation or "")
+
+
+def test_the_intervals_between_saves_are_youngs() -> None:
+    text = (CATALOG.folders.modules / "06-training-at-scale/lesson-5-crashes.md").read_text(encoding="utf-8")
+    words = " ".join(text.split())
+    best = math.sqrt(2 * 2 * 4 * 3600)
+    quoted = re.search(r"= (\d+) s\. Saves and crashes then take ([\d.]+) % each", words)
+    assert quoted
+    assert (float(quoted[1]), float(quoted[2])) == (best, round(100 * 2 / best, 2))
+    costs_by_factor = [100 * (2 / (factor * best) + factor * best / 2 / (4 * 3600)) for factor in (3, 1)]
+    assert f"costs {costs_by_factor[0]:.1f} % in place of {costs_by_factor[1]:.1f} %" in words
+    hours = 3 * 365 * 24 / 1000
+    assert f"every {hours:.0f} hours" in words
+    assert f"then wants {math.sqrt(2 * 60 * hours * 3600) / 60:.0f} minutes" in words
