@@ -30,10 +30,10 @@ def quiz(learning: Learning) -> Learning:
     return learning
 
 
-def test_this_course_asks_35_questions_over_eight_lessons() -> None:
+def test_this_course_asks_47_questions_over_nine_lessons() -> None:
     quiz = read_quiz(find_course({}).modules)
     assert quiz is not None
-    assert (len(quiz.questions), len(quiz.lessons)) == (35, 8)
+    assert (len(quiz.questions), len(quiz.lessons)) == (47, 9)
     counts = [sum(question.lesson == lesson.id for question in quiz.questions) for lesson in quiz.lessons]
     assert min(counts) >= 3
     keys = [question.key for question in quiz.questions if question.key]
@@ -66,6 +66,11 @@ def test_what_the_numbers_of_this_quiz_are_made_of() -> None:
     assert by_name["column-of-a-tile"] == max(Counter(32 * row % 32 for row in range(32)).values())
     assert by_name["attention-scores"] == 8 * 16 * 4096**2 * 2 / 2**30
     assert by_name["three-kernels"] == 3 * (1 + 1) / (1 + 1)
+    assert by_name["zero-one"] == pytest.approx(1.3 * (2 + 2 + 12 / 4))
+    assert by_name["steps-again"] == 237 - 200
+    assert by_name["young"] == pytest.approx((2 * 60 * 3 * 3600) ** 0.5 / 60, abs=0.1)
+    assert by_name["step-bound"] == pytest.approx(6 * 7e9 * 1e6 / (64 * 0.5 * 312e12), abs=0.05)
+    assert f"{32 * 1024 * 50257 * 4 / 2**30:.2f} GiB" in next(item.text for item in QUESTIONS if item.id == "which-tensor")
     assert by_name["roofline"] == pytest.approx(10 * 320 / 1000)
 
 
