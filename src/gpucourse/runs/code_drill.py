@@ -137,7 +137,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
 def _judge_fault(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
     judge_file = context.catalog.judge(module, f"fault_{fault.id.replace('-', '_')}")
     with Judge() as judge:
-        return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, metrics=metrics)
+        return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, path=(folder,), metrics=metrics)
 
 
 def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None) -> CodeFault:

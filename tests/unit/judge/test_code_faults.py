@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,9 @@ def test_a_judge_sees_its_fault_and_passes_a_repair(
     runs = getattr(loaded, "RUNS", {"right": None, "wrong": None})
     original = (EXERCISES / sources[fault.file]).read_text(encoding="utf-8")
     broken = original.replace(fault.was, fault.becomes, 1)
+    for name, place in sources.items():  # the files that the copy may import lie beside it
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(EXERCISES / place, tmp_path / name)
     versions = [("wrong", broken), ("right", original)]
     versions += [("right", broken.replace(*repair)) for repair in getattr(loaded, "REPAIRS", ())]
     for word, text in versions:
@@ -58,7 +62,7 @@ def test_a_judge_sees_its_fault_and_passes_a_repair(
             tmp_path / fault.file,
             torch=fault.torch,
             limit_s=20.0,
-            path=(folder, EXERCISES / "shared"),
+            path=(tmp_path,),
             metrics=runs[word],
         )
         expected = ("failed", "still") if word == "wrong" else ("passed", "")
