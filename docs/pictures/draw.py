@@ -22,6 +22,7 @@ from docs.pictures import (
     parallel,
     products,
     pytorch,
+    systems,
     training_memory,
     zero,
 )
@@ -46,6 +47,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | large_plans.PICTURES
     | checkpoints.PICTURES
     | crashes.PICTURES,
+    "07-hpc-systems": systems.PICTURES,
 }
 
 

@@ -16,7 +16,6 @@ import nvidia_smi
 import streams
 import torch
 
-GB_PER_S_A_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}  # of PCIe by generation, one direction
 ASYNC_ENGINES = 40  # CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT
 DIFFERENT, UNTOUCHED, REPEATS = 4096, -1.0, 5
 Run = Callable[[Any, int], None]
@@ -118,15 +117,6 @@ def count_copy_engines() -> int | None:
     return value.value if code == 0 else None
 
 
-def find_link_gb_per_s() -> float | None:
-    """The most that the link between host and GPU carries in one direction; None where nvidia-smi does not say."""
-    asked = (nvidia_smi.query(("pcie.link.gen.max", "pcie.link.width.max")) or [{}])[0]
-    generation, width = asked.get("pcie.link.gen.max"), asked.get("pcie.link.width.max")
-    if not isinstance(generation, int) or not isinstance(width, int):
-        return None
-    return GB_PER_S_A_LANE[generation] * width if generation in GB_PER_S_A_LANE else None
-
-
 def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
     """The shortest time that the engines' own times permit, in milliseconds. With a single copy engine both directions share
     it: the chunks need its time, or the kernels', and what the first chunk waits for the other."""
@@ -152,7 +142,7 @@ def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int
     pageable = CudaDevice(chunks, buffers, megabytes * 250_000, pinned=False)
     pageable.passes = passes
     pageable_ms, _ = time_pipeline(run, pageable)
-    copy_engines, link = count_copy_engines(), find_link_gb_per_s()
+    copy_engines, link = count_copy_engines(), nvidia_smi.find_pcie_gb_per_s()
     best_ms = find_best_ms(chunks, took, buffers, copy_engines)
     copy_gb_per_s = megabytes / took[streams.COPY_IN]
     too_fast, impossible = link is not None and copy_gb_per_s > link, yours_ms < 0.9 * best_ms

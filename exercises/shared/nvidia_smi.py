@@ -20,6 +20,7 @@ UNKNOWN = {
 }
 FACTORS = {"": 1.0, "%": 1.0, "w": 1.0, "mhz": 1.0, "c": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 REASONS = "clocks_event_reasons.active"  # drivers before 535 say clocks_throttle_reasons.active
+GB_PER_S_A_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}  # of PCIe by generation, one direction
 FIELDS = (
     "index", "name", "utilization.gpu", "utilization.memory", "memory.used", "memory.total", "temperature.gpu",
     "power.draw", "power.limit", "clocks.current.sm", REASONS,
@@ -49,6 +50,15 @@ def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dic
         if not done.returncode:
             return read(done.stdout)
     return None
+
+
+def find_pcie_gb_per_s() -> float | None:
+    """The most that the link between host and GPU carries in one direction; None where nvidia-smi does not say."""
+    asked = (query(("pcie.link.gen.max", "pcie.link.width.max")) or [{}])[0]
+    generation, width = asked.get("pcie.link.gen.max"), asked.get("pcie.link.width.max")
+    if not isinstance(generation, int) or not isinstance(width, int):
+        return None
+    return GB_PER_S_A_LANE[generation] * width if generation in GB_PER_S_A_LANE else None
 
 
 def screen() -> str | None:

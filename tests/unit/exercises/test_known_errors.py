@@ -51,7 +51,7 @@ def calls(text: str, name: str) -> Iterator[ast.Call]:
 
 
 def test_01_bandwidth_of_an_allreduce_has_its_factor() -> None:
-    bandwidth = beside_the_script("03-parallel-computing", "bandwidth")
+    bandwidth = beside_the_script("shared", "bandwidth")
     assert bandwidth.bus_factor("all_reduce", 2) == 1, "twice too much for two ranks, where the factor is left at 2"
     assert bandwidth.bus_factor("all_reduce", 16) == pytest.approx(2 * 15 / 16)
 
@@ -61,7 +61,7 @@ def test_02_repeated_sums_in_place_do_not_grow_without_end() -> None:
 
 
 def test_03_a_plateau_is_only_named_where_the_curve_is_flat() -> None:
-    bandwidth = beside_the_script("03-parallel-computing", "bandwidth")
+    bandwidth = beside_the_script("shared", "bandwidth")
     sizes = [1 << power for power in range(20, 26)]
     assert bandwidth.plateau(sizes, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]).size is None
 

@@ -13,7 +13,7 @@ from tests.unit.exercises.scripts import beside_the_script
 from tests.unit.exercises.test_bandwidth import MIB, p4de
 
 CATALOG = load(find_course({}))
-bandwidth = beside_the_script("03-parallel-computing", "bandwidth")
+bandwidth = beside_the_script("shared", "bandwidth")
 costs = beside_the_script("04-benchmarking", "costs")
 gpus = beside_the_script("shared", "gpus")
 T4 = next(gpu for gpu in gpus.table() if gpu.gpu == "T4")

@@ -176,7 +176,7 @@ def test_the_ceiling_of_a_copy_is_its_link(
     gpu_streams: ModuleType, monkeypatch: pytest.MonkeyPatch, answer: Any, gb_per_s: float | None
 ) -> None:
     monkeypatch.setattr(gpu_streams.nvidia_smi, "query", lambda _fields: answer)
-    assert gpu_streams.find_link_gb_per_s() == (None if gb_per_s is None else pytest.approx(gb_per_s))
+    assert gpu_streams.nvidia_smi.find_pcie_gb_per_s() == (None if gb_per_s is None else pytest.approx(gb_per_s))
 
 
 def test_a_pipeline_cannot_change_what_it_is_measured_by(streams: ModuleType) -> None:

@@ -1,0 +1,41 @@
+"""The pictures of module 7: the links of a hybrid cube."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from docs.pictures.canvas import Canvas
+
+CUBE = {(0, 3): 2, (3, 2): 2, (2, 1): 2, (1, 5): 2, (5, 6): 2, (6, 7): 2, (7, 4): 2, (4, 0): 2}
+CUBE |= {(0, 1): 1, (0, 2): 1, (1, 3): 1, (4, 5): 1, (4, 6): 1, (5, 7): 1, (2, 6): 1, (3, 7): 1}
+PLACES = {3: (160, 90), 0: (310, 90), 2: (160, 210), 1: (310, 210), 4: (450, 90), 7: (600, 90), 5: (450, 210), 6: (600, 210)}
+
+
+def draw_cube() -> Canvas:
+    """The sixteen pairs of a hybrid cube that have NVLinks, and the ring of those that have two."""
+    picture = Canvas(
+        "The links of a hybrid cube",
+        "Eight GPUs in two squares of four, one square a socket: 3, 0, 1, 2 and 4, 7, 6, 5. Blue lines are two NVLinks: they "
+        "make one closed ring, 0, 3, 2, 1, 5, 6, 7, 4 and back to 0. Grey lines are one NVLink: 0 to 1, 0 to 2, 1 to 3, 4 to "
+        "5, 4 to 6, 5 to 7, 2 to 6, 3 to 7. All other pairs, such as 3 and 4 or 7 and 0, have none: SYS.",
+        300,
+    )
+    for (a, b), links in sorted(CUBE.items(), key=lambda item: item[1]):
+        (x1, y1), (x2, y2) = PLACES[a], PLACES[b]
+        detour = {(2, 6): [(x1, 262), (x2, 262)], (3, 7): [(x1, 42), (x2, 42)]}.get((a, b), [])
+        points = [(float(x), float(y)) for x, y in [(x1, y1), *detour, (x2, y2)]]
+        if links == 2:
+            picture.curve(points, "sa")
+        else:
+            for (left, top), (right, bottom) in pairwise(points):
+                picture.line(left, top, right, bottom)
+    for gpu, (x, y) in PLACES.items():
+        picture.box(x - 26, y - 15, 52, 30, "empty", f"GPU {gpu}")
+    picture.text(235, 30, "socket 0", anchor="middle", kind="dim small")
+    picture.text(525, 30, "socket 1", anchor="middle", kind="dim small")
+    picture.text(24, 292, "Blue: two NVLinks (NV2). Grey: one (NV1). All other pairs: SYS.", kind="dim small")
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"cube": draw_cube}

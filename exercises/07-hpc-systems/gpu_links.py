@@ -1,0 +1,73 @@
+"""The links of a GPU, timed: between the host's memory and the GPU's, inside the GPU's memory, and to a second GPU."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import bench
+import nvidia_smi
+import torch
+
+PAGEABLE, PINNED, BACK, BOTH = "to the GPU, pageable", "to the GPU, pinned", "from the GPU, pinned", "both ways, pinned"
+INSIDE, PEER = "inside the GPU", "to another GPU"
+
+
+def measure(sizes: list[int], device: torch.device, memory_gb_per_s: float | None) -> list[dict]:
+    """A row a way and size: median, GB/s by the bytes that the link carries, percent of what it can carry, and `refused` where
+    that is more than 100 (the figure is None then). `memory_gb_per_s` is the data sheet's of the GPU's own memory."""
+    pcie = nvidia_smi.find_pcie_gb_per_s()
+    ceilings = {PAGEABLE: pcie, PINNED: pcie, BACK: pcie, BOTH: pcie and 2 * pcie, INSIDE: memory_gb_per_s, PEER: None}
+    return [
+        _row(way, size, call, device, carried, ceilings[way])
+        for size in sizes
+        for way, (call, carried) in _calls(size, device).items()
+    ]
+
+
+def _calls(size: int, device: torch.device) -> dict[str, tuple[Callable[[], object], int]]:
+    """What moves `size` bytes over each link that is there, and how many bytes the link then carries."""
+    pageable, pinned, other = (torch.ones(size, dtype=torch.uint8, pin_memory=pin) for pin in (False, True, True))
+    here, there = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
+    calls: dict[str, tuple[Callable[[], object], int]] = {
+        PAGEABLE: (lambda: here.copy_(pageable), size),
+        PINNED: (lambda: here.copy_(pinned, non_blocking=True), size),
+        BACK: (lambda: other.copy_(there, non_blocking=True), size),
+        BOTH: (_both_ways(here, there, pinned, other, device), 2 * size),
+        INSIDE: (lambda: there.copy_(here), 2 * size),  # each byte is read and written
+    }
+    if torch.cuda.device_count() > 1 and torch.cuda.can_device_access_peer(0, 1):
+        peer = torch.empty(size, dtype=torch.uint8, device="cuda:1")
+        calls[PEER] = (lambda: peer.copy_(here, non_blocking=True), size)
+    return calls
+
+
+def _both_ways(
+    here: torch.Tensor, there: torch.Tensor, pinned: torch.Tensor, other: torch.Tensor, device: torch.device
+) -> Callable[[], None]:
+    forth, back = torch.cuda.Stream(device), torch.cuda.Stream(device)
+
+    def move() -> None:
+        main = torch.cuda.current_stream(device)
+        for stream in (forth, back):
+            stream.wait_stream(main)
+        with torch.cuda.stream(forth):
+            here.copy_(pinned, non_blocking=True)
+        with torch.cuda.stream(back):
+            other.copy_(there, non_blocking=True)
+        for stream in (forth, back):
+            main.wait_stream(stream)
+
+    return move
+
+
+def _row(
+    way: str, size: int, call: Callable[[], object], device: torch.device, carried: int, ceiling: float | None
+) -> dict[str, object]:
+    seconds = statistics.median(bench.measure(call, device, budget_s=0.1))
+    speed = carried / seconds / 1e9
+    refused = ceiling is not None and speed > ceiling
+    return {
+        "way": way, "bytes": size, "median_us": seconds * 1e6, "gb_per_s": None if refused else speed,
+        "percent_of_link": None if refused or not ceiling else 100 * speed / ceiling, "refused": refused,
+    }  # fmt: skip

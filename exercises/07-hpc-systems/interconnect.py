@@ -1,0 +1,135 @@
+"""Interconnect: how GPUs are linked, which of them should work together, and what the links of this computer carry.
+
+You will learn    to read `nvidia-smi topo -m`; why groups and rings are chosen by their slowest link; what a message costs, and
+                  what each of its bytes costs
+You will produce  the best groups and rings of five computers; bytes a second by size over each link that is here
+Run it            python interconnect.py --puzzle 3
+Your part         `read`, `groups` and `ring` in my_topology.py
+Reading           modules/07-hpc-systems/lesson-2-links.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bandwidth
+import bench
+import gpu_links
+import gpus
+import links
+import my_topology
+import topology
+import torch
+from bench import say
+
+SEED = 0
+SPEEDS = {"PCIe 3 x16": 15.75, "PCIe 4 x16": 31.5, "NVLink 3": 300.0, "25 Gbit/s Ethernet": 3.125}  # GB/s in one direction
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="listings of links read and judged, and the links of this computer timed")
+parser.add_argument("--puzzle", type=int, default=1, help="the fifth computer follows from this number")
+parser.add_argument("--size", type=int, default=4, help="GPUs of a group; it divides the GPUs of every computer: 2 or 4")
+parser.add_argument("--gib", type=float, default=1.0, help="GiB of the all-reduce whose time is reckoned")
+parser.add_argument("--ranks", type=int, default=8, help="ranks of that all-reduce")
+parser.add_argument("--max-bytes", type=int, default=536870912, help="the largest message; the smallest has 64 KiB")
+args = parser.parse_args()
+if args.puzzle < 1 or args.size not in (2, 4) or args.gib <= 0 or args.ranks < 2 or args.max_bytes < 1 << 18:
+    parser.error("--puzzle from 1, --size 2 or 4, --gib above 0, --ranks from 2 and --max-bytes from 262144 are needed")
+device = bench.here()
+gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+
+
+# --- the listings --------------------------------------------------------------------------------------------------------
+def judge(listing: topology.Listing) -> dict[str, object]:
+    """What your part makes of a listing, beside the best that there is."""
+    table = listing.links
+    found = my_topology.read(listing.text)
+    cells = [(a, b) for a in range(len(table)) for b in range(len(table))]
+    same_size = len(found) == len(table) and all(len(row) == len(table) for row in found)
+    chosen, order = my_topology.groups(table, args.size), my_topology.ring(table)
+    return {
+        "pairs_wrong": sum(found[a][b] != table[a][b] for a, b in cells) if same_size else len(cells),
+        "groups": " ".join("-".join(map(str, group)) for group in chosen), "ring": "-".join(map(str, order)),
+        "groups_best": topology.group_score(table, chosen) == topology.best_group_score(table, args.size),
+        "ring_best": topology.ring_score(table, order) == topology.best_ring_score(table),
+    }  # fmt: skip
+
+
+rows: list[dict] = []
+written = True
+for listing in topology.listings(args.puzzle):
+    best = topology.best_group_score(listing.links, args.size), topology.best_ring_score(listing.links)
+    row = {
+        "name": listing.name, "gpus": len(listing.links), "pairs_wrong": None, "groups": None, "ring": None,
+        "best_groups": topology.name_score(listing.links, best[0]), "best_ring": topology.name_score(listing.links, best[1]),
+        "groups_best": None, "ring_best": None,
+    }  # fmt: skip
+    try:
+        row |= judge(listing)
+    except NotImplementedError:
+        written = False
+    rows.append(row)
+say(
+    f"{rows[-1]['name']}, as nvidia-smi topo -m would print it:\n\n{topology.listings(args.puzzle)[-1].text.split('Legend')[0]}"
+)
+say(bench.table(rows, {"name": "computer", "best_groups": f"best groups of {args.size}: slowest links", "groups": "yours",
+                       "best_ring": "best ring: slowest hops", "ring": "yours"}))  # fmt: skip
+if not written:
+    say("\nYour part is not written yet: my_topology.py")
+
+# --- the links of this computer ----------------------------------------------------------------------------------------------
+sizes = links.sizes_up_to(args.max_bytes)
+sweep: list[dict] = []
+values_wrong = 0
+with links.Links(args.max_bytes) as here:
+    for size in sizes:  # one way after the other, so that what else the computer does meets all of them
+        for way in (links.INSIDE, links.SHARED, links.TCP):
+            median_s = statistics.median(here.time(way, size))
+            values_wrong += not here.arrived(way, size)
+            sweep.append({"way": way, "bytes": size, "median_us": median_s * 1e6, "gb_per_s": size / median_s / 1e9,
+                          "percent_of_link": None, "refused": False})  # fmt: skip
+if device.type == "cuda":
+    sweep += gpu_links.measure(sizes, device, gpu.gb_per_s if gpu else None)
+fits = []
+for way in dict.fromkeys(row["way"] for row in sweep):
+    points = [row for row in sweep if row["way"] == way and not row["refused"]]
+    line = bandwidth.fit([row["bytes"] for row in points], [row["median_us"] / 1e6 for row in points])
+    fits.append({"way": way, "latency_us": line and line.latency_s * 1e6, "gb_per_s": line and line.bandwidth,
+                 "smallest_us": points[0]["median_us"], "largest_gb_per_s": points[-1]["gb_per_s"]})  # fmt: skip
+say("\n" + bench.table(fits, {"way": "link", "smallest_us": "64 KiB, us", "largest_gb_per_s": "largest, GB/s",
+                              "latency_us": "fit: latency, us", "gb_per_s": "fit: GB/s"}))  # fmt: skip
+if device.type != "cuda":
+    say("PCIe and NVLink: not measured, there is no GPU here.")
+
+# --- the record ------------------------------------------------------------------------------------------------------------
+moved = bandwidth.bus_factor("all_reduce", args.ranks) * args.gib * 2**30
+reckoned = [{"link": link, "gb_per_s": speed, "ms": moved / speed / 1e6} for link, speed in SPEEDS.items()]
+say("\n" + bench.table(reckoned, {"link": "link", "gb_per_s": "GB/s, one way", "ms": f"all-reduce of {args.gib:g} GiB, ms"}))
+by_way = {row["way"]: row for row in fits}
+pinned, pageable = (by_way.get(way, {}).get("largest_gb_per_s") for way in (gpu_links.PINNED, gpu_links.PAGEABLE))
+metrics = {
+    **vars(args), "listings": rows, "sweep": sweep, "fits": fits, "reckoned": reckoned,
+    "all_reduce_ms": {row["link"]: row["ms"] for row in reckoned}, "pcie4_ms": reckoned[1]["ms"],
+    "pairs_wrong": sum(row["pairs_wrong"] for row in rows) if written else None,
+    "groups_not_best": sum(not row["groups_best"] for row in rows) if written else None,
+    "rings_not_best": sum(not row["ring_best"] for row in rows) if written else None,
+    "values_wrong": values_wrong, "refused": sum(row["refused"] for row in sweep),
+    "loopback_us": by_way[links.TCP]["smallest_us"], "loopback_gb_per_s": by_way[links.TCP]["largest_gb_per_s"],
+    "pinned_gain": pinned / pageable if pinned and pageable else None,
+}  # fmt: skip
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+(out / "topology.txt").write_text(
+    "\n\n".join(f"{listing.name}\n{listing.text.split('Legend')[0]}" for listing in topology.listings(args.puzzle))
+)
+if (own := Path(my_topology.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / own.name)
+path = bench.write_metrics("interconnect/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")

@@ -1,0 +1,130 @@
+"""The links of this computer, timed: a copy inside a process, and from one process to another through shared memory or TCP.
+
+Copies are those of one processor, without torch. Started as a program, this file is the other process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+from types import TracebackType
+
+INSIDE, SHARED, TCP = "inside a process", "shared memory", "TCP, loopback"
+_SHARE, _SEND, _SUM = b"S", b"T", b"C"
+
+
+class Links:
+    """Moves up to `most` bytes over each link. To be used with `with`: the other process ends with it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._source = memoryview(bytearray(os.urandom(min(most, 1 << 20)) * -(-most // (1 << 20))))[:most]
+        self._target = memoryview(bytearray(most))
+
+    def __enter__(self) -> Links:  # noqa: PYI034 (Self is newer than Python 3.10)
+        with tempfile.TemporaryFile(dir=_memory_folder()) as file, socket.create_server(("127.0.0.1", 0)) as server:
+            file.truncate(self._most)
+            self._shared = mmap.mmap(file.fileno(), self._most)
+            self.control, theirs = socket.socketpair()
+            with theirs:
+                ends = [file.fileno(), theirs.fileno()]
+                command = [sys.executable, __file__, *map(str, ends), str(self._most), str(server.getsockname()[1])]
+                self._other = subprocess.Popen(command, pass_fds=ends)
+            server.settimeout(30)
+            self.tcp, _ = server.accept()
+        self.tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for end in (self.tcp, self.control):
+            end.settimeout(30)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.control.close()  # the other process ends where it waits for the next command
+        self.tcp.close()
+        self._other.wait()
+        self._shared.close()
+
+    def move(self, way: str, size: int) -> None:
+        """Bring `size` bytes over a link, and wait until they have arrived."""
+        if way == INSIDE:
+            self._target[:size] = self._source[:size]
+        elif way == SHARED:
+            self._shared[:size] = self._source[:size]
+            self._ask(_SHARE, size)
+            self.control.recv(1)
+        else:
+            self._ask(_SEND, size)
+            self.tcp.sendall(self._source[:size])
+            self.tcp.recv(1)
+
+    def arrived(self, way: str, size: int) -> bool:
+        """Whether what was moved last lies there unchanged, by its CRC-32."""
+        if way == INSIDE:
+            there = zlib.crc32(self._target[:size])
+        else:
+            self._ask(_SUM, size)
+            there = int.from_bytes(self.control.recv(4), "big")
+        return there == zlib.crc32(self._source[:size])
+
+    def time(self, way: str, size: int, *, budget_s: float = 0.08, at_least: int = 5) -> list[float]:
+        """Seconds of each of several moves after two cold ones."""
+        for _ in range(2):
+            self.move(way, size)
+        seconds: list[float] = []
+        while len(seconds) < at_least or sum(seconds) < budget_s:
+            began = time.perf_counter()
+            self.move(way, size)
+            seconds.append(time.perf_counter() - began)
+        return seconds
+
+    def _ask(self, what: bytes, size: int) -> None:
+        self.control.sendall(what + size.to_bytes(8, "big"))
+
+
+def sizes_up_to(most: int) -> list[int]:
+    """64 KiB and its doublings, up to `most` bytes."""
+    sizes = [1 << 16]
+    while 2 * sizes[-1] <= most:
+        sizes.append(2 * sizes[-1])
+    return sizes
+
+
+def _memory_folder() -> str | None:
+    """Where a file lies in memory: /dev/shm on Linux, else the usual folder."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def _be_the_other(shared_fd: int, control_fd: int, most: int, port: int) -> None:
+    """Take what comes, and say so, until the first process is gone."""
+    own = memoryview(bytearray(most))
+    with (
+        mmap.mmap(shared_fd, most) as shared,
+        socket.socket(fileno=control_fd) as control,
+        socket.create_connection(("127.0.0.1", port)) as tcp,
+    ):
+        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while order := control.recv(9, socket.MSG_WAITALL):
+            size = int.from_bytes(order[1:], "big")
+            if order[:1] == _SHARE:
+                own[:size] = memoryview(shared)[:size]
+                control.sendall(b"k")
+            elif order[:1] == _SEND:
+                _receive(tcp, own[:size])
+                tcp.sendall(b"k")
+            else:
+                control.sendall(zlib.crc32(own[:size]).to_bytes(4, "big"))
+
+
+def _receive(tcp: socket.socket, into: memoryview) -> None:
+    while into and (count := tcp.recv_into(into)):
+        into = into[count:]
+
+
+if __name__ == "__main__":
+    _be_the_other(*map(int, sys.argv[1:]))

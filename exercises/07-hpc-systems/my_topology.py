@@ -1,0 +1,38 @@
+"""Your part of 7.2: how the GPUs of a computer are linked, who should work together, and in which order a ring goes.
+
+You will learn    what `nvidia-smi topo -m` says; why groups and rings of GPUs are as fast as their slowest link
+You will produce  a reader of the listing, the best groups for tensor parallelism, the best ring for an all-reduce
+Try it            gpucourse try 7.2
+Your part         the bodies of `read`, `groups` and `ring`; keep their names and parameters
+Reading           modules/07-hpc-systems/lesson-2-links.md, "What the listing says"
+"""
+
+from __future__ import annotations
+
+# Links from the fastest to the slowest; NV18 is eighteen NVLinks at once, and faster than NV2.
+ORDER = ("NV#", "PIX", "PXB", "PHB", "NODE", "SYS")
+
+
+def read(text: str) -> list[list[str]]:
+    """The links between the GPUs of a listing: `read(text)[2][5]` is the link between GPU 2 and GPU 5, such as "NV2".
+
+    In its diagonal stands "X". Network cards have rows and columns in the same table, and below it stands a legend: neither is
+    a GPU.
+    """
+    raise NotImplementedError("read: which lines and which columns of the text belong to GPUs?")
+
+
+def groups(links: list[list[str]], size: int) -> list[list[int]]:
+    """All GPUs, divided into groups of `size`, so that the slowest link inside of any group is as fast as it can be.
+
+    Of several such divisions, one with as few links of that speed as can be. There are at most eight GPUs: all may be tried.
+    """
+    raise NotImplementedError("groups: which link of a group decides how fast its members agree?")
+
+
+def ring(links: list[list[str]]) -> list[int]:
+    """All GPUs in an order whose slowest hop is as fast as it can be, the hop from the last to the first included.
+
+    Of several such orders, one with as few hops of that speed as can be.
+    """
+    raise NotImplementedError("ring: how many different rings are there through eight GPUs?")

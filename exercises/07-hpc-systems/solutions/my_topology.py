@@ -1,0 +1,51 @@
+"""The listing read by its head, and every division and every ring tried."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+ORDER = ("NV#", "PIX", "PXB", "PHB", "NODE", "SYS")
+
+
+def read(text: str) -> list[list[str]]:
+    """The links between the GPUs."""
+    head, *lines = text.splitlines()
+    count = sum(name.startswith("GPU") and name[3:].isdigit() for name in head.split("\t"))
+    rows = [line.split("\t") for line in lines if line.startswith("GPU")]
+    return [[cell.strip() for cell in row[1 : count + 1]] for row in rows]
+
+
+def speed(link: str) -> int:
+    """A rank that grows with the speed."""
+    return 100 + int(link[2:]) if link.startswith("NV") else -ORDER.index(link)
+
+
+def score(links: list[list[str]], pairs: list[tuple[int, int]]) -> tuple[int, int]:
+    """The slowest link, then how few there are of it."""
+    speeds = [speed(links[a][b]) for a, b in pairs]
+    return (min(speeds), -speeds.count(min(speeds)))
+
+
+def divide(members: list[int], size: int) -> list[list[list[int]]]:
+    """All divisions."""
+    if not members:
+        return [[]]
+    first, *others = members
+    every = []
+    for rest in combinations(others, size - 1):
+        left = [member for member in others if member not in rest]
+        every += [[[first, *rest], *more] for more in divide(left, size)]
+    return every
+
+
+def groups(links: list[list[str]], size: int) -> list[list[int]]:
+    """The best division."""
+    inside = lambda division: [pair for group in division for pair in combinations(group, 2)]  # noqa: E731
+    return max(divide(list(range(len(links))), size), key=lambda division: score(links, inside(division)))
+
+
+def ring(links: list[list[str]]) -> list[int]:
+    """The best ring, from GPU 0."""
+    hops = lambda order: list(zip(order, [*order[1:], order[0]], strict=True))  # noqa: E731
+    rings = ([0, *rest] for rest in permutations(range(1, len(links))))
+    return max(rings, key=lambda order: score(links, hops(order)))

@@ -1,0 +1,66 @@
+"""The listing read with a pattern, groups and rings built step by step, given up where they cannot become the best."""
+
+from __future__ import annotations
+
+import re
+
+
+def read(text: str) -> list[list[str]]:
+    """The links between the GPUs."""
+    table = [re.split(r"\s+", line.strip()) for line in text.splitlines() if re.match(r"GPU\d+\s", line)]
+    return [row[1 : len(table) + 1] for row in table]
+
+
+def cost(link: str) -> int:
+    """So much is a link worth avoiding: one slow link outweighs any number of faster ones."""
+    rank = 20 - int(link[2:]) if link.startswith("NV") else 20 + ("PIX", "PXB", "PHB", "NODE", "SYS").index(link)
+    return 30**rank
+
+
+def groups(links: list[list[str]], size: int) -> list[list[int]]:
+    """The division with the least cost."""
+
+    def divide(left: list[int], group: list[int], spent: int) -> None:
+        nonlocal best, least
+        if spent >= least:
+            return
+        if len(group) == size:
+            chosen.append(group)
+            if left:
+                divide(left[1:], [left[0]], spent)
+            else:
+                best, least = [list(members) for members in chosen], spent
+            chosen.pop()
+            return
+        for place, member in enumerate(left):
+            if member > group[-1]:
+                more = sum(cost(links[member][other]) for other in group)
+                divide(left[:place] + left[place + 1 :], [*group, member], spent + more)
+
+    chosen: list[list[int]] = []
+    best: list[list[int]] = []
+    least = 30**40
+    divide(list(range(1, len(links))), [0], 0)
+    return best
+
+
+def ring(links: list[list[str]]) -> list[int]:
+    """The ring with the least cost."""
+
+    def go(order: list[int], spent: int) -> None:
+        nonlocal best, least
+        if spent >= least:
+            return
+        if len(order) == len(links):
+            whole = spent + cost(links[order[-1]][0])
+            if whole < least:
+                best, least = list(order), whole
+            return
+        for following in range(1, len(links)):
+            if following not in order:
+                go([*order, following], spent + cost(links[order[-1]][following]))
+
+    best: list[int] = []
+    least = 30**40
+    go([0], 0)
+    return best

@@ -1,0 +1,168 @@
+"""How the GPUs of a computer are linked: listings as `nvidia-smi topo -m` prints them; the best groups and rings by search.
+
+The listings are composed for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
+V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4), those of the others follow from their names.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+Links = list[list[str]]  # links[i][j] between GPU i and GPU j, "X" where i is j
+
+Score = tuple[int, int]
+
+PCIE = ("SYS", "NODE", "PHB", "PXB", "PIX")  # from the longest way to the shortest
+_LEGEND = """
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
+  PIX  = Connection traversing at most a single PCIe bridge
+  NV#  = Connection traversing a bonded set of # NVLinks
+"""
+_CUBE = """
+ X  NV1 NV1 NV2 NV2 SYS SYS SYS
+NV1  X  NV2 NV1 SYS NV2 SYS SYS
+NV1 NV2  X  NV2 SYS SYS NV1 SYS
+NV2 NV1 NV2  X  SYS SYS SYS NV1
+NV2 SYS SYS SYS  X  NV1 NV1 NV2
+SYS NV2 SYS SYS NV1  X  NV2 NV1
+SYS SYS NV1 SYS NV1 NV2  X  NV2
+SYS SYS SYS NV1 NV2 NV1 NV2  X
+"""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A computer: the links between its GPUs, and how many network cards stand in the same table."""
+
+    name: str
+    links: Links
+    nics: int = 0
+
+    @property
+    def text(self) -> str:
+        """What `nvidia-smi topo -m` prints of it: rows and columns of GPUs and network cards, and the legend."""
+        count = len(self.links)
+        names = [f"GPU{place}" for place in range(count)] + [f"NIC{place}" for place in range(self.nics)]
+        head = ["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"]
+        rows = [head] + [[names[row], *self._cells(row), *self._affinity(row)] for row in range(len(names))]
+        cards = "".join(f"  NIC{place}: mlx5_{place}\n" for place in range(self.nics))
+        return "\n".join("\t".join(row) for row in rows) + "\n" + _LEGEND + (f"\nNIC Legend:\n\n{cards}" if cards else "")
+
+    def _cells(self, row: int) -> list[str]:
+        count = len(self.links)
+        every = range(count + self.nics)
+        return [
+            f" {self.links[row][at]} " if row == at < count else " X " if row == at else self._link(row, at) for at in every
+        ]
+
+    def _link(self, row: int, column: int) -> str:
+        count = len(self.links)
+        if max(row, column) < count:
+            return self.links[row][column]
+        if min(row, column) >= count:
+            return "NODE"
+        gpu, card = min(row, column), max(row, column) - count
+        return "PIX" if gpu * self.nics // count == card else "SYS"
+
+    def _affinity(self, row: int) -> list[str]:
+        count = len(self.links)
+        if row >= count:
+            return []
+        half = 2 * row // count
+        return [f"{24 * half}-{24 * half + 23}", str(half), "N/A"]
+
+
+def speed(link: str) -> int:
+    """The rank of a link: the more, the faster. NVLink stands above all of PCIe, and counts its lanes."""
+    return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
+
+
+def score(links: Links, pairs: Iterable[tuple[int, int]]) -> Score:
+    """What the pairs of GPUs are worth, the larger the better: the rank of their slowest link, then how few have that rank."""
+    speeds = [speed(links[a][b]) for a, b in pairs]
+    return (min(speeds), -speeds.count(min(speeds))) if speeds else (1000, 0)
+
+
+def group_score(links: Links, groups: Sequence[Sequence[int]]) -> Score:
+    """Of all links inside of the groups."""
+    return score(links, (pair for group in groups for pair in itertools.combinations(group, 2)))
+
+
+def ring_score(links: Links, ring: Sequence[int]) -> Score:
+    """Of all hops of a ring, the one from its last GPU to its first included."""
+    return score(links, zip(ring, [*ring[1:], ring[0]], strict=True))
+
+
+def best_group_score(links: Links, size: int) -> Score:
+    """The best score of any division into groups of `size`: all are tried (35 for two groups of four)."""
+    return max(group_score(links, groups) for groups in divisions(list(range(len(links))), size))
+
+
+def best_ring_score(links: Links) -> Score:
+    """The best score of any ring through all GPUs: all are tried (2,520 for eight, since a ring has two directions)."""
+    first, *others = range(len(links))
+    return max(ring_score(links, (first, *rest)) for rest in itertools.permutations(others) if rest[0] <= rest[-1])
+
+
+def name_score(links: Links, value: Score) -> str:
+    """A score in words: "2 x SYS"."""
+    names = {speed(link): link for row in links for link in row if link != "X"}
+    return f"{-value[1]} x {names[value[0]]}"
+
+
+def divisions(members: list[int], size: int) -> Iterator[list[list[int]]]:
+    """All ways to divide the members into groups of `size`, each once."""
+    if not members:
+        yield []
+        return
+    first, *others = members
+    for rest in itertools.combinations(others, size - 1):
+        left = [member for member in others if member not in rest]
+        for groups in divisions(left, size):
+            yield [[first, *rest], *groups]
+
+
+def listings(puzzle: int) -> list[Listing]:
+    """Five computers: four that are built, and one that follows from `puzzle`."""
+    return [
+        Listing("8 x H100 with NVSwitch", _matrix(8, lambda _a, _b: "NV18"), nics=4),
+        Listing("hybrid cube, 8 x V100", _cube(), nics=4),
+        Listing("g5.12xlarge, 4 x A10G", _matrix(4, lambda _a, _b: "PHB")),
+        Listing("two sockets, 2 x 4", _matrix(8, lambda a, b: "PIX" if a // 4 == b // 4 else "SYS"), nics=2),
+        compose(puzzle),
+    ]
+
+
+def compose(puzzle: int) -> Listing:
+    """A computer with eight GPUs on two sockets whose numbers say nothing of their links: of pairs joined by NVLinks, a hybrid
+    cube, or two islands that two NVLinks join. The same puzzle gives the same computer."""
+    chance = random.Random(puzzle)
+    kinds = [_pairs("NV2", "NV12"), _pairs("PXB", "NV4"), _pairs("NODE", "NV2"), _cube(), _islands()]
+    built, order = kinds[puzzle % len(kinds)], chance.sample(range(8), 8)
+    return Listing(f"puzzle {puzzle}", _matrix(8, lambda a, b: built[order[a]][order[b]]), nics=chance.choice([0, 1, 2]))
+
+
+def _pairs(near: str, bridge: str) -> Links:
+    return _matrix(8, lambda a, b: bridge if a // 2 == b // 2 else near if a // 4 == b // 4 else "SYS")
+
+
+def _cube() -> Links:
+    return [row.split() for row in _CUBE.strip().splitlines()]
+
+
+def _islands() -> Links:
+    joined = {(0, 4): "NV4", (1, 5): "NV1"}
+    return _matrix(8, lambda a, b: "NV2" if a // 4 == b // 4 else joined.get((min(a, b), max(a, b)), "SYS"))
+
+
+def _matrix(count: int, link: Callable[[int, int], str]) -> Links:
+    return [["X" if a == b else link(a, b) for b in range(count)] for a in range(count)]
