@@ -1,4 +1,4 @@
-"""The pictures of module 7: the links of a hybrid cube."""
+"""The pictures of module 7: the links of a hybrid cube, the switches of a fat tree."""
 
 from __future__ import annotations
 
@@ -38,4 +38,29 @@ def draw_cube() -> Canvas:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {"cube": draw_cube}
+def draw_tree() -> Canvas:
+    """A fat tree of two levels: 48 nodes, switches with 40 ports, two links down for each up."""
+    picture = Canvas(
+        "A fat tree of two levels",
+        "One upper switch with 26 of its 40 ports used; 13 links lead to each of two lower switches. Below each lower switch "
+        "24 nodes hang, of the 26 for which it has links. Where all nodes of the left half send to the right half, 24 nodes share "
+        "13 links.",
+        240,
+    )
+    picture.box(290, 20, 180, 30, "a", "upper switch: 26 of 40")
+    for number, left in enumerate((90, 490)):
+        middle = left + 90
+        for link in range(13):
+            picture.line(middle - 24 + 4 * link, 110, 290 + 45 + 90 * number - 24 + 4 * link, 50)
+        picture.box(left, 110, 180, 30, "c", "lower: 13 up, 26 down")
+        for node in range(24):
+            x = middle - 161 + 14 * node
+            picture.line(middle - 80 + 7 * node, 140, x, 190, "grid")
+            picture.box(x - 5, 190, 10, 14, "empty")
+    picture.text(
+        24, 230, "13 links for 24 nodes: 54 % of a link for each, where all of one half send to the other.", kind="dim small"
+    )
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"cube": draw_cube, "tree": draw_tree}

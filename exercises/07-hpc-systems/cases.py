@@ -1,0 +1,139 @@
+"""Five decisions of those who build GPU systems: the cases that follow from a number, and what is right for each by rule.
+
+The listing of PCI devices is composed for this course in the format of `lspci -nn`, group by group; the profiles are the
+Q-series of an L40S (NVIDIA, "Virtual GPU Software User Guide").
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+BRIDGE, GRAPHICS, SOUND, DISK, NETWORK = "0604", "0302", "0403", "0108", "0200"
+_WORDS = {
+    BRIDGE: "PCI bridge [0604]: Intel Corporation PCIe Root Port [8086:7ab8]",
+    GRAPHICS: "3D controller [0302]: NVIDIA Corporation AD102GL [L40S] [10de:26b9] (rev a1)",
+    SOUND: "Audio device [0403]: NVIDIA Corporation AD102 High Definition Audio Controller [10de:22ba] (rev a1)",
+    DISK: "Non-Volatile memory controller [0108]: Samsung Electronics NVMe SSD Controller PM9A1 [144d:a80a]",
+    NETWORK: "Ethernet controller [0200]: Mellanox Technologies MT2892 [ConnectX-6 Dx] [15b3:101d]",
+}
+PROFILES = {1: 32, 2: 24, 3: 16, 4: 12, 6: 8, 8: 6, 12: 4, 16: 3, 24: 2, 48: 1}  # GiB of a profile: how many of it a GPU holds
+WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the scheduler that gives it
+    "a chat service with users day and night": {"runs": "for ever", "starts": "by itself", "shares": "by autoscaling"},
+    "pre-training on 64 GPUs for three weeks": {"runs": "to its end", "starts": "all ranks at once", "shares": "by queue"},
+    "400 students, each with a batch job a day": {
+        "runs": "to its end",
+        "starts": "when it is its turn",
+        "shares": "by fair share",
+    },
+    "an embedding service that sleeps at night": {"runs": "for ever", "starts": "by itself", "shares": "by autoscaling"},
+}
+
+
+@dataclass(frozen=True)
+class Passthrough:
+    """A computer's PCI devices by group, the GPU that a virtual machine is to get, and what the host cannot give away."""
+
+    devices: tuple[tuple[int, str, str], ...]  # group, address, class
+    gpu: str
+    host_needs: frozenset[str]
+
+    @property
+    def listing(self) -> str:
+        """A line a device, as people print them from /sys/kernel/iommu_groups."""
+        return "\n".join(f"IOMMU Group {group:2} {address} {_WORDS[kind]}" for group, address, kind in self.devices)
+
+    def right(self) -> list[str]:
+        """All devices of the GPU's group but bridges, in order; none where the host needs one of them."""
+        mine = next(group for group, address, _ in self.devices if address == self.gpu)
+        together = sorted(address for group, address, kind in self.devices if group == mine and kind != BRIDGE)
+        return [] if self.host_needs & set(together) else together
+
+
+def make_passthrough(puzzle: int) -> list[Passthrough]:
+    """Three GPUs of a computer: one alone with its sound, one beside another GPU, one beside a device of the host."""
+    chance = random.Random(puzzle)
+    first, second, third, other = sorted(chance.sample(range(1, 30), 4))
+    devices = [
+        (first, "01:00.0", BRIDGE), (first, "02:00.0", GRAPHICS), (first, "02:00.1", SOUND),
+        (second, "40:01.0", BRIDGE), (second, "41:00.0", GRAPHICS), (second, "41:00.1", SOUND), (second, "42:00.0", GRAPHICS),
+        (third, "80:01.0", BRIDGE), (third, "81:00.0", GRAPHICS), (third, "82:00.0", chance.choice([DISK, NETWORK])),
+        (other, "c1:00.0", DISK), (other + 30, "c2:00.0", NETWORK),
+    ]  # fmt: skip
+    needs = frozenset({"82:00.0", "c1:00.0", "c2:00.0"})
+    return [Passthrough(tuple(devices), gpu, needs) for gpu in ("02:00.0", "41:00.0", "81:00.0")]
+
+
+def make_machines(puzzle: int) -> list[int]:
+    """The GiB of graphics memory that each of some virtual machines needs."""
+    chance = random.Random(puzzle)
+    return [chance.choice([1, 2, 3, 5, 7, 8, 10, 16, 20]) for _ in range(chance.randint(9, 24))]
+
+
+def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
+    """The fewest GPUs, where all machines of a GPU have the same profile, and each machine one that is large enough.
+
+    From the largest need down: a GPU is opened with the smallest profile for it, and its other places go to the next needs.
+    """
+    left, count = sorted(needs, reverse=True), 0
+    while left:
+        places = profiles[min(size for size in profiles if size >= left[0])]
+        left, count = left[places:], count + 1
+    return count
+
+
+@dataclass(frozen=True)
+class Network:
+    """A fat tree of two levels: so many nodes, switches with so many ports, and `ratio` links down for each link up."""
+
+    nodes: int
+    ports: int
+    ratio: int
+
+    def right(self) -> tuple[int, int]:
+        """Switches below and above. Of each lower one's ports 1 in (ratio + 1) goes up; those fill the upper ones."""
+        up = self.ports // (self.ratio + 1)
+        leaves = math.ceil(self.nodes / (self.ratio * up))
+        return leaves, math.ceil(leaves * up / self.ports)
+
+
+def make_networks(puzzle: int) -> list[Network]:
+    """Three networks; the first has 48 nodes, switches with 40 ports and two links down for each up."""
+    chance = random.Random(puzzle)
+    more = [Network(chance.randint(100, 900), chance.choice([36, 40, 64]), chance.choice([1, 2, 3])) for _ in range(2)]
+    return [Network(48, 40, 2), *more]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file of `gib` that `ranks` write together, every `every_s` seconds, in at most `share` of the time; object storage
+    targets that write `ost_gb_per_s` GB/s each, of which there are `osts`."""
+
+    gib: int
+    ranks: int
+    every_s: int
+    share: float
+    ost_gb_per_s: float
+    osts: int
+
+    def right(self) -> tuple[int, int] | None:
+        """The fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds no bytes of two ranks;
+        None where all targets together are too slow."""
+        stripes = math.ceil(self.gib * 2**30 / (self.share * self.every_s) / (self.ost_gb_per_s * 1e9))
+        of_rank = self.gib * 1024 // self.ranks
+        largest = max(mib for mib in (2**power for power in range(11)) if of_rank % mib == 0)
+        return (stripes, largest) if stripes <= self.osts else None
+
+
+def make_checkpoints(puzzle: int) -> list[Checkpoint]:
+    """Three checkpoints; the first has 2 TiB of 64 ranks every ten minutes, the last is more than the targets can take."""
+    chance = random.Random(puzzle)
+    some = Checkpoint(chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40)
+    return [Checkpoint(2048, 64, 600, 0.05, 2.0, 64), some, Checkpoint(16384, 512, 600, 0.05, 2.0, 48)]
+
+
+def right_scheduler(needs: Mapping[str, object]) -> str:
+    """Kubernetes for what runs for ever and grows with its load; Slurm for what ends, waits its turn and starts at once."""
+    return "kubernetes" if needs["runs"] == "for ever" else "slurm"

@@ -1,0 +1,184 @@
+"""Judges my_design.py of 7.5 on cases of several puzzles, each beside what the usual mistakes give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import cases
+from cases import Checkpoint, Network, Passthrough
+
+from gpucourse.judge import Case, Part, Way
+
+_GREEDY = """sorted(needs, reverse=True)
+    count = 0
+    while left:
+        profile = min(size for size in profiles if size >= left[0])
+        left = left[profiles[profile] :]"""
+WAYS = {
+    "gpu-alone": Way(
+        "you gave away the GPU alone: all functions of an IOMMU group can reach each other's memory, so {right} go together",
+        ('kind != "0604"]', "address == gpu]"),
+    ),
+    "bridges-too": Way(
+        "you gave away the PCI bridge of the group, too: bridges (class 0604) stay with the host's driver",
+        (' and kind != "0604"]', "]"),
+    ),
+    "same-slot": Way(
+        "you took what has the GPU's own slot, {gpu}: what counts is the group. 41:00.0 shares its group with a second GPU",
+        ("if group == mine and", "if address[:5] == gpu[:5] and"),
+    ),
+    "host-loses-it": Way(
+        "the group of {gpu} has a device that the host needs: that GPU cannot be given away alone, so the list is empty",
+        ("[] if host_needs.intersection(together) else sorted(together)", "sorted(together)"),
+    ),
+    "memory-summed": Way(
+        "you divided the memory of all machines by that of a GPU. All machines of a GPU have the same profile, so {needs} GiB "
+        "take {right} GPUs",
+        ("    left = sorted(needs, reverse=True)\n", "    return math.ceil(sum(needs) / 48)\n    left = list(needs)\n"),
+    ),
+    "no-sharing": Way(
+        "you kept places free: a machine may have a larger profile than it needs, so free places take smaller ones",
+        ("left = left[profiles[profile] :]",
+         "left = [need for need in left if min(s for s in profiles if s >= need) != profile] + [profile] * max("
+         "0, sum(min(s for s in profiles if s >= need) == profile for need in left) - profiles[profile])"),
+    ),
+    "smallest-first": Way(
+        "you began with the smallest need: its profile is too small for the others, and GPUs are left half empty",
+        (_GREEDY, _GREEDY.replace(", reverse=True", "").replace(
+            "left[profiles[profile] :]",
+            "[n for n in left if n > profile] + [n for n in left if n <= profile][profiles[profile] :]",
+        )),
+    ),
+    "all-ports-down": Way(
+        "you gave all {ports} ports of a lower switch to nodes: some have to go up, one for every {ratio} nodes",
+        ("    down = ratio * up", "    down = ports"),
+    ),
+    "ratio-of-ports": Way(
+        "you sent 1 port in {ratio} up: {ratio} go down for each that goes up, so it is 1 in {ratio} + 1",
+        ("up = ports // (ratio + 1)", "up = ports // max(ratio, 2)"),
+    ),
+    "upper-as-lower": Way(
+        "your upper switches are counted by nodes: what fills their ports are the links that come up, {up} of each lower switch",
+        ("math.ceil(lower * up / ports)", "math.ceil(nodes / ports)"),
+    ),
+    "whole-interval": Way(
+        "you let the checkpoint take the whole {every} s: it may take {share:.0%} of them, for the GPUs wait meanwhile",
+        ("every_s * share", "every_s"),
+    ),
+    "gib-as-gb": Way(
+        "you took {gib} GiB for {gib} GB: a GiB has 1,073,741,824 bytes, and targets are told in 10⁹",
+        ("gib * 2**30", "gib * 10**9"),
+    ),
+    "too-few-targets": Way(
+        "{osts} targets cannot write that in time: the answer is None, and the decision is another one (fewer bytes, more time)",
+        ("if count <= osts else None", ""),
+    ),
+    "stripe-of-the-file": Way(
+        "your stripes hold bytes of two ranks, which then wait for each other's locks: each rank's part, {part} MiB, has to be "
+        "a multiple of the stripe",
+        ("part = gib * 1024 // ranks", "part = gib * 1024"),
+    ),
+    "turned-round": Way(
+        "you sent {name} to the other scheduler: Kubernetes keeps alive what goes on for ever, Slurm queues what ends",
+        ('"kubernetes" if runs == "for ever" else "slurm"', '"slurm" if runs == "for ever" else "kubernetes"'),
+    ),
+}  # fmt: skip
+PUZZLES = (1, 2, 3, 4)
+
+
+def judge(part: Part) -> None:
+    """The five functions, one after the other."""
+    vfio, machines = part.function("to_vfio"), part.function("gpus_needed")
+    network, written, where = part.function("switches"), part.function("stripes"), part.function("scheduler")
+    part.compare([_vfio(part, vfio, case) for puzzle in PUZZLES for case in cases.make_passthrough(puzzle)])
+    part.compare([_machines(part, machines, cases.make_machines(puzzle)) for puzzle in range(1, 13)])
+    part.compare([_network(part, network, case) for puzzle in PUZZLES for case in cases.make_networks(puzzle)])
+    part.compare([_stripes(part, written, case) for puzzle in PUZZLES for case in cases.make_checkpoints(puzzle)])
+    part.compare([_scheduler(part, where, name) for name in cases.WORKLOADS])
+    part.note(f"right for the cases of {len(PUZZLES)} puzzles")
+
+
+def _vfio(part: Part, function: Callable[..., Any], case: Passthrough) -> Case:
+    name = f"the GPU at {case.gpu}"
+    mine = next(group for group, address, _ in case.devices if address == case.gpu)
+    group = [(address, kind) for number, address, kind in case.devices if number == mine]
+    right, together = case.right(), sorted(address for address, kind in group if kind != cases.BRIDGE)
+    refused = bool(case.host_needs & set(together))
+    ways = {
+        "gpu-alone": [case.gpu],
+        "bridges-too": [] if refused else sorted(address for address, _ in group),
+        "same-slot": sorted(
+            address for _, address, kind in case.devices if address[:5] == case.gpu[:5] and kind != cases.BRIDGE
+        ),
+        "host-loses-it": together,
+    }
+    given = part.call(function, case.listing, case.gpu, set(case.host_needs), case=name)
+    return Case(name, given, right, ways, {"gpu": case.gpu, "right": ", ".join(right)})
+
+
+def _machines(part: Part, function: Callable[..., Any], needs: list[int]) -> Case:
+    profiles, right = cases.PROFILES, cases.gpus_needed(needs, cases.PROFILES)
+    own = [min(size for size in profiles if size >= need) for need in needs]
+    ways = {
+        "memory-summed": math.ceil(sum(needs) / max(profiles)),
+        "no-sharing": sum(math.ceil(own.count(size) / profiles[size]) for size in set(own)),
+        "smallest-first": _smallest_first(needs),
+    }
+    name = f"machines of {', '.join(map(str, needs))} GiB"
+    given = part.call(function, list(needs), dict(profiles), case=name)
+    return Case(name, given, right, ways, {"needs": sum(needs), "right": right})
+
+
+def _smallest_first(needs: list[int]) -> int:
+    left, count = sorted(needs), 0
+    while left:
+        profile = min(size for size in cases.PROFILES if size >= left[0])
+        fitting = [need for need in left if need <= profile][cases.PROFILES[profile] :]
+        left, count = [need for need in left if need > profile] + fitting, count + 1
+    return count
+
+
+def _network(part: Part, function: Callable[..., Any], case: Network) -> Case:
+    nodes, ports, ratio = case.nodes, case.ports, case.ratio
+    up, other = ports // (ratio + 1), ports // max(ratio, 2)
+    right = case.right()
+    ways = {
+        "all-ports-down": (math.ceil(nodes / ports), math.ceil(math.ceil(nodes / ports) * up / ports)),
+        "ratio-of-ports": _two_levels(nodes, ports, ratio * other, other),
+        "upper-as-lower": (right[0], math.ceil(nodes / ports)),
+    }
+    given = part.call(function, nodes, ports, ratio, case=(name := f"{nodes} nodes, {ports} ports, {ratio}:1"))
+    return Case(name, given, right, ways, {"ports": ports, "ratio": ratio, "up": up})
+
+
+def _two_levels(nodes: int, ports: int, down: int, up: int) -> tuple[int, int]:
+    lower = math.ceil(nodes / down)
+    return lower, math.ceil(lower * up / ports)
+
+
+def _stripes(part: Part, function: Callable[..., Any], case: Checkpoint) -> Case:
+    gib, ranks, every, share, speed, osts = case.gib, case.ranks, case.every_s, case.share, case.ost_gb_per_s, case.osts
+    size = Checkpoint(gib, ranks, every, share, speed, 1 << 30).right() or (0, 0)
+
+    def limit(count: int, mib: int) -> tuple[int, int] | None:
+        return (count, mib) if count <= osts else None
+
+    whole = gib * 1024
+    ways = {
+        "whole-interval": limit(math.ceil(gib * 2**30 / every / (speed * 1e9)), size[1]),
+        "gib-as-gb": limit(math.ceil(gib / (every * share) / speed), size[1]),
+        "too-few-targets": size,
+        "stripe-of-the-file": limit(size[0], max(2**power for power in range(11) if whole % 2**power == 0)),
+    }
+    values = {"gib": gib, "every": every, "share": share, "osts": osts, "part": whole // ranks}
+    name = f"{gib} GiB of {ranks} ranks every {every} s, {osts} targets"
+    return Case(name, part.call(function, gib, ranks, every, share, speed, osts, case=name), case.right(), ways, values)
+
+
+def _scheduler(part: Part, function: Callable[..., Any], name: str) -> Case:
+    needs = cases.WORKLOADS[name]
+    right = cases.right_scheduler(needs)
+    other = "slurm" if right == "kubernetes" else "kubernetes"
+    return Case(name, part.call(function, **needs, case=name), right, {"turned-round": other}, {"name": name})

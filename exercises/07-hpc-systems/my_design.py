@@ -1,0 +1,54 @@
+"""Your part of 7.5: five decisions of those who build GPU systems, each as a rule that works for any numbers.
+
+You will learn    what must leave the host with a GPU; what one profile a GPU costs; how many switches and stripes a system needs
+You will produce  five functions; the run asks them about the cases of your puzzle
+Try it            gpucourse try 7.5
+Your part         the bodies of the five functions; keep their names and parameters
+Reading           modules/07-hpc-systems/lesson-5-decisions.md
+"""
+
+from __future__ import annotations
+
+
+def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
+    """The PCI addresses that have to be given to vfio-pci, in order, so that a virtual machine can get `gpu`.
+
+    A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group goes as a whole, but for its PCI
+    bridges, class [0604]. Empty where the group has a device that the host needs.
+    """
+    raise NotImplementedError("to_vfio: which devices share the group of the GPU?")
+
+
+def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
+    """The fewest GPUs for virtual machines that need so many GiB each.
+
+    `profiles` says for each profile's GiB how many of it fit on a GPU. All machines of a GPU have the same profile; a machine
+    may have a larger one than it needs.
+    """
+    raise NotImplementedError("gpus_needed: which machine decides the profile of a GPU?")
+
+
+def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
+    """Lower and upper switches of a fat tree of two levels. Each node has one link.
+
+    A lower switch sends one link up for every `ratio` nodes below it, and uses as many of its ports as that allows; the links
+    of all lower switches fill the ports of the upper ones.
+    """
+    raise NotImplementedError("switches: how many of a lower switch's ports go up?")
+
+
+def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
+    """The stripe count and the stripe size in MiB of a checkpoint that `ranks` write as one file, in equal parts.
+
+    It is written every `every_s` seconds and may take `share` of that time; a target writes `ost_gb_per_s` GB/s (10**9 bytes).
+    As few stripes as possible; the largest power of two up to 1,024 MiB, so that no stripe has bytes of two ranks. None where
+    `osts` targets are too few.
+    """
+    raise NotImplementedError("stripes: how many bytes a second have to be written?")
+
+
+def scheduler(runs: str, starts: str, shares: str) -> str:
+    """ "slurm" or "kubernetes" for a workload that `runs` "to its end" or "for ever", `starts` "all ranks at once", "when it is
+    its turn" or "by itself", and `shares` its GPUs "by queue", "by fair share" or "by autoscaling".
+    """
+    raise NotImplementedError("scheduler: what ends, and what goes on for ever?")

@@ -1,0 +1,47 @@
+"""Five rules."""
+
+from __future__ import annotations
+
+import math
+import re
+
+
+def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
+    """The whole group but its bridges."""
+    devices = re.findall(r"^IOMMU Group +(\d+) (\S+) .*?\[(\w{4})\]:", listing, re.MULTILINE)
+    mine = next(group for group, address, _ in devices if address == gpu)
+    together = [address for group, address, kind in devices if group == mine and kind != "0604"]
+    return [] if host_needs.intersection(together) else sorted(together)
+
+
+def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
+    """From the largest need down."""
+    left = sorted(needs, reverse=True)
+    count = 0
+    while left:
+        profile = min(size for size in profiles if size >= left[0])
+        left = left[profiles[profile] :]
+        count += 1
+    return count
+
+
+def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
+    """One port of ratio + 1 goes up."""
+    up = ports // (ratio + 1)
+    down = ratio * up
+    lower = math.ceil(nodes / down)
+    return lower, math.ceil(lower * up / ports)
+
+
+def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
+    """Bytes a second over those of a target."""
+    seconds = every_s * share
+    count = math.ceil(gib * 2**30 / seconds / (ost_gb_per_s * 1e9))
+    part = gib * 1024 // ranks
+    size = max(2**power for power in range(11) if part % 2**power == 0)
+    return (count, size) if count <= osts else None
+
+
+def scheduler(runs: str, starts: str, shares: str) -> str:
+    """What goes on for ever is kept alive by Kubernetes."""
+    return "kubernetes" if runs == "for ever" else "slurm"
