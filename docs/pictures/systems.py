@@ -43,8 +43,8 @@ def draw_tree() -> Canvas:
     picture = Canvas(
         "A fat tree of two levels",
         "One upper switch with 26 of its 40 ports used; 13 links lead to each of two lower switches. Below each lower switch "
-        "24 nodes hang, of the 26 for which it has links. Where all nodes of the left half send to the right half, 24 nodes share "
-        "13 links.",
+        "24 nodes hang, of the 26 for which it has links. Where all nodes of the left half send to the right half, 24 nodes "
+        "share 13 links.",
         240,
     )
     picture.box(290, 20, 180, 30, "a", "upper switch: 26 of 40")

@@ -24,7 +24,6 @@ import my_design
 from bench import say
 
 SEED = 0
-KINDS = ("passthrough", "vGPU", "fat tree", "stripes", "scheduler")
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="five decisions about the cases of a puzzle")
@@ -83,7 +82,9 @@ def count_wrong(kind: str) -> int | None:
 
 
 metrics = {
-    **vars(args), "cases": rows, "wrong": {kind.lower().replace(" ", "_"): count_wrong(kind) for kind in KINDS},
+    **vars(args), "cases": rows, 
+    "wrong": {"passthrough": count_wrong("passthrough"), "vgpu": count_wrong("vGPU"), "fat_tree": count_wrong("fat tree"),
+              "stripes": count_wrong("stripes"), "scheduler": count_wrong("scheduler")},
     "decided": sum(row["right"] is not None for row in rows), "gpus_by_memory": -(-sum(machines) // max(cases.PROFILES)),
     "gpus_least": cases.gpus_needed(machines, cases.PROFILES),
     "switches_of_48": sum(cases.make_networks(args.puzzle)[0].right()),

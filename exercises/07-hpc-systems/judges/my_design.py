@@ -11,11 +11,6 @@ from cases import Checkpoint, Network, Passthrough
 
 from gpucourse.judge import Case, Part, Way
 
-_GREEDY = """sorted(needs, reverse=True)
-    count = 0
-    while left:
-        profile = min(size for size in profiles if size >= left[0])
-        left = left[profiles[profile] :]"""
 WAYS = {
     "gpu-alone": Way(
         "you gave away the GPU alone: all functions of an IOMMU group can reach each other's memory, so {right} go together",
@@ -45,11 +40,8 @@ WAYS = {
          "0, sum(min(s for s in profiles if s >= need) == profile for need in left) - profiles[profile])"),
     ),
     "smallest-first": Way(
-        "you began with the smallest need: its profile is too small for the others, and GPUs are left half empty",
-        (_GREEDY, _GREEDY.replace(", reverse=True", "").replace(
-            "left[profiles[profile] :]",
-            "[n for n in left if n > profile] + [n for n in left if n <= profile][profiles[profile] :]",
-        )),
+        "you began with the smallest need: its profile is too small for the machines that follow, so they do not fit into it",
+        ("sorted(needs, reverse=True)", "sorted(needs)"),
     ),
     "all-ports-down": Way(
         "you gave all {ports} ports of a lower switch to nodes: some have to go up, one for every {ratio} nodes",
@@ -60,7 +52,7 @@ WAYS = {
         ("up = ports // (ratio + 1)", "up = ports // max(ratio, 2)"),
     ),
     "upper-as-lower": Way(
-        "your upper switches are counted by nodes: what fills their ports are the links that come up, {up} of each lower switch",
+        "your upper switches are counted by nodes: what fills their ports are the links that come up, {up} of a lower switch",
         ("math.ceil(lower * up / ports)", "math.ceil(nodes / ports)"),
     ),
     "whole-interval": Way(
@@ -134,9 +126,7 @@ def _machines(part: Part, function: Callable[..., Any], needs: list[int]) -> Cas
 def _smallest_first(needs: list[int]) -> int:
     left, count = sorted(needs), 0
     while left:
-        profile = min(size for size in cases.PROFILES if size >= left[0])
-        fitting = [need for need in left if need <= profile][cases.PROFILES[profile] :]
-        left, count = [need for need in left if need > profile] + fitting, count + 1
+        left, count = left[cases.PROFILES[min(size for size in cases.PROFILES if size >= left[0])] :], count + 1
     return count
 
 
