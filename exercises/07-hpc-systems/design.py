@@ -82,7 +82,7 @@ def count_wrong(kind: str) -> int | None:
 
 
 metrics = {
-    **vars(args), "cases": rows, 
+    **vars(args), "cases": rows,
     "wrong": {"passthrough": count_wrong("passthrough"), "vgpu": count_wrong("vGPU"), "fat_tree": count_wrong("fat tree"),
               "stripes": count_wrong("stripes"), "scheduler": count_wrong("scheduler")},
     "decided": sum(row["right"] is not None for row in rows), "gpus_by_memory": -(-sum(machines) // max(cases.PROFILES)),

@@ -52,7 +52,7 @@ WAYS = {
         ("up = ports // (ratio + 1)", "up = ports // max(ratio, 2)"),
     ),
     "upper-as-lower": Way(
-        "your upper switches are counted by nodes: what fills their ports are the links that come up, {up} of a lower switch",
+        "your upper switches are counted by nodes: their ports are filled by the links that come up, {up} of a lower switch",
         ("math.ceil(lower * up / ports)", "math.ceil(nodes / ports)"),
     ),
     "whole-interval": Way(
