@@ -1,4 +1,4 @@
-"""The pictures of module 7: the links of a hybrid cube, the switches of a fat tree."""
+"""The pictures of module 7: the links of a hybrid cube, the ways of a read, the switches of a fat tree."""
 
 from __future__ import annotations
 
@@ -63,4 +63,33 @@ def draw_tree() -> Canvas:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {"cube": draw_cube, "tree": draw_tree}
+def draw_reads() -> Canvas:
+    """The ways of a byte from a disk into a process and into a GPU."""
+    picture = Canvas(
+        "The ways of a read",
+        "Four boxes in a row: disk, page cache, buffer of the process, memory of the GPU. Arrows: from the disk into the page "
+        "cache, with read-ahead; from the page cache into the buffer, by a read call; from the buffer to the GPU, over PCIe, "
+        "pinned or by a copy of the driver. O_DIRECT goes from the disk into the buffer, past the page cache. GPUDirect "
+        "Storage goes from the disk into the memory of the GPU.",
+        250,
+    )
+    for left, words, kind in ((20, "disk", "d"), (210, "page cache", "b"), (400, "buffer", "a"), (590, "GPU's memory", "c")):
+        picture.box(left, 100, 130, 44, kind, words)
+    for left, words in ((150, "ahead"), (340, "read()"), (530, "PCIe")):
+        picture.line(left, 122, left + 57, 122, arrow=True)
+        picture.text(left + 28, 114, words, anchor="middle", kind="dim small")
+    for high, right, words in ((60, 465, "O_DIRECT"), (26, 655, "GPUDirect Storage")):
+        picture.line(85 if high > 30 else 60, 100, 85 if high > 30 else 60, high)
+        picture.line(85 if high > 30 else 60, high, right, high)
+        picture.line(right, high, right, 98, arrow=True)
+        picture.text(180, high - 6, words, kind="dim small")
+    picture.text(20, 176, "cold", kind="ink small bold")
+    picture.text(210, 176, "warm: begins here", kind="ink small bold")
+    picture.text(
+        20, 208, "What comes from the disk is counted in read_bytes, calls in syscr of /proc/self/io.", kind="dim small"
+    )
+    picture.text(20, 228, "A warm read begins at the page cache: its speed is that of memory.", kind="dim small")
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"cube": draw_cube, "reads": draw_reads, "tree": draw_tree}

@@ -1,6 +1,6 @@
 """Your part of 7.5: five decisions of those who build GPU systems, each as a rule that works for any numbers.
 
-You will learn    what must leave the host with a GPU; what one profile a GPU costs; how many switches and stripes a system needs
+You will learn    what leaves the host with a GPU; what one profile a GPU costs; how many switches and stripes are needed
 You will produce  five functions; the run asks them about the cases of your puzzle
 Try it            gpucourse try 7.5
 Your part         the bodies of the five functions; keep their names and parameters

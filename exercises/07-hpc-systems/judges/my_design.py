@@ -64,7 +64,7 @@ WAYS = {
         ("gib * 2**30", "gib * 10**9"),
     ),
     "too-few-targets": Way(
-        "{osts} targets cannot write that in time: the answer is None, and the decision is another one (fewer bytes, more time)",
+        "{osts} targets cannot write that in time: the answer is None, and another decision is due (fewer bytes, more time)",
         ("if count <= osts else None", ""),
     ),
     "stripe-of-the-file": Way(

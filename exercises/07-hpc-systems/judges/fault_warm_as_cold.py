@@ -1,0 +1,25 @@
+"""Judges a repaired copy: a cold read begins without the file in the page cache."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("the file stays in the page cache: what a cold read then measures is memory")}
+
+
+def judge(part: Part) -> None:
+    """What the kernel is told about the file."""
+    forget = part.function("forget")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        path.write_bytes(bytes(4096))
+        with mock.patch.object(os, "posix_fadvise") as told:
+            part.call(forget, path)
+    if not any(call.args[3] == os.POSIX_FADV_DONTNEED for call in told.call_args_list):
+        raise part.wrong("still")
+    part.note("the file is taken out of the page cache")

@@ -1,0 +1,120 @@
+"""Judges my_reader.py of 7.3 on a small shard: every record once and unchanged, windows kept, fewer calls, bounded memory."""
+
+from __future__ import annotations
+
+import tempfile
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import shards
+from shards import Delivery
+
+from gpucourse.judge import Part, Verdict, Way
+
+WAYS = {
+    "still-one-by-one": Way(
+        "all records came, with {percent:.0f} % of the read calls of the delivered reader, and at most {most} % are allowed. "
+        "Sort within a window: neighbours then come with one read",
+        ("GAP = 16", "GAP = 1"),
+    ),
+    "twice-at-the-edge": Way(
+        "{count} records came twice: a window ends before the record with which the next one begins",
+        ("order[start : start + window]", "order[start : start + window + 1]"),
+    ),
+    "short-batch-dropped": Way(
+        "the last {count} records never came: the last batch may be shorter, and has to come all the same",
+        ("        if ready:\n            yield ready", "        return"),
+    ),
+    "windows-broken": Way(
+        "records came before their window: a training would see a sorted file, and not the order that it asked for",
+        ("wanted = sorted(order[start : start + window])",
+         "wanted = sorted(order)[start : start + window]"),
+    ),
+    "shifted": Way(
+        "{count} records have other bytes than were written: where does a record begin within what one read brought?",
+        ("shard.seek(run[0] * size)", "shard.seek(max(0, run[0] * size - 8))"),
+    ),
+    "gap-taken-along": Way(
+        "{count} records came that nobody asked for: what lies between two wanted records is read along, and dropped",
+        ("for number in run]", "for number in range(run[0], run[-1] + 1)]"),
+    ),
+    "uneven-batches": Way(
+        "your batches have {sizes} records; each but the last has to have {batch}",
+        ("                while len(ready) >= batch:\n                    yield ready[:batch]\n"
+         "                    ready = ready[batch:]\n", "            yield ready\n            ready = []\n"),
+    ),
+    "whole-file": Way(
+        "{mib:.1f} MiB were in memory at once, of a file with {file:.1f}. Two windows of records are allowed: a shard may "
+        "be larger than the memory",
+        ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
+    ),
+}  # fmt: skip
+RECORDS, SIZE, BATCH, WINDOWS, MOST_PERCENT = 3000, 1024, 64, 8, 25
+
+
+def judge(part: Part) -> None:
+    """One shard, in an order that leaves a short batch and a short window."""
+    if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
+        raise Verdict("open", says="as delivered: right, with a read call for each record")
+    batches = part.function("batches")
+    window = RECORDS // WINDOWS + 1
+    order = shards.shuffle(RECORDS, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "shard.bin"
+        shards.write_shard(path, RECORDS, SIZE)
+        used: list[list[bytes]] = []
+        calls, peak = _take(part, batches, path, list(order), window, used)
+    _judge_records(part, used, order, window)
+    if peak > 2.5 * window * SIZE + (1 << 17):
+        raise part.wrong("whole-file", mib=peak / shards.MIB, file=RECORDS * SIZE / shards.MIB)
+    if calls is not None:
+        percent = 100 * calls / RECORDS
+        if percent > MOST_PERCENT:
+            raise part.wrong("still-one-by-one", percent=percent, most=MOST_PERCENT)
+        part.note(f"{RECORDS:,} records with {calls:,} read calls")
+
+
+def _take(
+    part: Part, batches: Callable[..., Any], path: Path, order: list[int], window: int, used: list[list[bytes]]
+) -> tuple[int | None, int]:
+    """Read calls and the most bytes that were held at once. A first pass keeps what came; a second one counts."""
+
+    def take(keep: bool) -> None:
+        for records in part.call(_iterate, part, batches(path, SIZE, list(order), BATCH, window)):
+            copies = [bytes(record) for record in records] if keep else []
+            used.extend([copies] if keep else [])
+
+    part.call(take, True, case="a shard of 3,000 records")
+    tracemalloc.start()
+    cost = shards.measure(lambda: part.call(take, False))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return cost.calls, peak
+
+
+def _iterate(part: Part, given: Any) -> Iterator[Any]:
+    if not hasattr(given, "__iter__"):
+        raise Verdict("failed", "no-batches", "it has to yield batches, each a list of records: is the yield missing?")
+    return iter(given)
+
+
+def _judge_records(part: Part, used: list[list[bytes]], order: list[int], window: int) -> None:
+    if any(not isinstance(record, bytes) or len(record) != SIZE for records in used for record in records):
+        raise Verdict("failed", "not-records", f"a batch is a list of records of {SIZE} bytes each")
+    delivery: Delivery = shards.check_delivery(iter(used), order, BATCH, window)
+    if delivery.wrong:
+        raise part.wrong("shifted", count=delivery.wrong)
+    if delivery.records > len(order) and delivery.twice > window:
+        raise part.wrong("gap-taken-along", count=delivery.twice)
+    if delivery.twice:
+        raise part.wrong("twice-at-the-edge", count=delivery.twice)
+    if delivery.missing:
+        raise part.wrong("short-batch-dropped", count=delivery.missing)
+    if not delivery.in_windows:
+        raise part.wrong("windows-broken")
+    if not delivery.full_batches:
+        sizes = Counter(len(records) for records in used).most_common(3)
+        raise part.wrong("uneven-batches", sizes=", ".join(str(size) for size, _ in sizes), batch=BATCH)

@@ -1,0 +1,175 @@
+"""A file of records on a disk: written, read in several ways, cold or warm, with what really came from the disk.
+
+A record begins with its number (8 bytes), and its last 4 bytes are the CRC-32 of all before them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1 << 20
+Reader = Callable[[Path, int, list[int], int, int], Iterator[Sequence[bytes]]]
+
+
+def write_shard(path: Path, records: int, size: int, seed: int = 0) -> None:
+    """Write so many records of `size` bytes, and wait until they are on the disk."""
+    filler = random.Random(seed).randbytes(size)
+    with path.open("wb") as file:
+        for number in range(records):
+            body = number.to_bytes(8, "little") + filler[8 : size - 4]
+            file.write(body + zlib.crc32(body).to_bytes(4, "little"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def check_record(record: bytes | memoryview) -> int | None:
+    """The number of a record; None where its bytes are not those that were written."""
+    if zlib.crc32(record[:-4]) != int.from_bytes(record[-4:], "little"):
+        return None
+    return int.from_bytes(record[:8], "little")
+
+
+def shuffle(records: int, seed: int) -> list[int]:
+    """All records in a random order, in which a training wants them."""
+    order = list(range(records))
+    random.Random(seed).shuffle(order)
+    return order
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What came of an order: records in all, how many were changed on the way, never came, or came twice; whether each window
+    was whole before the next began; and whether all batches but the last were full."""
+
+    records: int
+    wrong: int
+    missing: int
+    twice: int
+    in_windows: bool
+    full_batches: bool
+
+
+def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[int], batch: int, window: int) -> Delivery:
+    """Take all batches and compare them with the order. A batch is checked before the next is asked for."""
+    came: list[int] = []
+    wrong, sizes = 0, []
+    for records in batches:
+        numbers = [check_record(record) for record in records]
+        wrong += numbers.count(None)
+        came += [number for number in numbers if number is not None]
+        sizes.append(len(records))
+    starts = range(0, len(order), window)
+    in_windows = all(sorted(came[at : at + window]) == sorted(order[at : at + window]) for at in starts)
+    return Delivery(
+        records=len(came),
+        wrong=wrong,
+        missing=len(set(order) - set(came)),
+        twice=len(came) - len(set(came)),
+        in_windows=in_windows,
+        full_batches=all(size == batch for size in sizes[:-1]) and all(0 < size <= batch for size in sizes),
+    )
+
+
+def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window: int) -> Iterator[Sequence[bytes]]:
+    """The records in exactly that order, a read call for each."""
+    with path.open("rb", buffering=0) as shard:
+        for start in range(0, len(order), batch):
+            records = []
+            for number in order[start : start + batch]:
+                shard.seek(number * size)
+                records.append(shard.read(size))
+            yield records
+
+
+# --- reading the whole file, each way once --------------------------------------------------------------------------------
+
+
+def _read_all(path: Path, block: int, flags: int = 0) -> int:
+    """Read a file from front to back into one buffer, which lies on a page as O_DIRECT needs it; the bytes read."""
+    with mmap.mmap(-1, block) as buffer:
+        descriptor = os.open(path, os.O_RDONLY | flags)
+        try:
+            count = 0
+            while took := os.readv(descriptor, [buffer]):
+                count += took
+            return count
+        finally:
+            os.close(descriptor)
+
+
+def _read_mapped(path: Path) -> int:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        return sum(len(mapped[at : at + MIB]) for at in range(0, len(mapped), MIB))
+
+
+def _read_random(path: Path, block: int = 4096, count: int = 4096) -> int:
+    chance, blocks = random.Random(0), path.stat().st_size // block
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return sum(len(os.pread(descriptor, block, chance.randrange(blocks) * block)) for _ in range(count))
+    finally:
+        os.close(descriptor)
+
+
+def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
+    """What reads a file in each way, and whether the page cache has to be without it. O_DIRECT is there on Linux alone."""
+    direct = getattr(os, "O_DIRECT", 0)
+    always: dict[str, tuple[Callable[[Path], int], bool]] = {
+        "1 MiB, cold": (lambda path: _read_all(path, MIB), True),
+        "1 MiB, warm": (lambda path: _read_all(path, MIB), False),
+        "4 KiB, cold": (lambda path: _read_all(path, 4096), True),
+        "mmap, cold": (_read_mapped, True),
+        "random 4 KiB, cold": (_read_random, True),
+    }
+    if not direct:
+        return always
+    return always | {
+        "O_DIRECT, 1 MiB": (lambda path: _read_all(path, MIB, direct), True),
+        "O_DIRECT, 64 KiB": (lambda path: _read_all(path, 1 << 16, direct), True),
+    }
+
+
+def forget(path: Path) -> None:
+    """Take a file out of the page cache. Needs no rights; a host that caches below this computer is not reached."""
+    if hasattr(os, "posix_fadvise"):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a call: seconds, processor seconds, read calls and bytes that came from a disk. None where the system does not say."""
+
+    seconds: float
+    cpu_s: float
+    calls: int | None
+    from_disk: int | None
+
+
+def measure(call: Callable[[], object]) -> Cost:
+    """What a call cost, by the clock and by /proc/self/io."""
+    before, cpu, began = _count_io(), time.process_time(), time.perf_counter()
+    call()
+    seconds, cpu_s, after = time.perf_counter() - began, time.process_time() - cpu, _count_io()
+    if before is None or after is None:
+        return Cost(seconds, cpu_s, None, None)
+    return Cost(seconds, cpu_s, after["syscr"] - before["syscr"] - 1, after["read_bytes"] - before["read_bytes"])
+
+
+def _count_io() -> dict[str, int] | None:
+    """The counters of this process. Reading them is a read call itself, which `measure` takes off."""
+    try:
+        text = Path("/proc/self/io").read_bytes().decode()
+    except OSError:
+        return None
+    return {name: int(value) for name, value in (line.split(": ") for line in text.splitlines())}

@@ -1,0 +1,44 @@
+"""The next window is read by a thread while this one is used: large blocks, of which the wanted records are kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+BLOCK = 256  # records
+
+
+def batches(path: Path, size: int, order: list[int], batch: int, window: int) -> Iterator[Sequence[bytes]]:
+    """Window by window, one ahead."""
+    windows = [order[start : start + window] for start in range(0, len(order), window)]
+    shard = os.open(path, os.O_RDONLY)
+    try:
+        with ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(fetch, shard, size, windows[0])
+            ready: list[bytes] = []
+            for following in [*windows[1:], []]:
+                ready += coming.result()
+                coming = ahead.submit(fetch, shard, size, following)
+                while len(ready) >= batch:
+                    yield ready[:batch]
+                    del ready[:batch]
+            if ready:
+                yield ready
+    finally:
+        os.close(shard)
+
+
+def fetch(shard: int, size: int, wanted: list[int]) -> list[bytes]:
+    """The records in the order of their places, block by block."""
+    records = []
+    blocks: dict[int, list[int]] = {}
+    for number in sorted(wanted):
+        blocks.setdefault(number // BLOCK, []).append(number)
+    for block, numbers in blocks.items():
+        data = os.pread(shard, BLOCK * size, block * BLOCK * size)
+        for number in numbers:
+            place = number % BLOCK * size
+            records.append(data[place : place + size])
+    return records

@@ -1,0 +1,138 @@
+"""From storage to the GPU: one file read in every way, cold and warm, and a training's random order with fewer reads.
+
+You will learn    what the page cache hides; what a read call costs; why records are sorted within a window
+You will produce  MB/s, read calls and bytes from the disk of each way; your reader beside the delivered one
+Run it            python storage.py --megabytes 128
+Your part         `batches` in my_reader.py
+Reading           modules/07-hpc-systems/lesson-3-storage.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import my_reader
+import shards
+import staging
+from bench import say
+from shards import MIB
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="one file of records, read in every way")
+parser.add_argument("--megabytes", type=int, default=4096, help="MiB of the file")
+parser.add_argument("--record", type=int, default=4096, help="bytes of a record, a multiple of 512")
+parser.add_argument("--batch", type=int, default=256, help="records of a batch")
+parser.add_argument("--windows", type=int, default=8, help="of the order; within one records may come in any order")
+parser.add_argument("--seed", type=int, default=0, help="of the order")
+args = parser.parse_args()
+if args.record % 512 or args.record < 512 or args.megabytes < 8 or args.batch < 1 or not 1 <= args.windows <= 64:
+    parser.error("--record a multiple of 512, --megabytes from 8, --batch from 1 and --windows 1 to 64 are needed")
+records = args.megabytes * MIB // args.record
+if records < args.batch * args.windows:
+    parser.error(f"{records} records are fewer than one batch in each of {args.windows} windows: take larger --megabytes")
+window = -(-records // args.windows)
+device = bench.here()
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+if (free := shutil.disk_usage(out).free) < 3 * args.megabytes * MIB:
+    sys.exit(f"{free // MIB:,} MiB are free where the file would lie, and three times {args.megabytes} are needed: "
+             "take a smaller --megabytes")  # fmt: skip
+
+
+def find_filesystem(path: Path) -> str | None:
+    """The type of the file system that a folder lies on, such as ext4; None where the system does not say."""
+    try:
+        done = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
+    """What came of a reader, and what it cost without the checking."""
+    delivery = shards.check_delivery(make(path, args.record, list(order), args.batch, window), order, args.batch, window)
+    shards.forget(path)
+
+    def take() -> None:
+        for _ in make(path, args.record, list(order), args.batch, window):
+            pass
+
+    return delivery, shards.measure(take)
+
+
+# --- the file, each way ------------------------------------------------------------------------------------------------
+rows: list[dict] = []
+staged: list[dict] = []
+gds: dict[str, object] = {"mode": None, "why": "not measured: there is no GPU here"}
+with tempfile.TemporaryDirectory(dir=out, prefix=".shard-") as folder:
+    path = Path(folder) / "shard.bin"
+    shards.write_shard(path, records, args.record, args.seed)
+    for way, (call, cold) in shards.ways().items():
+        if cold:
+            shards.forget(path)
+        try:
+            took: list[int] = []
+            cost = shards.measure(lambda call=call, took=took: took.append(call(path)))
+        except OSError as error:
+            rows.append({"way": way, "mb_per_s": None, "read_calls": None, "from_disk_mib": None, "cpu_s_per_gb": None,
+                         "why": f"not measured: {error.strerror} on this file system"})  # fmt: skip
+            continue
+        disk = None if cost.from_disk is None else cost.from_disk / MIB
+        from_cache = cold and disk is not None and disk < 0.5 * took[0] / MIB
+        rows.append({
+            "way": way, "mb_per_s": None if from_cache else took[0] / cost.seconds / 1e6, "read_calls": cost.calls,
+            "from_disk_mib": disk, "cpu_s_per_gb": cost.cpu_s / took[0] * 1e9,
+            "why": "not measured: these reads did not come from a disk" if from_cache else None,
+        })  # fmt: skip
+    order = shards.shuffle(records, args.seed)
+    _, before = deliver(shards.read_one_by_one, order)
+    mine, after = deliver(my_reader.batches, order)
+    if device.type == "cuda":
+        staged, gds = staging.measure(path, device)
+say(f"{args.megabytes} MiB in {records:,} records on {find_filesystem(out) or 'a file system that is not named'}\n")
+say(bench.table(rows, {"way": "way", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk",
+                       "cpu_s_per_gb": "CPU s/GB", "why": ""}))  # fmt: skip
+
+# --- the random order ------------------------------------------------------------------------------------------------------
+size = records * args.record
+readers = [
+    {"reader": name, "mb_per_s": size / cost.seconds / 1e6, "read_calls": cost.calls,
+     "from_disk_mib": None if cost.from_disk is None else cost.from_disk / MIB}
+    for name, cost in (("delivered", before), ("yours", after))
+]  # fmt: skip
+say(f"\nA random order in {args.windows} windows:\n\n" + bench.table(readers, {
+    "reader": "reader", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk"}))  # fmt: skip
+same = after.calls is not None and after.calls == before.calls
+if same:
+    say("\nYour part is as delivered: my_reader.py")
+if staged:
+    say("\n" + bench.table(staged, {"way": "to the GPU", "gb_per_s": "GB/s", "cpu_s_per_gb": "CPU s/GB"}))
+say(f"\nGPUDirect Storage: {gds['why']}")
+
+# --- the record ------------------------------------------------------------------------------------------------------------
+by_way = {row["way"]: row for row in rows}
+to_gpu = {row["way"]: row["gb_per_s"] for row in staged}
+pinned, pageable = to_gpu.get("pinned, two buffers"), to_gpu.get("pageable")
+percent = 100 * after.calls / before.calls if after.calls is not None and before.calls else None
+metrics = {
+    **vars(args), "filesystem": find_filesystem(out), "ways": rows, "readers": readers,
+    "cold_is_cold": by_way["1 MiB, cold"]["mb_per_s"] is not None, "warm_from_disk_mib": by_way["1 MiB, warm"]["from_disk_mib"],
+    "missing": mine.missing, "twice": mine.twice, "wrong": mine.wrong, "in_windows": mine.in_windows,
+    "full_batches": mine.full_batches, "calls_percent": None if same else percent,
+    "calls_saved_times": None if same or not after.calls else before.calls / after.calls,
+    "calls_delivered": before.calls, "speedup": before.seconds / after.seconds, "staging": staged, "gds": gds,
+    "pinned_gain": pinned / pageable if pinned and pageable else None, "refused": sum(row["refused"] for row in staged),
+}  # fmt: skip
+if (own := Path(my_reader.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / own.name)
+path = bench.write_metrics("storage/1", device, world_size=1, seed=args.seed, metrics=metrics)
+say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
