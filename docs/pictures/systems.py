@@ -92,4 +92,29 @@ def draw_reads() -> Canvas:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {"cube": draw_cube, "reads": draw_reads, "tree": draw_tree}
+def draw_instances() -> Canvas:
+    """3g, 2g and 2g on an A100, with the 3g at 0 and at 4."""
+    picture = Canvas(
+        "Where instances begin",
+        "Two A100 with eight memory slices each. Above: a 3g at 0, then a 2g at 4; slices 6 and 7 are left, where no 2g may "
+        "begin. Below: the 3g at 4, and both 2g at 0 and 2.",
+        190,
+    )
+    plans = (((0, 4, "3g", "a"), (4, 2, "2g", "b")), ((0, 2, "2g", "b"), (2, 2, "2g", "b"), (4, 4, "3g", "a")))
+    for row, plan in enumerate(plans):
+        top = 30 + 80 * row
+        for place in range(8):
+            picture.box(24 + 80 * place, top, 76, 36, "empty", str(place))
+        for start, count, words, kind in plan:
+            picture.box(24 + 80 * start, top, 80 * count - 4, 36, kind, f"{words} at {start}")
+    picture.text(504, 84, "no 2g may begin at 6", kind="dim small")
+    picture.text(24, 164, "all three on one GPU", kind="dim small")
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {
+    "cube": draw_cube,
+    "instances": draw_instances,
+    "reads": draw_reads,
+    "tree": draw_tree,
+}

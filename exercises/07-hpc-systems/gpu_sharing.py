@@ -1,0 +1,117 @@
+"""Several processes on one GPU, with time-slicing and with MPS: requests a second, and how long one takes.
+
+Started as a program, this file is one of the processes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LOADS = {"small": 256, "full": 8192}  # the side of a product of matrices: one leaves most of a card idle, one fills it
+WAIT_S = 120
+
+
+def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | None]:
+    """A row a way, load and number of processes: requests a second in all, and the median and 99th percentile of a request. The
+    reason where MPS could not be measured."""
+    rows = [_run("time-slicing", load, count, seconds, {}) for load in LOADS for count in processes]
+    with _start_mps() as (environment, why):
+        if environment is not None:
+            for load in LOADS:
+                for count in processes:
+                    share = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(100 // count)}
+                    rows.append(_run("mps", load, count, seconds, environment | share))
+    return rows, why
+
+
+def find_gain(rows: list[dict], load: str) -> float | None:
+    """Requests a second of MPS over those of time-slicing, with the most processes; None where MPS was not measured."""
+    most = max((row["processes"] for row in rows), default=0)
+    by_way = {row["way"]: row["requests_per_s"] for row in rows if row["load"] == load and row["processes"] == most}
+    return by_way["mps"] / by_way["time-slicing"] if "mps" in by_way else None
+
+
+@contextmanager
+def _start_mps() -> Iterator[tuple[dict[str, str] | None, str | None]]:
+    """The environment of MPS clients while the daemon of its own folder runs; the daemon ends in any case."""
+    if shutil.which("nvidia-cuda-mps-control") is None:
+        yield None, "not measured: nvidia-cuda-mps-control is not there"
+        return
+    with tempfile.TemporaryDirectory(prefix="mps-") as folder:
+        environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe", "CUDA_MPS_LOG_DIRECTORY": f"{folder}/log"}
+        for path in environment.values():
+            Path(path).mkdir()
+        whole = os.environ | environment
+        try:
+            done = subprocess.run(
+                ["nvidia-cuda-mps-control", "-d"], env=whole, capture_output=True, text=True, timeout=30, check=False
+            )
+            words = (done.stderr or done.stdout or f"code {done.returncode}").strip().splitlines()
+            if done.returncode:
+                yield None, f"not measured: the MPS daemon does not start ({words[0]})"
+            else:
+                yield environment, None
+        finally:
+            subprocess.run(
+                ["nvidia-cuda-mps-control"], input="quit\n", env=whole, capture_output=True, text=True, timeout=60, check=False
+            )
+
+
+def _run(way: str, load: str, count: int, seconds: float, environment: dict[str, str]) -> dict[str, object]:
+    command = [sys.executable, __file__, str(LOADS[load]), str(seconds)]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment)
+        for _ in range(count)
+    ]
+    try:
+        for process in started:
+            assert process.stdout is not None
+            if process.stdout.readline() != "ready\n":
+                raise RuntimeError(f"a process of {count} with {way} could not use the GPU: its words are above")
+        for process in started:  # all at once
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        times = [float(word) for process in started for word in process.communicate(timeout=seconds + WAIT_S)[0].split()]
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    times.sort()
+    return {
+        "way": way, "load": load, "processes": count, "requests_per_s": len(times) / seconds,
+        "p50_ms": 1e3 * times[len(times) // 2], "p99_ms": 1e3 * times[min(len(times) - 1, int(0.99 * len(times)))],
+    }  # fmt: skip
+
+
+def _be_a_process(side: int, seconds: float) -> None:
+    import torch
+
+    a, b = (torch.randn(side, side, device="cuda", dtype=torch.float16) for _ in range(2))
+    for _ in range(10):
+        a @ b
+    torch.cuda.synchronize()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    times = []
+    ends = time.perf_counter() + seconds
+    while (began := time.perf_counter()) < ends:
+        for _ in range(20 if side < 1024 else 1):  # a request
+            a @ b
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    sys.stdout.write(" ".join(f"{seconds_taken:.6f}" for seconds_taken in times))
+
+
+if __name__ == "__main__":
+    _be_a_process(int(sys.argv[1]), float(sys.argv[2]))

@@ -1,0 +1,20 @@
+"""Judges a repaired copy: an instance begins only where its profile allows it."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("{name} at {start} is still taken: it may begin at {starts} only")}
+
+
+def judge(part: Part) -> None:
+    """Every profile of every card at every slice."""
+    find_problems, cards = part.function("find_problems"), part.module.CARDS
+    for card in cards.values():
+        for profile in card.profiles:
+            for start in range(card.memory - profile.memory + 1):
+                refused = bool(part.call(find_problems, card, [profile.name], [(0, start)]))
+                if refused == (start in profile.starts):
+                    starts = ", ".join(map(str, profile.starts))
+                    raise part.wrong("still", name=profile.name, start=start, starts=starts)
+    part.note("every start is the driver's")

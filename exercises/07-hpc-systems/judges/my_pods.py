@@ -1,0 +1,56 @@
+"""Judges my_pods.yaml of 7.1 by what the device plugin and Kubernetes ask of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mig
+import pods
+
+from gpucourse.judge import Part, Verdict, Way
+
+WAYS = {
+    "replicas": Way("{fault}", ("replicas: 3", "replicas: 4")),
+    "limits": Way("{fault}", ("limits: {nvidia.com/gpu: 1}", "limits: {nvidia.com/gpu: 2}")),
+    "profile": Way("{fault}", ("mig-1g.10gb", "mig-1g.5gb")),
+    "image": Way("{fault}", ("vllm/vllm-openai:v0.11.0", "vllm/vllm-openai:latest")),
+    "port": Way("{fault}", ("containerPort: 8000", 'containerPort: "8000"')),
+    "host-ipc": Way("{fault}", ("  hostIPC: true\n", "")),
+    "no-sharing": Way("{fault}", ("- name: nvidia.com/gpu", "- name: amd.com/gpu")),
+    "not-yaml": Way("it cannot be read: {fault}", ("spec:", "spec")),
+    "no-instance": Way(
+        "pod tenant asks for no MIG instance any more: its limits have to name one",
+        ("limits: {nvidia.com/mig-1g.10gb: 1}", "limits: {}"),
+    ),
+    "pods-gone": Way(
+        "{count} pods are left of four: repair them, and keep chat, search, speech and tenant with what they ask for",
+        ("  name: tenant", "  name: guest"),
+    ),
+}
+NAMES = {"chat", "search", "speech", "tenant"}
+
+
+def judge(part: Part) -> None:
+    """All faults are said; the first names the way."""
+    if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
+        raise Verdict("open", says="as delivered: six faults")
+    try:
+        objects = pods.read(part.text)
+    except ValueError as error:
+        raise part.wrong("not-yaml", fault=str(error)) from None
+    there = {str(thing.get("metadata", {}).get("name")) for thing in objects if thing.get("kind") == "Pod"} & NAMES
+    if there != NAMES:
+        raise part.wrong("pods-gone", count=len(there))
+    if "tenant" not in pods.ask_for(objects, pods.MIG):
+        raise part.wrong("no-instance")
+    profiles = {profile.name: profile.gib for profile in mig.CARDS["a100-80"].profiles}
+    faults = list(pods.find_faults(objects, profiles))
+    for _, fault in faults[1:]:
+        part.note(f"also: {fault}")
+    if faults and faults[0][0] == "schema":
+        raise Verdict("failed", "schema", faults[0][1])
+    if faults:
+        raise part.wrong(faults[0][0], fault=faults[0][1])
+    part.note(
+        "four pods and the device plugin agree" + ("" if pods.has_schemas() else "; Kubernetes' own schemas are not installed")
+    )

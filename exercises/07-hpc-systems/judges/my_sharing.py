@@ -1,0 +1,146 @@
+"""Judges my_sharing.py of 7.1: ways and profiles by rule, places by the driver's geometry and against the fewest GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import mig
+from mig import Card, Service
+
+from gpucourse.judge import Case, Part, Verdict, Way
+
+WAYS = {
+    "slices-for-isolation": Way(
+        "{name} must be out of its neighbours' reach, and you gave it {given}: time-slicing and MPS share memory controllers, "
+        "caches and faults. Only MIG divides them",
+        ('return "mig" if card["profiles"] else "none"', 'return "mps"'),
+    ),
+    "mig-without-mig": Way(
+        "{card} has no MIG: what must be isolated there gets a GPU of its own",
+        ('"mig" if card["profiles"] else "none"', '"mig"'),
+    ),
+    "large-ones-shared": Way(
+        "{name} needs {gib:g} of {all:g} GiB and {percent} % of the processors: more than half, so nobody fits beside it",
+        (' or service["percent"] > 50', ""),
+    ),
+    "slices-for-latency": Way(
+        "{name} has to answer within {within} ms: a time slice waits for the others' slices to end, MPS runs side by side",
+        ('"mps" if service["within_ms"] is not None else "time-slicing"', '"time-slicing"'),
+    ),
+    "memory-alone": Way(
+        "{given} has the memory for {name}, and {share:.0f} % of the processors where {percent} % are needed",
+        (' and 100 * size["compute"] / card["compute"] >= service["percent"]', ""),
+    ),
+    "processors-alone": Way(
+        "{given} has the processors for {name}, and less than the {gib:g} GiB that it needs",
+        ('size["gib"] >= service["gib"] and ', ""),
+    ),
+    "memory-slices-for-share": Way(
+        "you divided by the {memory} memory slices: a profile has its compute slices of the card's {compute}",
+        ('100 * size["compute"] / card["compute"]', '100 * size["compute"] / card["memory"]'),
+    ),
+    "forbidden-start": Way(
+        "{problem}",
+        ('reversed(size["starts"])', 'range(card["memory"] - size["memory"], -1, -1)'),
+    ),
+    "overlap": Way(
+        "{problem}: an instance takes all memory slices from its start on, and none may belong to two",
+        ("            if own & slices:\n                continue\n", ""),
+    ),
+    "more-gpus": Way(
+        "{names} took {given} GPUs in yours, and {best} are enough: an instance at the first free slice may take the only "
+        "place of the next one",
+        ("        for start in reversed(size[\"starts\"]):", "        for start in size[\"starts\"][:1]:"),
+    ),
+}  # fmt: skip
+LISTS = {
+    "a100-80": (["3g.40gb", "2g.20gb", "2g.20gb"], ["1g.10gb"] * 7, ["4g.40gb", "3g.40gb"], ["1g.20gb"] * 4 + ["2g.20gb"],
+                ["3g.40gb", "3g.40gb", "1g.10gb"], ["2g.20gb"] * 3 + ["1g.10gb"], ["4g.40gb", "4g.40gb", "3g.40gb"]),
+    "a100-40": (["2g.10gb", "3g.20gb", "1g.5gb", "1g.5gb"], ["7g.40gb", "1g.5gb"]),
+    "a30": (["1g.6gb", "2g.12gb", "1g.6gb"], ["2g.12gb", "4g.24gb", "2g.12gb"]),
+}  # fmt: skip
+PUZZLES = (1, 2, 3, 4, 5)
+
+
+def describe_card(card: Card) -> dict[str, Any]:
+    """A card as the learner's functions get it."""
+    profiles = {
+        p.name: {"compute": p.compute, "memory": p.memory, "gib": p.gib, "starts": list(p.starts)} for p in card.profiles
+    }
+    return {"name": card.name, "gib": card.gib, "compute": card.compute, "memory": card.memory, "profiles": profiles}
+
+
+def judge(part: Part) -> None:
+    """Ways and profiles of the services of five puzzles on six cards; then places."""
+    way, profile, place = part.function("way"), part.function("profile"), part.function("place")
+    some = [(service, card) for puzzle in PUZZLES for card in mig.CARDS.values() for service in mig.make_services(puzzle, card)]
+    for service, card in some:
+        _judge_way(part, way, service, card)
+    mine = [(service, card) for service, card in some if mig.right_way(service, card) == "mig"]
+    part.compare([_profile(part, profile, service, card) for service, card in mine])
+    for name, lists in LISTS.items():
+        for names in lists:
+            _judge_places(part, place, mig.CARDS[name], names)
+    for puzzle in PUZZLES:
+        card = mig.CARDS["a100-80"]
+        services = [service for service in mig.make_services(puzzle, card) if mig.right_way(service, card) == "mig"]
+        if services:
+            _judge_places(part, place, card, [mig.right_profile(service, card) for service in services])
+    part.note(
+        f"{len(some)} services on {len(mig.CARDS)} cards, {sum(map(len, LISTS.values()))} lists of instances on the fewest GPUs"
+    )
+
+
+def _judge_way(part: Part, way: Callable[..., Any], service: Service, card: Card) -> None:
+    case = f"{service.name} on {card.name}"
+    given, right = part.call(way, asdict(service), describe_card(card), case=case), mig.right_way(service, card)
+    if given == right:
+        return
+    values = {"name": service.name, "given": given, "card": card.name, "gib": service.gib, "all": card.gib,
+              "percent": service.percent, "within": service.within_ms}  # fmt: skip
+    if service.gib > card.gib / 2 or service.percent > 50:
+        raise part.wrong("large-ones-shared", case, **values)
+    if service.isolated and not card.profiles and given == "mig":
+        raise part.wrong("mig-without-mig", case, **values)
+    if service.isolated and given in ("mps", "time-slicing"):
+        raise part.wrong("slices-for-isolation", case, **values)
+    if right == "mps" and given == "time-slicing":
+        raise part.wrong("slices-for-latency", case, **values)
+    raise Verdict("failed", "other", f"it gave {given!r}; right is {right!r}: {asdict(service)}", case)
+
+
+def _profile(part: Part, profile: Callable[..., Any], service: Service, card: Card) -> Case:
+    case = f"{service.name} on {card.name}: {service.gib:g} GiB, {service.percent} %"
+    given = part.call(profile, asdict(service), describe_card(card), case=case)
+    right = mig.right_profile(service, card)
+    of_given = card.profile(given) if isinstance(given, str) else None
+    share = 100 * of_given.compute / card.compute if of_given else 0
+    ways = {
+        "memory-alone": next(p.name for p in card.profiles if p.gib >= service.gib),
+        "processors-alone": next(p.name for p in card.profiles if 100 * p.compute / card.compute >= service.percent),
+        "memory-slices-for-share": next(
+            (p.name for p in card.profiles if p.gib >= service.gib and 100 * p.compute / card.memory >= service.percent), None
+        ),
+    }
+    values = {"name": service.name, "gib": service.gib, "percent": service.percent, "share": share, "memory": card.memory,
+              "compute": card.compute}  # fmt: skip
+    return Case(case, given, right, ways, values)
+
+
+def _judge_places(part: Part, place: Callable[..., Any], card: Card, names: Sequence[str]) -> None:
+    case = f"{', '.join(names)} on {card.name}"
+    given = part.call(place, list(names), describe_card(card), case=case)
+    try:
+        places = [(int(gpu), int(start)) for gpu, start in given]
+    except (TypeError, ValueError):
+        raise Verdict(
+            "failed", "no-places", "it has to return a pair for each profile: its GPU and where it begins", case
+        ) from None
+    for problem in mig.find_problems(card, names, places)[:1]:
+        way = "forbidden-start" if "cannot begin" in problem else "overlap"
+        raise part.wrong(way, case, problem=problem)
+    used, best = len({gpu for gpu, _ in places}), len({gpu for gpu, _ in mig.place(card, names)})
+    if used > best:
+        raise part.wrong("more-gpus", case, names=", ".join(names), given=used, best=best)

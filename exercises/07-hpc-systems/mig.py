@@ -1,0 +1,181 @@
+"""The instances of a GPU that is divided by MIG: which there are, where each may begin, and how few GPUs hold a list of them.
+
+Places as `nvidia-smi mig -lgipp` prints them: a profile may begin at some memory slices only, and takes so many. A GPU also has
+compute slices. Profiles of A100 and H100 from NVIDIA's "MIG User Guide"; those of an A30 from its table of profiles.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An instance: its name, compute slices, memory slices, GiB, and the memory slices at which it may begin."""
+
+    name: str
+    compute: int
+    memory: int
+    gib: int
+    starts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU: GiB of memory, compute slices, memory slices (0 where it has no MIG) and its profiles, the smallest first."""
+
+    name: str
+    gib: int
+    compute: int
+    memory: int
+    profiles: tuple[Profile, ...]
+
+    def profile(self, name: str) -> Profile | None:
+        """The profile of that name."""
+        return next((profile for profile in self.profiles if profile.name == name), None)
+
+
+def _ampere(gib: int) -> tuple[Profile, ...]:
+    rows = [
+        (1, 1, range(7)), (1, 2, (0, 2, 4, 6)), (2, 2, (0, 2, 4)), (3, 4, (0, 4)), (4, 4, (0,)), (7, 8, (0,)),
+    ]  # fmt: skip
+    return tuple(Profile(f"{c}g.{m * gib // 8}gb", c, m, m * gib // 8, tuple(starts)) for c, m, starts in rows)
+
+
+CARDS = {
+    card.name: card
+    for card in (
+        Card("a100-40", 40, 7, 8, _ampere(40)),
+        Card("a100-80", 80, 7, 8, _ampere(80)),
+        Card("h100-80", 80, 7, 8, _ampere(80)),
+        Card("a30", 24, 4, 4, (Profile("1g.6gb", 1, 1, 6, (0, 1, 2, 3)), Profile("2g.12gb", 2, 2, 12, (0, 2)),
+                               Profile("4g.24gb", 4, 4, 24, (0,)))),
+        Card("t4", 16, 0, 0, ()),
+        Card("l4", 24, 0, 0, ()),
+    )
+}  # fmt: skip
+
+Place = tuple[int, int]  # the GPU's number, and the memory slice at which the instance begins
+
+
+def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> list[str]:
+    """What a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices; else nothing."""
+    if len(names) != len(places):
+        return [f"{len(names)} instances and {len(places)} places"]
+    problems = []
+    used: dict[int, dict[int, str]] = {}
+    compute: dict[int, int] = {}
+    for name, (gpu, start) in zip(names, places, strict=True):
+        profile = card.profile(name)
+        if profile is None:
+            problems.append(f"{card.name} has no profile {name}")
+            continue
+        if start not in profile.starts:
+            problems.append(f"{name} cannot begin at {start}: {', '.join(map(str, profile.starts))}")
+            continue
+        slices = used.setdefault(gpu, {})
+        problems += [
+            f"GPU {gpu}: {name} at {start} overlaps {slices[at]}" for at in range(start, start + profile.memory) if at in slices
+        ][:1]
+        slices.update(dict.fromkeys(range(start, start + profile.memory), f"{name} at {start}"))
+        compute[gpu] = compute.get(gpu, 0) + profile.compute
+    many = [(gpu, count) for gpu, count in compute.items() if count > card.compute]
+    return problems + [f"GPU {gpu}: {count} compute slices, it has {card.compute}" for gpu, count in many]
+
+
+def place(card: Card, names: Sequence[str]) -> list[Place]:
+    """Places with the fewest GPUs, by search: one GPU more until all starts of all instances, the largest first, find a way."""
+    sizes = {profile.name: profile.memory for profile in card.profiles}
+    order = sorted(range(len(names)), key=lambda number: -sizes[names[number]])
+    for gpus in range(1, len(names) + 1):
+        places = _place_on(card, order, names, gpus)
+        if places is not None:
+            return [places[number] for number in range(len(names))]
+    return []
+
+
+def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> dict[int, Place] | None:
+    free = [set(range(card.memory)) for _ in range(gpus)]
+    left = [card.compute] * gpus
+    chosen: dict[int, Place] = {}
+
+    def go(at: int) -> bool:
+        if at == len(order):
+            return True
+        profile = card.profile(names[order[at]])
+        assert profile is not None
+        seen = set()
+        for gpu in range(gpus):
+            state = (frozenset(free[gpu]), left[gpu])
+            if state in seen or left[gpu] < profile.compute:
+                continue  # a GPU like one that was tried
+            seen.add(state)
+            for start in profile.starts:
+                slices = set(range(start, start + profile.memory))
+                if not slices <= free[gpu]:
+                    continue
+                free[gpu] -= slices
+                left[gpu] -= profile.compute
+                chosen[order[at]] = (gpu, start)
+                if go(at + 1):
+                    return True
+                free[gpu] |= slices
+                left[gpu] += profile.compute
+        return False
+
+    return chosen if go(0) else None
+
+
+def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
+    """A line a GPU, a cell a memory slice."""
+    for gpu in sorted({gpu for gpu, _ in places}):
+        cells = ["."] * card.memory
+        for name, (there, start) in zip(names, places, strict=True):
+            profile = card.profile(name)
+            if there == gpu and profile:
+                cells[start : start + profile.memory] = [name.split(".")[0]] * profile.memory
+        yield f"GPU {gpu}  " + " ".join(f"{cell:>2}" for cell in cells)
+
+
+@dataclass(frozen=True)
+class Service:
+    """What shares a GPU: GiB, percent of the processors, whether it must be out of reach, and ms to answer."""
+
+    name: str
+    gib: float
+    percent: int
+    isolated: bool
+    within_ms: int | None
+
+
+def make_services(puzzle: int, card: Card) -> list[Service]:
+    """Seven to nine services that follow from `puzzle`, none larger than the card."""
+    chance = random.Random(puzzle)
+    kinds = [("chat", True), ("search", True), ("speech", True), ("notebook", False), ("report", False), ("batch", False)]
+    services = []
+    for number in range(chance.randint(7, 9)):
+        kind, waits = chance.choice(kinds)
+        gib = round(card.gib * chance.choice([0.1, 0.12, 0.2, 0.24, 0.3, 0.45, 0.9]) * chance.uniform(0.7, 1.0), 1)
+        percent = chance.choice([5, 9, 12, 18, 24, 27, 40, 45, 80])
+        services.append(
+            Service(f"{kind}-{number}", gib, percent, chance.random() < 0.6, chance.choice([20, 50, 200]) if waits else None)
+        )
+    return services
+
+
+def right_way(service: Service, card: Card) -> str:
+    """How a service should share a card: alone where it needs more than half; by MIG where it must be isolated and the card has
+    MIG; by MPS where it has to answer within a time; else by time-slicing."""
+    if service.gib > card.gib / 2 or service.percent > 50:
+        return "none"
+    if service.isolated:
+        return "mig" if card.profiles else "none"
+    return "mps" if service.within_ms is not None else "time-slicing"
+
+
+def right_profile(service: Service, card: Card) -> str:
+    """The smallest profile with enough memory and enough of the processors."""
+    enough = (p for p in card.profiles if p.gib >= service.gib and 100 * p.compute / card.compute >= service.percent)
+    return next(profile.name for profile in enough)

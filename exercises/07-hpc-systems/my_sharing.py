@@ -1,0 +1,38 @@
+"""Your part of 7.1: who shares a GPU with whom, in which way, and where the instances of MIG lie.
+
+You will learn    what time-slicing, MPS and MIG divide, and what they do not; why instances have places
+You will produce  a way for any service, the smallest profile for it, and places on as few GPUs as possible
+Try it            gpucourse try 7.1
+Your part         the bodies of `way`, `profile` and `place`; keep their names and parameters
+Reading           modules/07-hpc-systems/lesson.md, "Three ways to share"
+"""
+
+from __future__ import annotations
+
+# A service is a dict: {"name": "chat-0", "gib": 9.1, "percent": 20, "isolated": True, "within_ms": 50 or None}
+# A card is a dict: {"name": "a100-80", "gib": 80, "compute": 7, "memory": 8, "profiles": {...}}, with its profiles by name, the
+# smallest first: {"1g.10gb": {"compute": 1, "memory": 1, "gib": 10, "starts": [0, 1, 2, 3, 4, 5, 6]}, ...}. Without MIG: {}
+
+
+def way(service: dict, card: dict) -> str:
+    """ "none", "mig", "mps" or "time-slicing".
+
+    "none", a GPU of its own, where it needs more than half of the memory or of the processors, and where it must be isolated
+    and the card has no MIG. Of the others: "mig" where neighbours must not reach it, "mps" where it has to answer within a
+    time, "time-slicing" for the rest.
+    """
+    raise NotImplementedError("way: what does each of the three ways not divide?")
+
+
+def profile(service: dict, card: dict) -> str:
+    """The smallest profile of the card with enough GiB and enough of the processors: a profile has `compute` of the card's."""
+    raise NotImplementedError("profile: which share of the processors has a profile?")
+
+
+def place(names: list[str], card: dict) -> list[tuple[int, int]]:
+    """For each profile in `names`, in their order: the number of its GPU, from 0, and the memory slice at which it begins.
+
+    On a GPU no memory slice may belong to two instances, the compute slices of all together may not exceed the card's, and an
+    instance begins only where its profile allows it. On as few GPUs as possible: 3g, 2g and 2g fit on one.
+    """
+    raise NotImplementedError("place: where may a 3g begin, and what does that leave?")

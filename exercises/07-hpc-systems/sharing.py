@@ -1,0 +1,127 @@
+"""Sharing a GPU: a way for each of a list of services, places for the instances of MIG, and pods that ask for their shares.
+
+You will learn    what time-slicing, MPS and MIG divide; why an instance cannot begin anywhere; what Kubernetes is told
+You will produce  a plan for the services of your puzzle, drawn slice by slice; manifests without faults
+Run it            python sharing.py --puzzle 3 --gpu h100-80
+Your part         `way`, `profile` and `place` in my_sharing.py; the faults of my_pods.yaml
+Reading           modules/07-hpc-systems/lesson.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpu_sharing
+import mig
+import my_sharing
+import pods
+from bench import say
+
+SEED = 0
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="services that share GPUs")
+parser.add_argument("--puzzle", type=int, default=1, help="the services follow from it")
+parser.add_argument("--gpu", type=str, default="a100-80", choices=list(mig.CARDS), help="the card that is planned with")
+parser.add_argument("--processes", type=str, default="1,2,4", help="processes that share this computer's GPU, where it has one")
+parser.add_argument("--seconds", type=float, default=5.0, help="of each of those measurements")
+args = parser.parse_args()
+counts = [int(word) for word in args.processes.split(",")]
+if args.puzzle < 1 or args.seconds <= 0 or min(counts) < 1:
+    parser.error("--puzzle from 1, --seconds above 0 and --processes from 1 are needed")
+card, device = mig.CARDS[args.gpu], bench.here()
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+
+
+def describe_card() -> dict:
+    """The card as your functions get it."""
+    profiles = {
+        p.name: {"compute": p.compute, "memory": p.memory, "gib": p.gib, "starts": list(p.starts)} for p in card.profiles
+    }
+    return {"name": card.name, "gib": card.gib, "compute": card.compute, "memory": card.memory, "profiles": profiles}
+
+
+# --- the plan ----------------------------------------------------------------------------------------------------------
+services = mig.make_services(args.puzzle, card)
+ways, names, places, written = [], [], [], True
+try:
+    ways = [my_sharing.way(asdict(service), describe_card()) for service in services]
+    names = [my_sharing.profile(asdict(service), describe_card()) if way == "mig" else None
+             for service, way in zip(services, ways, strict=True)]  # fmt: skip
+    places = [tuple(spot) for spot in my_sharing.place([name for name in names if name], describe_card())] if any(names) else []
+except NotImplementedError:
+    written = False
+right_ways = [mig.right_way(service, card) for service in services]
+right_names = [mig.right_profile(service, card) for service, way in zip(services, right_ways, strict=True) if way == "mig"]
+least = len({gpu for gpu, _ in mig.place(card, right_names)})
+spots = iter(places)
+rows = []
+for number, service in enumerate(services):
+    name = names[number] if written else None
+    gpu, start = next(spots, (None, None)) if name else (None, None)
+    rows.append({"service": service.name, "gib": service.gib, "percent": service.percent, "isolated": service.isolated,
+                 "within_ms": service.within_ms, "way": ways[number] if written else None, "profile": name, "gpu": gpu,
+                 "start": start, "fits": None if not written else ways[number] == right_ways[number]})  # fmt: skip
+say(f"{len(services)} services on {card.name} ({card.gib} GiB{'' if card.profiles else ', no MIG'}):\n")
+say(bench.table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isolated": "isolated", "within_ms": "within, ms",
+                       "way": "way", "profile": "profile", "gpu": "GPU", "start": "at"}))  # fmt: skip
+used = [name for name in names if name]
+problems = mig.find_problems(card, used, places) if written else []
+drawn = "\n".join(mig.draw(card, used, places)) if written and not problems else ""
+say(f"\n{drawn or 'no instances to draw'}\n")
+if not written:
+    say("Your part is not written yet: my_sharing.py")
+
+# --- the manifests -----------------------------------------------------------------------------------------------------
+profiles = {profile.name: profile.gib for profile in mig.CARDS["a100-80"].profiles}
+pods_file = Path(__file__).with_name("my_pods.yaml")
+try:
+    objects = pods.read(pods_file.read_text(encoding="utf-8"))
+    faults = [text for _, text in pods.find_faults(objects, profiles)]
+    manifests = [{"file": pods_file.name, "kind": str(thing.get("kind")), "name": str(thing.get("metadata", {}).get("name"))}
+                 for thing in objects]  # fmt: skip
+except (OSError, ValueError) as error:
+    faults, manifests = [str(error)], []
+say("\n".join(["The manifests:", *(f"  {fault}" for fault in faults)] if faults else ["The manifests have no faults."]))
+if not pods.has_schemas():
+    say("Kubernetes' own schemas: not asked, kubernetes-validate is not installed here")
+
+# --- this computer's GPU -----------------------------------------------------------------------------------------------
+measured, why = (
+    gpu_sharing.measure(counts, args.seconds) if device.type == "cuda" else ([], "not measured: there is no GPU here")
+)
+if measured:
+    say("\n" + bench.table(measured, {"way": "way", "load": "load", "processes": "processes", "requests_per_s": "requests/s",
+                                      "p50_ms": "p50, ms", "p99_ms": "p99, ms"}))  # fmt: skip
+if why:
+    say(f"MPS: {why}")
+
+# --- the record --------------------------------------------------------------------------------------------------------
+by_name = {profile.name: profile.gib for profile in card.profiles}
+smallest_half = [profile for profile in card.profiles if profile.compute == 3]
+metrics = {
+    **vars(args), "services": rows, "problems": problems, "unplaced": len(used) - len(places) if written else None,
+    "ways_wrong": sum(row["fits"] is False for row in rows) if written else None,
+    "geometry_problems": len(problems) if written else None,
+    "gpus_used": len({gpu for gpu, _ in places}) if written else None, "gpus_least": least,
+    "gpus_beyond_least": len({gpu for gpu, _ in places}) - least if written else None,
+    "wasted_memory_gib": sum(by_name[row["profile"]] - row["gib"] for row in rows if row["profile"]) if written else None,
+    "gib_of_3g": smallest_half[0].gib if smallest_half else None, "instances": len(right_names),
+    "manifests": manifests, "manifest_faults": faults, "faults_left": len(faults), "sharing": measured,
+    "mps_gain_small": gpu_sharing.find_gain(measured, "small"), "mps_gain_full": gpu_sharing.find_gain(measured, "full"),
+}  # fmt: skip
+(out / "placement.txt").write_text(drawn + "\n", encoding="utf-8")
+for own in (Path(my_sharing.__file__), pods_file):
+    if own.parent.resolve() != out.resolve():
+        shutil.copyfile(own, out / own.name)
+path = bench.write_metrics("sharing/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"\nwritten: {path}")

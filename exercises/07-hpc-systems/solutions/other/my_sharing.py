@@ -1,0 +1,75 @@
+"""The same by tables: every set of instances that one GPU holds is made once, then GPUs are filled with the fullest sets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from itertools import combinations_with_replacement
+
+
+def way(service: dict, card: dict) -> str:
+    """A table of what is asked for."""
+    alone = max(service["gib"] / card["gib"], service["percent"] / 100) > 0.5
+    if alone or (service["isolated"] and not card["profiles"]):
+        return "none"
+    return "mig" if service["isolated"] else "time-slicing" if service["within_ms"] is None else "mps"
+
+
+def profile(service: dict, card: dict) -> str:
+    """The smallest by memory, then by processors."""
+    enough = [
+        (size["gib"], size["compute"], name)
+        for name, size in card["profiles"].items()
+        if size["gib"] >= service["gib"] and size["compute"] * 100 >= service["percent"] * card["compute"]
+    ]
+    return min(enough)[2]
+
+
+def layout(kinds: tuple[str, ...], card: dict, taken: frozenset = frozenset()) -> list[int] | None:
+    """Starts for these instances on one GPU."""
+    if not kinds:
+        return []
+    size = card["profiles"][kinds[0]]
+    for start in size["starts"]:
+        own = frozenset(range(start, start + size["memory"]))
+        if not own & taken:
+            rest = layout(kinds[1:], card, taken | own)
+            if rest is not None:
+                return [start, *rest]
+    return None
+
+
+def place(names: list[str], card: dict) -> list[tuple[int, int]]:
+    """The fewest sets that hold all."""
+    profiles = card["profiles"]
+    kinds = sorted(set(names), key=lambda name: (-profiles[name]["memory"], name))
+    sets: dict[tuple[str, ...], list[int]] = {}
+    for count in range(1, card["compute"] + 1):
+        for some in combinations_with_replacement(kinds, count):
+            if (
+                sum(profiles[name]["compute"] for name in some) <= card["compute"]
+                and (starts := layout(some, card)) is not None
+            ):
+                sets[some] = starts
+
+    @cache
+    def cover(left: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+        """Sets, as few as possible, for so many instances of each kind."""
+        if not any(left):
+            return ()
+        first = next(number for number, count in enumerate(left) if count)
+        best: tuple[tuple[str, ...], ...] | None = None
+        for some in sets:
+            counts = Counter(some)
+            if counts[kinds[first]] and all(counts[kind] <= count for kind, count in zip(kinds, left, strict=True)):
+                rest = cover(tuple(count - counts[kind] for kind, count in zip(kinds, left, strict=True)))
+                if best is None or len(rest) + 1 < len(best):
+                    best = (some, *rest)
+        return best or ()
+
+    counts = Counter(names)
+    spots: dict[str, list[tuple[int, int]]] = {}
+    for gpu, some in enumerate(cover(tuple(counts[kind] for kind in kinds))):
+        for name, start in zip(some, sets[some], strict=True):
+            spots.setdefault(name, []).append((gpu, start))
+    return [spots[name].pop(0) for name in names]
