@@ -11,13 +11,25 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "replicas": Way("{fault}", ("replicas: 3", "replicas: 4")),
-    "limits": Way("{fault}", ("limits: {nvidia.com/gpu: 1}", "limits: {nvidia.com/gpu: 2}")),
-    "profile": Way("{fault}", ("mig-1g.10gb", "mig-1g.5gb")),
-    "image": Way("{fault}", ("vllm/vllm-openai:v0.11.0", "vllm/vllm-openai:latest")),
+    "limits": Way(
+        "{fault}",
+        (
+            "8000\n      resources:\n        requests: {nvidia.com/gpu: 1}\n        limits: {nvidia.com/gpu: 1}",
+            "8000\n      resources:\n        requests: {nvidia.com/gpu: 1}\n        limits: {nvidia.com/gpu: 2}",
+        ),
+    ),
+    "profile": Way(
+        "{fault}",
+        (
+            "requests: {nvidia.com/mig-1g.10gb: 1}\n        limits: {nvidia.com/mig-1g.10gb: 1}",
+            "requests: {nvidia.com/mig-1g.5gb: 1}\n        limits: {nvidia.com/mig-1g.5gb: 1}",
+        ),
+    ),
+    "image": Way("{fault}", ("vllm-openai:v0.11.0\n      ports:", "vllm-openai:latest\n      ports:")),
     "port": Way("{fault}", ("containerPort: 8000", 'containerPort: "8000"')),
-    "host-ipc": Way("{fault}", ("  hostIPC: true\n", "")),
+    "host-ipc": Way("{fault}", ("name: chat\nspec:\n  hostIPC: true\n", "name: chat\nspec:\n")),
     "no-sharing": Way("{fault}", ("- name: nvidia.com/gpu", "- name: amd.com/gpu")),
-    "not-yaml": Way("it cannot be read: {fault}", ("spec:", "spec")),
+    "not-yaml": Way("it cannot be read: {fault}", ("name: tenant\nspec:", "name: tenant\nspec")),
     "no-instance": Way(
         "pod tenant asks for no MIG instance any more: its limits have to name one",
         ("limits: {nvidia.com/mig-1g.10gb: 1}", "limits: {}"),
