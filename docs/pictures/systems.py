@@ -112,6 +112,32 @@ def draw_instances() -> Canvas:
     return picture
 
 
+def draw_container() -> Canvas:
+    """What a container has for itself, and what it shares with its host."""
+    picture = Canvas(
+        "A container and its host",
+        "Two columns. Left the host: its processes, its files, its name. Right a container: its own process numbers, a root "
+        "folder from an image, its own name. Both stand on one kernel with the GPU's driver. libcuda is put from the host into the "
+        "container.",
+        230,
+    )
+    hosts = ("processes 1, 2, ... 4711", "files: /usr, /home", "name: vm")
+    rows = zip(hosts, ("process 1 (4711)", "files: an image", "name: container"), strict=True)
+    for number, (host, own) in enumerate(rows):
+        top = 40 + 38 * number
+        picture.box(24, top, 250, 32, "empty", host)
+        picture.box(486, top, 250, 32, "a", own)
+    picture.text(24, 28, "host", kind="ink bold")
+    picture.text(486, 28, "container", kind="ink bold")
+    picture.box(24, 164, 712, 36, "c", "one kernel, with the GPU's driver")
+    picture.line(274, 94, 484, 94, arrow=True)
+    picture.text(380, 86, "libcuda, /dev/nvidia0", anchor="middle", kind="dim small")
+    picture.text(
+        24, 220, "Namespaces divide what a process sees. The kernel is shared, and with it the driver.", kind="dim small"
+    )
+    return picture
+
+
 PICTURES: dict[str, Callable[[], Canvas]] = {
     "cube": draw_cube,
     "instances": draw_instances,

@@ -1,0 +1,167 @@
+"""The engines that can run a program in a container here, and what a program sees from inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ENGINES = ("bare", "namespaces", "charliecloud", "docker", "podman", "apptainer")
+LIMIT_S = 120.0
+IMAGE = "course-1.1"  # built by the learner from my_dockerfile.txt
+REAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "overlay", "nfs", "nfs4", "9p", "virtiofs", "f2fs")
+LOOK = """
+import json, os, socket
+def read(path):
+    try:
+        with open(path) as file: return file.read()
+    except OSError: return ""
+mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]
+writable = sorted({words[1] for words in mounts if words[2] in REAL and "rw" in words[3].split(",") and words[1] != "/tmp"})
+pids = [name for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
+try:
+    open("/tmp/.probe", "w").close(); os.unlink("/tmp/.probe"); own_tmp = True
+except OSError: own_tmp = False
+print(json.dumps({"hostname": socket.gethostname(), "pids": len(pids), "pid": os.getpid(), "uid": os.getuid(),
+                  "writable": writable[:20], "own_tmp": own_tmp,
+                  "gpus": sorted(name for name in os.listdir("/dev") if name.startswith("nvidia")),
+                  "injected": sorted({words[1] for words in mounts if "nvidia" in words[1] or "libcuda" in words[1]})[:50],
+                  "memory_limit": read("/sys/fs/cgroup/memory.max").strip()}))
+""".replace("REAL", repr(REAL))
+PRODUCT = """
+import time, torch
+torch.manual_seed(0); torch.set_num_threads(1)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+a = torch.randint(-8, 8, (256, 256), device=device).float()
+times = []
+for _ in range(50):
+    began = time.perf_counter(); b = a @ a; value = b.sum().item(); times.append(time.perf_counter() - began)
+print(sorted(times)[25] * 1e3, value, device)
+"""
+
+
+def _environment() -> dict[str, str]:
+    """Charliecloud wants both of these set."""
+    return os.environ | {"USER": os.environ.get("USER", "learner"), "HOME": os.environ.get("HOME", "/")}
+
+
+def find_reason(engine: str) -> str | None:
+    """Why an engine cannot be used here; None where it can."""
+    program = {"namespaces": "unshare", "charliecloud": "ch-run"}.get(engine, engine)
+    if engine == "bare":
+        return None
+    if shutil.which(program) is None:
+        return f"{program} is not there"
+    check = {
+        "namespaces": ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "true"],
+        "charliecloud": ["ch-run", "--version"],
+        "docker": ["docker", "image", "inspect", IMAGE],
+        "podman": ["podman", "image", "inspect", IMAGE],
+        "apptainer": ["apptainer", "--version"],
+    }[engine]
+    try:
+        done = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False, env=_environment())
+    except (OSError, subprocess.TimeoutExpired):
+        return f"{program} does not answer"
+    words = (done.stderr or done.stdout).strip().splitlines()
+    if done.returncode == 0:
+        return None
+    if "daemon" in done.stderr.lower():
+        return f"{program} has no daemon"
+    if engine in ("docker", "podman"):
+        return f"there is no image {IMAGE}: {engine} build -t {IMAGE} -f my_dockerfile.txt ."
+    return f"{program} is refused here: {words[0][:120] if words else done.returncode}"
+
+
+@contextmanager
+def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
+    """The words that stand before a command so that it runs in that engine; what they need is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="image-") as folder:
+        root = Path(folder)
+        places = ["/usr", *_python_folders()]
+        if engine == "charliecloud":
+            places += _make_image(root, places)
+        binds = [word for place in places for word in ("-b", f"{place}:{place}")]
+        yield {
+            "bare": [],
+            "namespaces": ["sh", str(container)],
+            "charliecloud": ["ch-run", *binds, str(root), "--"],
+            "docker": ["docker", "run", "--rm", *(["--gpus", "all"] if gpu else []), IMAGE],
+            "podman": ["podman", "run", "--rm", *(["--device", "nvidia.com/gpu=all"] if gpu else []), IMAGE],
+            "apptainer": ["apptainer", "exec", *(["--nv"] if gpu else []), IMAGE + ".sif"],
+        }[engine]
+
+
+def _make_image(root: Path, places: Sequence[str]) -> list[str]:
+    """Make a folder an image without files, for the host's to be bound into: the links of its root, and the folders that are no
+    links and have to be bound as well."""
+    more = []
+    for name in ("bin", "sbin", "lib", "lib64"):
+        own = Path("/") / name
+        if own.is_symlink():
+            (root / name).symlink_to(own.readlink())
+        elif own.is_dir():
+            more.append(str(own))
+    for place in [*places, *more, "/dev", "/proc", "/sys", "/tmp", "/etc"]:
+        (root / place.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    for name in ("passwd", "group", "hosts", "resolv.conf"):
+        (root / "etc" / name).touch()
+    return more
+
+
+def _python_folders() -> list[str]:
+    """The folders of this Python, but those below /usr."""
+    places = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix)}
+    return sorted(place for place in places if not place.startswith("/usr/"))
+
+
+def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
+    """What a program prints in an engine, and why it failed or None."""
+    python = "python" if before[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
+    try:
+        done = subprocess.run([*before, python, "-c", code], capture_output=True, text=True, timeout=LIMIT_S,
+                              check=False, env=_environment(), cwd="/")  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "", f"no answer within {LIMIT_S:.0f} s"
+    except OSError as error:
+        return "", str(error.strerror)
+    words = done.stderr.strip().splitlines()
+    return done.stdout, None if done.returncode == 0 else (words[-1][:160] if words else f"exit {done.returncode}")
+
+
+def look(before: Sequence[str]) -> tuple[dict, str | None]:
+    """What a program sees from inside, and why it saw nothing or None."""
+    printed, why = run(before, LOOK)
+    try:
+        return (json.loads(printed) if why is None else {}), why
+    except ValueError:
+        return {}, "it printed something else than it was asked"
+
+
+def repeat(before: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
+    """The words as a command in an engine gets them, and why it got none or None."""
+    try:
+        done = subprocess.run(
+            [*before, "printf", "%s\\n", *words], capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/",
+            env=_environment(),
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [], type(error).__name__
+    return done.stdout.splitlines(), None if done.returncode == 0 else done.stderr.strip()[:160]
+
+
+def time_start(before: Sequence[str], repeats: int) -> float:
+    """The median of the seconds from the call of an engine to the end of `true` in it."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        subprocess.run([*before, "true"], capture_output=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment())
+        times.append(time.perf_counter() - began)
+    return sorted(times)[repeats // 2]

@@ -1,0 +1,102 @@
+"""The same measurement, bare and in containers: every engine that is here, your own among them, and the files of two images.
+
+You will learn    what a container divides and what it shares with its host; what a start costs; which faults an image can have
+You will produce  one product and one sum in every engine; an image for Docker and one for Apptainer without faults
+Run it            python in_containers.py --engines bare,namespaces
+Your part         my_container.sh; the faults of my_dockerfile.txt and of my_definition.def
+Reading           modules/07-hpc-systems/lesson-4-containers.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import containers
+import images
+from bench import say
+
+SEED = 0
+HERE = Path(__file__).resolve().parent
+FILES = ("my_container.sh", "my_dockerfile.txt", "my_definition.def")
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="one measurement in every container engine that is here")
+parser.add_argument("--engines", type=str, default=",".join(containers.ENGINES), help="which to try, parted by commas")
+parser.add_argument("--driver", type=str, default="580.126", help="of NVIDIA, which the images have to fit")
+parser.add_argument("--repeats", type=int, default=5, help="starts of each engine; the median counts")
+args = parser.parse_args()
+engines = args.engines.split(",")
+if unknown := [name for name in engines if name not in containers.ENGINES]:
+    parser.error(f"there is no engine {unknown[0]}: {', '.join(containers.ENGINES)}")
+if not args.driver.partition(".")[0].isdigit() or args.repeats < 1:
+    parser.error("--driver such as 580.126, and --repeats from 1 are needed")
+device = bench.here()
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+
+# --- every engine --------------------------------------------------------------------------------------------------------
+host, _ = containers.look([])
+rows: list[dict] = []
+inside: dict[str, dict] = {}
+for engine in engines:
+    row: dict = {"engine": engine, "why_not": containers.find_reason(engine)}
+    if row["why_not"] is None:
+        with containers.open_engine(engine, HERE / "my_container.sh", device.type == "cuda") as before:
+            inside[engine], row["why_not"] = containers.look(before)
+            if row["why_not"] is None:
+                row["start_ms"] = containers.time_start(before, args.repeats) * 1e3
+                printed, row["why_not"] = containers.run(before, containers.PRODUCT)
+                words = printed.split()
+                row |= {"product_ms": float(words[0]), "value": float(words[1]), "on": words[2]} if len(words) == 3 else {}
+    seen = inside.get(engine, {})
+    own = seen and engine != "bare"
+    rows.append({
+        "engine": engine, "there": row["why_not"] is None, "why_not": row["why_not"] and f"not measured: {row['why_not']}",
+        "start_ms": row.get("start_ms"), "product_ms": row.get("product_ms"), "value": row.get("value"),
+        "pids_seen": seen.get("pids"), "hostname_own": seen["hostname"] != host["hostname"] if own else None,
+        "root_writable": "/" in seen["writable"] if own else None, "uid_inside": seen.get("uid"),
+        "gpus_seen": len(seen["gpus"]) if seen else None, "memory_limit": seen.get("memory_limit") or None,
+    })  # fmt: skip
+    say(f"{engine}: {rows[-1]['why_not'] or 'measured'}")
+titles = {"engine": "engine", "start_ms": "start, ms", "product_ms": "product, ms", "pids_seen": "processes seen",
+          "hostname_own": "own name", "root_writable": "can write /", "uid_inside": "user inside"}  # fmt: skip
+say("\n" + bench.table(rows, titles))
+
+# --- the images ----------------------------------------------------------------------------------------------------------
+lint = []
+for name in FILES[1:]:
+    for fault in images.find_faults((HERE / name).read_text(encoding="utf-8"), args.driver):
+        lint.append({"file": name, "fault": fault.word, "line": fault.line, "says": fault.says})
+        say(f"{name}, line {fault.line}: {fault.says}")
+say(f"{len(lint)} faults are left in the two images (for driver {args.driver})")
+
+# --- the record ------------------------------------------------------------------------------------------------------------
+ran = [row for row in rows if row["there"]]
+mine = inside.get("namespaces")
+products = [row["product_ms"] for row in ran if row["product_ms"] is not None]
+starts = [row["start_ms"] for row in ran]
+metrics = {
+    **vars(args), "tried": rows, "engines_run": len(ran) if mine or len(ran) > 1 else None, "lint": lint,
+    "faults_left": len(lint), "faults_docker": sum(row["file"] == FILES[1] for row in lint),
+    "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran}),
+    "host_pids": host["pids"], "container_pids": mine["pids"] if mine else None,
+    "own_hostname": mine["hostname"] == "container" if mine else None, "writable": mine["writable"] if mine else None,
+    "places_writable": len(mine["writable"]) if mine else None, "fastest_start_ms": min(starts), "slowest_start_ms": max(starts),
+    "product_spread_percent": 100 * (max(products) / min(products) - 1) if len(products) > 1 else None,
+    "product_median_ms": statistics.median(products) if products else None,
+    "gpus_inside": max((row["gpus_seen"] or 0 for row in ran if row["engine"] != "bare"), default=None) if host["gpus"] else None,
+    "libraries_injected": sorted({place for seen in inside.values() for place in seen["injected"]}),
+}  # fmt: skip
+for name in FILES:
+    if HERE != out.resolve():
+        shutil.copyfile(HERE / name, out / name)
+path = bench.write_metrics("containers/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"\nwritten: {path}")

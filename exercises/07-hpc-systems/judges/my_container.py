@@ -1,0 +1,81 @@
+"""Judges my_container.sh of 7.4 by what a program sees in it: on Linux, where namespaces are allowed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import containers
+
+from gpucourse.judge import Part, Verdict, Way
+
+WAYS = {
+    "host-processes": Way(
+        "the program sees {pids} processes, and {host} run on this computer: process numbers of its own need --pid, with "
+        "--fork, since the process that calls unshare keeps its number",
+        ("--pid --fork --uts --ipc sh -c '\n",
+         "--uts --ipc sh -c '\n    mount() { case $* in *proc*) ;; *) command mount \"$@\" ;; esac; }\n"),
+    ),
+    "old-proc": Way(
+        "the program is process {pid} and still sees {pids} processes: /proc is the host's. Mount one of its own where the "
+        "root folder will be",
+        ("    mount -t proc proc /tmp/root/proc\n", ""),
+    ),
+    "host-name": Way(
+        "the program's hostname is {hostname}: it has to be container. In a namespace of its own (--uts) setting it does not "
+        "change the host's",
+        ("    hostname container\n", ""),
+    ),
+    "root-writable": Way(
+        "the program can write below {places}: a bind mount of / brings other mounts with it (--rbind), and each has to become "
+        "read-only",
+        ("2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec", "--fake 2>/dev/null || mount -o remount,bind,rw"),
+    ),
+    "no-tmp": Way(
+        "the program cannot write in /tmp: give it a tmpfs of its own there",
+        ("    mount -t tmpfs none /tmp/root/tmp\n", ""),
+    ),
+    "words-split": Way(
+        'the program got its arguments as {given}, and they were {right}: pass them on as "$@", with the quotes',
+        ('exec chroot /tmp/root "$@"', "exec chroot /tmp/root $@"),
+    ),
+    "no-user": Way(
+        "unshare was refused ({why}): without being root, only a user namespace allows the others: --user --map-root-user",
+        ("unshare --user --map-root-user --mount", "unshare --mounts"),
+    ),
+    "does-not-run": Way(
+        "the command does not run in it: {why}",
+        ('exec chroot /tmp/root "$@"', 'exec chroot /tmp/other "$@"'),
+    ),
+}  # fmt: skip
+
+
+WORDS = ["two words", "$HOME"]
+
+
+def judge(part: Part) -> None:
+    """One program, looked at from inside."""
+    if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
+        raise Verdict("open", says="as delivered: it sees the host's processes, has its name, and can write")
+    reason = containers.find_reason("namespaces") if sys.platform == "linux" else "namespaces are a part of Linux"
+    if reason is not None:
+        raise Verdict("open", says=f"it cannot be tried here: {reason}")
+    before = containers.look([])[0]
+    given, why = containers.repeat(["sh", str(part.file)], WORDS)
+    if why is None and given != WORDS:
+        raise part.wrong("words-split", given=given, right=WORDS)
+    seen, why = containers.look(["sh", str(part.file)])
+    if why is not None:
+        raise part.wrong("no-user" if "unshare" in why else "does-not-run", why=why)
+    if seen["pids"] > 5:
+        way = "old-proc" if seen["pid"] < 5 else "host-processes"
+        raise part.wrong(way, pids=seen["pids"], host=before["pids"], pid=seen["pid"])
+    if seen["hostname"] != "container":
+        raise part.wrong("host-name", hostname=seen["hostname"])
+    if not seen["own_tmp"]:
+        raise part.wrong("no-tmp")
+    if seen["writable"]:
+        raise part.wrong("root-writable", places=", ".join(seen["writable"][:4]))
+    part.note(
+        f"the program sees {seen['pids']} of {before['pids']} processes, is called container, and can write in /tmp alone"
+    )

@@ -1,0 +1,23 @@
+#!/bin/sh
+# A new root folder on a tmpfs: the host's folders are put into it one by one, each read-only, and it is closed at the end.
+exec unshare --user --map-root-user --mount --pid --fork --uts sh -c '
+    set -e
+    echo container >/proc/sys/kernel/hostname 2>/dev/null || hostname container
+    root=/tmp
+    mount -t tmpfs none $root
+    for folder in /*; do
+        name=${folder#/}
+        if [ -L "$folder" ]; then
+            ln -s "$(readlink "$folder")" "$root/$name"
+        elif [ -d "$folder" ] && [ "$name" != proc ] && [ "$name" != sys ] && [ "$name" != tmp ]; then
+            mkdir "$root/$name"
+            mount --bind "$folder" "$root/$name" || continue
+            mount -o remount,bind,ro "$root/$name" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$root/$name" || :
+        fi
+    done
+    mkdir $root/proc $root/tmp
+    mount -t proc proc $root/proc
+    mount -t tmpfs none $root/tmp
+    mount -o remount,ro $root
+    exec chroot $root "$@"
+' container "$@"
