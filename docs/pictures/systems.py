@@ -117,8 +117,8 @@ def draw_container() -> Canvas:
     picture = Canvas(
         "A container and its host",
         "Two columns. Left the host: its processes, its files, its name. Right a container: its own process numbers, a root "
-        "folder from an image, its own name. Both stand on one kernel with the GPU's driver. libcuda is put from the host into the "
-        "container.",
+        "folder from an image, its own name. Both stand on one kernel with the GPU's driver. libcuda is put from the host into "
+        "the container.",
         230,
     )
     hosts = ("processes 1, 2, ... 4711", "files: /usr, /home", "name: vm")

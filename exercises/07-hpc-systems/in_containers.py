@@ -29,7 +29,9 @@ FILES = ("my_container.sh", "my_dockerfile.txt", "my_definition.def")
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="one measurement in every container engine that is here")
-parser.add_argument("--engines", type=str, default=",".join(containers.ENGINES), help="which to try, parted by commas")
+parser.add_argument(
+    "--engines", type=str, default="bare,namespaces,charliecloud,docker,podman,apptainer", help="which to try, parted by commas"
+)
 parser.add_argument("--driver", type=str, default="580.126", help="of NVIDIA, which the images have to fit")
 parser.add_argument("--repeats", type=int, default=5, help="starts of each engine; the median counts")
 args = parser.parse_args()
@@ -89,14 +91,15 @@ metrics = {
     "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran}),
     "host_pids": host["pids"], "container_pids": mine["pids"] if mine else None,
     "own_hostname": mine["hostname"] == "container" if mine else None, "writable": mine["writable"] if mine else None,
-    "places_writable": len(mine["writable"]) if mine else None, "fastest_start_ms": min(starts), "slowest_start_ms": max(starts),
+    "places_writable": len(mine["writable"]) if mine else None,
+    "fastest_start_ms": min(starts), "slowest_start_ms": max(starts),
     "product_spread_percent": 100 * (max(products) / min(products) - 1) if len(products) > 1 else None,
     "product_median_ms": statistics.median(products) if products else None,
-    "gpus_inside": max((row["gpus_seen"] or 0 for row in ran if row["engine"] != "bare"), default=None) if host["gpus"] else None,
+    "gpus_inside": max((row["gpus_seen"] or 0 for row in ran[1:]), default=None) if host["gpus"] else None,
     "libraries_injected": sorted({place for seen in inside.values() for place in seen["injected"]}),
 }  # fmt: skip
 for name in FILES:
-    if HERE != out.resolve():
+    if out.resolve() != HERE:
         shutil.copyfile(HERE / name, out / name)
 path = bench.write_metrics("containers/1", device, world_size=1, seed=SEED, metrics=metrics)
 say(f"\nwritten: {path}")
