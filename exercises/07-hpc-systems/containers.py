@@ -117,9 +117,13 @@ def _make_image(root: Path, places: Sequence[str]) -> list[str]:
 
 
 def _python_folders() -> list[str]:
-    """The folders of this Python, but those below /usr."""
-    places = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix)}
-    return sorted(place for place in places if not place.startswith("/usr/"))
+    """The folders of this Python and of its packages, but those below /usr or below another of them."""
+    places = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, *sys.path[1:]) if Path(path).is_dir()}
+    return sorted(
+        place
+        for place in places
+        if not place.startswith("/usr/") and not any(place.startswith(f"{other}/") for other in places)
+    )
 
 
 def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
