@@ -103,6 +103,11 @@ CASES = (
     Case("6.4", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=90, note=SOLUTION),
     Case("6.5", {"steps": "40", "crash_at": "30", "save_s": "0.4", "mtbf_s": "5"}, limit_s=120, note=SOLUTION),
     Case("6.6", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("7.1", {"seconds": "2"}, limit_s=120, note=SOLUTION),
+    Case("7.2", {"max_bytes": "268435456"}, limit_s=90, note=SOLUTION),
+    Case("7.3", {"megabytes": "1024"}, limit_s=120, note=SOLUTION),
+    Case("7.4", limit_s=90, note=SOLUTION),
+    Case("7.5", limit_s=30, note=SOLUTION, by_design=True),
 )
 
 
@@ -231,6 +236,22 @@ def _recovery(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator
     yield Figure("a save", metrics["measured_save_s"], "s")
 
 
+def _sharing(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("MPS against time-slicing, small", metrics["mps_gain_small"], "times")
+    yield Figure("MPS against time-slicing, full", metrics["mps_gain_full"], "times")
+
+
+def _links(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["fits"]:
+        if "GPU" in row["way"]:
+            yield Figure(row["way"], row["largest_gb_per_s"], "GB/s")
+
+
+def _storage(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["staging"]:
+        yield Figure(row["way"], row["gb_per_s"], "GB/s")
+
+
 def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
@@ -244,4 +265,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Fi
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
     "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.1": _training_memory, "6.2": _shares, "6.3": _layouts,
     "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
+    "7.1": _sharing, "7.2": _links, "7.3": _storage,
 }  # fmt: skip
