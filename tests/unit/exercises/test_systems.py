@@ -15,9 +15,9 @@ images = beside_the_script("07-hpc-systems", "images")
 shards = beside_the_script("07-hpc-systems", "shards")
 
 
-@pytest.mark.parametrize("card", ["a100-80", "a30"])
-def test_a_set_fits_one_gpu_exactly_where_some_starts_allow_it(card: str) -> None:
-    card = mig.CARDS[card]
+@pytest.mark.parametrize("name", ["a100-80", "a30"])
+def test_a_set_fits_one_gpu_exactly_where_some_starts_allow_it(name: str) -> None:
+    card = mig.CARDS[name]
     for some in itertools.combinations_with_replacement(card.profiles, 3):
         names = [profile.name for profile in some]
         every = itertools.product(*(profile.starts for profile in some))
