@@ -236,7 +236,7 @@ def _recovery(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator
     yield Figure("a save", metrics["measured_save_s"], "s")
 
 
-def _sharing(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+def _gains(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield Figure("MPS against time-slicing, small", metrics["mps_gain_small"], "times")
     yield Figure("MPS against time-slicing, full", metrics["mps_gain_full"], "times")
 
@@ -265,5 +265,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Fi
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
     "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.1": _training_memory, "6.2": _shares, "6.3": _layouts,
     "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
-    "7.1": _sharing, "7.2": _links, "7.3": _storage,
+    "7.1": _gains, "7.2": _links, "7.3": _storage,
 }  # fmt: skip

@@ -4,7 +4,7 @@ You will learn    to read `nvidia-smi topo -m`; why groups and rings are chosen 
                   what each of its bytes costs
 You will produce  the best groups and rings of five computers; bytes a second by size over each link that is here
 Run it            python interconnect.py --puzzle 3
-Your part         `read`, `groups` and `ring` in my_topology.py
+Your part         `read`, `find_groups` and `find_ring` in my_topology.py
 Reading           modules/07-hpc-systems/lesson-2-links.md
 """
 
@@ -50,12 +50,12 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" els
 def judge(listing: topology.Listing) -> dict[str, object]:
     """What your part makes of a listing, beside the best that there is."""
     table = listing.links
-    found = my_topology.read(listing.text)
+    given = my_topology.read(listing.text)
     cells = [(a, b) for a in range(len(table)) for b in range(len(table))]
-    same_size = len(found) == len(table) and all(len(row) == len(table) for row in found)
-    chosen, order = my_topology.groups(table, args.size), my_topology.ring(table)
+    same_size = len(given) == len(table) and all(len(row) == len(table) for row in given)
+    chosen, order = my_topology.find_groups(table, args.size), my_topology.find_ring(table)
     return {
-        "pairs_wrong": sum(found[a][b] != table[a][b] for a, b in cells) if same_size else len(cells),
+        "pairs_wrong": sum(given[a][b] != table[a][b] for a, b in cells) if same_size else len(cells),
         "groups": " ".join("-".join(map(str, group)) for group in chosen), "ring": "-".join(map(str, order)),
         "groups_best": topology.group_score(table, chosen) == topology.best_group_score(table, args.size),
         "ring_best": topology.ring_score(table, order) == topology.best_ring_score(table),
@@ -92,7 +92,7 @@ with links.Links(args.max_bytes) as here:
     for size in sizes:  # one way after the other, so that what else the computer does meets all of them
         for way in (links.INSIDE, links.SHARED, links.TCP):
             median_s = statistics.median(here.time(way, size))
-            values_wrong += not here.arrived(way, size)
+            values_wrong += not here.has_arrived(way, size)
             sweep.append({"way": way, "bytes": size, "median_us": median_s * 1e6, "gb_per_s": size / median_s / 1e9,
                           "percent_of_link": None, "refused": False})  # fmt: skip
 if device.type == "cuda":

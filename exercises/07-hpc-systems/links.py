@@ -63,7 +63,7 @@ class Links:
             self.tcp.sendall(self._source[:size])
             self.tcp.recv(1)
 
-    def arrived(self, way: str, size: int) -> bool:
+    def has_arrived(self, way: str, size: int) -> bool:
         """Whether what was moved last lies there unchanged, by its CRC-32."""
         if way == INSIDE:
             there = zlib.crc32(self._target[:size])

@@ -3,7 +3,7 @@
 You will learn    what `nvidia-smi topo -m` says; why groups and rings of GPUs are as fast as their slowest link
 You will produce  a reader of the listing, the best groups for tensor parallelism, the best ring for an all-reduce
 Try it            gpucourse try 7.2
-Your part         the bodies of `read`, `groups` and `ring`; keep their names and parameters
+Your part         the bodies of `read`, `find_groups` and `find_ring`; keep their names and parameters
 Reading           modules/07-hpc-systems/lesson-2-links.md, "What the listing says"
 """
 
@@ -22,17 +22,17 @@ def read(text: str) -> list[list[str]]:
     raise NotImplementedError("read: which lines and which columns of the text belong to GPUs?")
 
 
-def groups(links: list[list[str]], size: int) -> list[list[int]]:
+def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
     """All GPUs, divided into groups of `size`, so that the slowest link inside of any group is as fast as it can be.
 
     Of several such divisions, one with as few links of that speed as can be. There are at most eight GPUs: all may be tried.
     """
-    raise NotImplementedError("groups: which link of a group decides how fast its members agree?")
+    raise NotImplementedError("find_groups: which link of a group decides how fast its members agree?")
 
 
-def ring(links: list[list[str]]) -> list[int]:
+def find_ring(links: list[list[str]]) -> list[int]:
     """All GPUs in an order whose slowest hop is as fast as it can be, the hop from the last to the first included.
 
     Of several such orders, one with as few hops of that speed as can be.
     """
-    raise NotImplementedError("ring: how many different rings are there through eight GPUs?")
+    raise NotImplementedError("find_ring: how many different rings are there through eight GPUs?")

@@ -18,13 +18,13 @@ def measure(path: Path, device: torch.device) -> tuple[list[dict], dict[str, obj
     Storage does here: `mode` is gds, compat or None, with the reason in words."""
     link = nvidia_smi.find_pcie_gb_per_s()
     ways: dict[str, Callable[[Path, torch.device], None]] = {
-        "pageable": _pageable,
-        "pinned": _pinned,
-        "pinned, two buffers": _two,
+        "pageable": _copy_pageable,
+        "pinned": _copy_pinned,
+        "pinned, two buffers": _copy_with_two,
     }
     mode, why = _find_gds()
     if mode is not None:
-        ways["GPUDirect Storage" if mode == "gds" else "cuFile, compat mode"] = _cufile
+        ways["GPUDirect Storage" if mode == "gds" else "cuFile, compat mode"] = _load_by_cufile
     rows = [_row(way, call, path, device, link) for way, call in ways.items()]
     return rows, {"mode": mode, "why": why}
 
@@ -45,7 +45,7 @@ def _row(
     return {"way": way, "gb_per_s": None if refused else speed, "cpu_s_per_gb": cpu_s / gigabytes, "refused": refused}
 
 
-def _pageable(path: Path, device: torch.device) -> None:
+def _copy_pageable(path: Path, device: torch.device) -> None:
     target = torch.empty(BLOCK, dtype=torch.uint8, device=device)
     buffer = torch.empty(BLOCK, dtype=torch.uint8)
     with path.open("rb", buffering=0) as file:
@@ -53,7 +53,7 @@ def _pageable(path: Path, device: torch.device) -> None:
             target[:count].copy_(buffer[:count])
 
 
-def _pinned(path: Path, device: torch.device) -> None:
+def _copy_pinned(path: Path, device: torch.device) -> None:
     target = torch.empty(BLOCK, dtype=torch.uint8, device=device)
     buffer = torch.empty(BLOCK, dtype=torch.uint8, pin_memory=True)
     with path.open("rb", buffering=0) as file:
@@ -62,7 +62,7 @@ def _pinned(path: Path, device: torch.device) -> None:
             torch.cuda.synchronize(device)  # the buffer is filled again
 
 
-def _two(path: Path, device: torch.device) -> None:
+def _copy_with_two(path: Path, device: torch.device) -> None:
     target = torch.empty(BLOCK, dtype=torch.uint8, device=device)
     buffers = [torch.empty(BLOCK, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
     free = [torch.cuda.Event() for _ in buffers]
@@ -77,7 +77,7 @@ def _two(path: Path, device: torch.device) -> None:
             turn = 1 - turn
 
 
-def _cufile(path: Path, device: torch.device) -> None:
+def _load_by_cufile(path: Path, device: torch.device) -> None:
     target = torch.empty(path.stat().st_size, dtype=torch.uint8, device=device)
     file = torch.cuda.gds.GdsFile(str(path), os.O_RDONLY)
     file.load_storage(target.untyped_storage())

@@ -80,7 +80,7 @@ PUZZLES = (1, 4, 5, 23)
 
 def judge(part: Part) -> None:
     """Reading five listings; then groups of 2 and 4; then rings."""
-    read, groups, ring = part.function("read"), part.function("groups"), part.function("ring")
+    read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
     every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:])]
     part.compare([_read(part, read, listing) for listing in every])
     for listing in every:

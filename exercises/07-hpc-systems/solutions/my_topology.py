@@ -38,13 +38,13 @@ def divide(members: list[int], size: int) -> list[list[list[int]]]:
     return every
 
 
-def groups(links: list[list[str]], size: int) -> list[list[int]]:
+def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
     """The best division."""
     inside = lambda division: [pair for group in division for pair in combinations(group, 2)]  # noqa: E731
     return max(divide(list(range(len(links))), size), key=lambda division: score(links, inside(division)))
 
 
-def ring(links: list[list[str]]) -> list[int]:
+def find_ring(links: list[list[str]]) -> list[int]:
     """The best ring, from GPU 0."""
     hops = lambda order: list(zip(order, [*order[1:], order[0]], strict=True))  # noqa: E731
     rings = ([0, *rest] for rest in permutations(range(1, len(links))))

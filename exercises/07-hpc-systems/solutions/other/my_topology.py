@@ -17,7 +17,7 @@ def cost(link: str) -> int:
     return 30**rank
 
 
-def groups(links: list[list[str]], size: int) -> list[list[int]]:
+def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
     """The division with the least cost."""
 
     def divide(left: list[int], group: list[int], spent: int) -> None:
@@ -44,7 +44,7 @@ def groups(links: list[list[str]], size: int) -> list[list[int]]:
     return best
 
 
-def ring(links: list[list[str]]) -> list[int]:
+def find_ring(links: list[list[str]]) -> list[int]:
     """The ring with the least cost."""
 
     def go(order: list[int], spent: int) -> None:
