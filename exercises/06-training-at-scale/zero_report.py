@@ -43,7 +43,7 @@ def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mappi
 def describe_sharded(kept: Sequence[int], counted: Mapping[str, Any], parameters: int) -> Row:
     """The row of the learner's optimizer, of which each rank keeps so many bytes beside all weights and gradients."""
     ranks, size = len(kept), 4 * parameters
-    row: Row = {"stage": 1, "label": "1, yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
+    row: Row = {"stage": 1, "label": "yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
     row |= {"moments_bytes": sum(kept) / ranks, "moments_fullest_bytes": max(kept), "sent_bytes": counted["ring"]}
     row["state_bytes"] = 2 * size + row["moments_bytes"]
     row["calls"] = sum(counted["calls"].values())
