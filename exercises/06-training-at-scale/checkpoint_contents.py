@@ -64,7 +64,7 @@ def damage(root: Path, folder: Path, step: int) -> list[Path]:
         target.mkdir()
     for path in sorted(folder.iterdir()):
         if path.name == checkpoints.METADATA:
-            shutil.copyfile(path, copy / path.name)  # a copy takes the files by name, and this one comes first
+            shutil.copyfile(path, copy / path.name)  # rsync takes the files by name, and this one comes first
         else:
             with path.open("rb") as whole:
                 part = whole.read(SHOWN_BYTES)
@@ -80,7 +80,7 @@ def measure_disk(world: World, root: Path, size: int) -> float | None:
     """
     if not size:
         return None
-    data, path, seconds = bytes(min(size, DISK_BYTES)), root / f"plain-{dist.get_rank()}", []
+    data, path, seconds = os.urandom(min(size, DISK_BYTES)), root / f"plain-{dist.get_rank()}", []
     for _ in range(2):
         world.wait_for_all()
         begun = time.perf_counter()

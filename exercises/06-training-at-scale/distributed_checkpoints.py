@@ -125,11 +125,12 @@ def go_on(training: Training | None) -> dict[str, Any]:
             raise ValueError(f"restore returned {step}, which is no number of steps from 0 to {args.steps}")
         return step
 
-    if rank == 0:
-        checkpoints.forget_cache(folder)
+    checkpoints.forget_cache(folder)  # on every node
+    world.wait_for_all()
     loaded, error = attempt(training, load)
     step, error = (None, error) if error else attempt(training, restore, loaded and loaded[0])
     losses = train(training, range(step, args.steps)) if training and not error else {}
+    world.wait_for_all()
     times = [mine for mine in world.gather(loaded and loaded[1:]) if mine]
     row = {"step_found": world.gather(step)[0], "error": error, "load_s": max((s for s, _ in times), default=None)}
     from_disk = sum(read or 0 for _, read in times)
