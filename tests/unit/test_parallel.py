@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 
 import pytest
 
@@ -117,6 +118,29 @@ def test_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: str, said: str
             assert child.returncode == 0
         finally:
             child.kill()
+
+
+def test_a_ctrl_c_that_does_not_wake_the_caller_is_heard() -> None:
+    """Another thread takes the signal here; one that arrives just before the wait begins wakes nobody either."""
+    over, ended, caller = threading.Event(), threading.Event(), threading.get_ident()
+
+    def take_signal() -> None:
+        while [frame.name for frame in traceback.extract_stack(sys._current_frames()[caller])][-3:] != [
+            "_wait",
+            "wait",
+            "wait",
+        ]:
+            pass
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        over.wait(20)
+        ended.set()
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            try_all([take_signal], limit=1)
+        assert not ended.is_set(), "heard only when the task had ended"
+    finally:
+        over.set()
 
 
 def test_errors_of_gpucourse_alone_become_results() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import resource
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,13 +27,16 @@ class Note:
     inner: list[Inner] = field(default_factory=list)
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """No file of this process grows beyond 4 KiB: what a full disk looks like, without filling one."""
+    """No file of this process grows beyond 4 KiB in the block: what a full disk looks like, without filling one. As a fixture
+    it would hold for a file to which pytest writes as well."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -84,11 +88,10 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_aside(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.usefixtures("small_files")
 def test_a_full_disk_is_a_sentence_with_a_cure_and_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_bytes(path, b"old")
-    with pytest.raises(StorageError, match="no space left") as caught:
+    with small_files(), pytest.raises(StorageError, match="no space left") as caught:
         write_bytes(path, b"x" * 10_000)
     assert "df -h" in caught.value.hint
     assert path.read_bytes() == b"old"
