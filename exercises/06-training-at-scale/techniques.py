@@ -76,7 +76,7 @@ MENU = (
     Technique("checkpoint every 2nd block", "ckpt half", every=2),
     Technique("4 micro-batches", "4 parts", parts=4),
     Technique("16 micro-batches", "16 parts", parts=16),
-    Technique("bfloat16 autocast", "bf16", half=True),
+    Technique("16-bit autocast", "16 bits", half=True),
     Technique("checkpoint, 4 micro-batches", "ckpt, 4 parts", every=1, parts=4),
     Technique("checkpoint, 16 micro-batches", "ckpt, 16 parts", every=1, parts=16),
     Technique("... and AdamW tensor by tensor", "... one by one", every=1, parts=16, foreach=False),
@@ -89,6 +89,12 @@ def make_optimizer(model: nn.Module, technique: Technique = PLAIN) -> torch.opti
     if technique.optimizer == "SGD":
         return torch.optim.SGD(model.parameters(), lr=50 * RATE, foreach=technique.foreach)
     return torch.optim.AdamW(model.parameters(), lr=RATE, eps=1e-6, foreach=technique.foreach)
+
+
+def half_type(device: torch.device) -> torch.dtype:
+    """bfloat16 where the device computes in it, as processors and GPUs from compute capability 8.0 on do; else float16."""
+    old = device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0)
+    return torch.float16 if old else torch.bfloat16
 
 
 def forward(model: Transformer, tokens: torch.Tensor, every: int) -> torch.Tensor:
@@ -113,7 +119,7 @@ def train(
     total = torch.zeros((), device=device)
     for part in batch.to(device).chunk(technique.parts):
         enter("forward")
-        with torch.autocast(device.type, torch.bfloat16, enabled=technique.half):
+        with torch.autocast(device.type, half_type(device), enabled=technique.half):
             scores = forward(model, part[:, :-1], technique.every)
             loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())
         del scores
