@@ -57,7 +57,7 @@ parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked 
 parser.add_argument("--layers", type=int, default=12, help="of the small model that is trained here")
 parser.add_argument("--width", type=int, default=1024, help="of the small model; a multiple of 8, its heads")
 parser.add_argument("--length", type=int, default=256, help="tokens of its sequences")
-parser.add_argument("--batch-size", type=int, default=64, help="its sequences of one step, over all ranks")
+parser.add_argument("--batch-size", type=int, default=32, help="its sequences of one step, over all ranks")
 parser.add_argument("--steps", type=int, default=20, help="its training steps, the first two not timed")
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.length, args.batch_size) < 1 or args.steps < 3 or args.puzzle < 0:
