@@ -25,7 +25,13 @@ TEMPORARY = {"learning/rehearse.py": "a folder that is gone when the command end
 VERBS = ["labs", "learning", "runs", "workspace"]
 COMMAND_FILES = [Path(inspect.getfile(command.callback)) for command in tree().registered_commands if command.callback]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-IMPORTED_AS = {"python-terraform": "python_terraform", "fpdf2": "fpdf", "PyYAML": "yaml", "Hypothesis": "hypothesis"}
+IMPORTED_AS = {
+    "kubernetes-validate": "kubernetes_validate",
+    "python-terraform": "python_terraform",
+    "fpdf2": "fpdf",
+    "PyYAML": "yaml",
+    "Hypothesis": "hypothesis",
+}
 NOT_IMPORTED = [("pytest-xdist", "tests/whole.py", '"-n"'), ("pytest-timeout", "pyproject.toml", "\ntimeout = ")]
 TABLE = dict(re.findall(r"^\| ([\w-]+)(?: \(tests\))? \| (`[^|]+`) \|", PAGE, re.MULTILINE))
 ROWS = {library: homes for library, homes in TABLE.items() if library not in {row[0] for row in NOT_IMPORTED}}
