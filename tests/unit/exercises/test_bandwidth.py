@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from gpucourse.course.locate import find_course
+from tests.unit.exercises.scripts import beside_the_script
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # AllReduce of 16 A100 on two p4de nodes, 1 MiB to 2 GiB (awslabs/awsome-distributed-training, nccl-tests)
@@ -18,18 +15,8 @@ P4DE_SIZES = [MIB << power for power in range(len(P4DE_US))]
 RECORDED = Path(__file__).parents[2] / "data" / "nccl-tests" / "all_reduce_perf.txt"
 
 
-def beside_the_script(name: str) -> ModuleType:
-    path = find_course({}).exercises / "03-parallel-computing" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"exercise_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-bandwidth, nccl_tests = beside_the_script("bandwidth"), beside_the_script("nccl_tests")
+bandwidth = beside_the_script("shared", "bandwidth")
+nccl_tests = beside_the_script("03-parallel-computing", "nccl_tests")
 
 
 def p4de(count: int) -> tuple[list[int], list[float]]:
