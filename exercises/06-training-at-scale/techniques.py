@@ -73,14 +73,14 @@ PLAIN = Technique("as it comes", "plain")
 MENU = (
     PLAIN,
     Technique("checkpoint every block", "ckpt all", every=1),
-    Technique("checkpoint every 2nd block", "ckpt half", every=2),
+    Technique("checkpoint every 2nd block", "ckpt 1/2", every=2),
     Technique("4 micro-batches", "4 parts", parts=4),
     Technique("16 micro-batches", "16 parts", parts=16),
     Technique("16-bit autocast", "16 bits", half=True),
-    Technique("checkpoint, 4 micro-batches", "ckpt, 4 parts", every=1, parts=4),
-    Technique("checkpoint, 16 micro-batches", "ckpt, 16 parts", every=1, parts=16),
-    Technique("... and AdamW tensor by tensor", "... one by one", every=1, parts=16, foreach=False),
-    Technique("... and SGD in place of AdamW", "... SGD", every=1, parts=16, foreach=False, optimizer="SGD"),
+    Technique("checkpoint, 4 micro-batches", "ckpt, 4", every=1, parts=4),
+    Technique("checkpoint, 16 micro-batches", "ckpt, 16", every=1, parts=16),
+    Technique("... and AdamW tensor by tensor", "single", every=1, parts=16, foreach=False),
+    Technique("... and SGD in place of AdamW", "SGD", every=1, parts=16, foreach=False, optimizer="SGD"),
 )
 
 
