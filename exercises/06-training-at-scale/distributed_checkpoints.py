@@ -193,7 +193,7 @@ if rank == 0:
     taken = {path.name for path in checkpoints.list_whole(root)}
     folders = [{"folder": path.name, "lacks": checkpoints.find_gap(path) or "nothing",
                 "taken": "yes" if path.name in taken else "no"} for path in [folder, *damaged] if saved]  # fmt: skip
-    sharded = {"way": "all ranks, in the background" if args.asynchronous else "all ranks", "bytes": saved and saved.bytes}
+    sharded = {"way": "all, in background" if args.asynchronous else "all ranks", "bytes": saved and saved.bytes}
     sharded |= {"files": saved and saved.files, "seconds": seconds[0], "blocked_s": seconds[1]}
     alone = {"way": "rank 0, one file", "files": 1, **one_file, "blocked_s": one_file["seconds"]}
     metrics = {
