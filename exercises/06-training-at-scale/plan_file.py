@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plans import CHECKPOINTING, PRECISIONS, ZERO, Plan
-from targets import CLUSTERS, TARGETS
+from targets import CLUSTERS, PUZZLES, TARGETS
 
 FEWEST_WORDS, FEWEST_DIFFERENT = 30, 20
 WORDS = {"target": tuple(TARGETS), "cluster": tuple(CLUSTERS), "checkpointing": CHECKPOINTING, "precision": PRECISIONS}
@@ -66,9 +66,10 @@ def _find_fault(key: str, value: object) -> str | None:
     if key == "zero" and value not in ZERO:
         return f"zero: {value} is not one of {', '.join(map(str, ZERO))}"
     if key in NUMBERS:
-        least = 0 if key == "zero" else 1
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return None if whole and least <= value <= MOST else f"{key}: {value} is not a whole number from {least} on"
+        least, most = (0 if key == "zero" else 1), len(PUZZLES) if key == "puzzle" else MOST
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return None
+        return f"{key}: {value} is not a whole number from {least} to {most:,}"
     if key in WORDS and value not in WORDS[key]:
         return f"{key}: {value} is not one of {', '.join(WORDS[key])}"
     return None if isinstance(value, str) else f"{key}: {value} is no text"
