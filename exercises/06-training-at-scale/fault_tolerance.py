@@ -300,6 +300,7 @@ if rank == 0:
         "step_seconds": facts["step_s"], "young_every": facts["young_every"],
         "intervals": [weigh_interval("yours", every), weigh_interval("by Young", facts["young_every"])],
         "interval_off": max(every / facts["young_every"], facts["young_every"] / every),
+        "saved_each_step": every == 1 < facts["young_every"],
         "useful_percent": 100 * args.steps * facts["step_s"] / wall_s,
         "half_written_taken": sum(row["half_written"] for row in read_notes("lives.jsonl")),
         "resume_broken": facts["broken"] or next((row["broken"] for row in read_notes("lives.jsonl") if row["broken"]), "no"),
