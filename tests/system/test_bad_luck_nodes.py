@@ -104,15 +104,8 @@ def test_two_deploys_at_once(learner: Learner) -> None:
     assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        pytest.param("deployments/03-local.json", marks=pytest.mark.slow),
-        pytest.param("terraform-apply.log", marks=pytest.mark.slow),
-        pytest.param("nodes/host.json", marks=pytest.mark.slow),
-        "nodes/node0.json",
-    ],
-)
+@pytest.mark.slow  # test_here.py kills a deploy, test_simulated_nodes_terraform.py kills Terraform; Ctrl-C is below
+@pytest.mark.parametrize("moment", ["deployments/03-local.json", "terraform-apply.log", "nodes/host.json", "nodes/node0.json"])
 def test_deploy_killed(learner: Learner, moment: str) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "8")
     base = learner.workspace / ".gpucourse"

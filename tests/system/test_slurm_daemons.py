@@ -100,6 +100,7 @@ def test_a_node_that_nobody_but_slurm_finds_dead(cluster: Learner, work: Work) -
     work.succeeds()
 
 
+@pytest.mark.slow  # test_slurm_machines.py has jobs that go on, without a command that watches them
 def test_slurmctld_stopped_and_started_again(cluster: Learner, work: Work) -> None:
     wait_for_words(work.running, b"is RUNNING on")
     slurm.inside(cluster, "node0", "pkill", "-TERM", "-x", "slurmctld")
