@@ -50,6 +50,19 @@ WAYS = {
         "backward it has to be multiplied by the part's share of the batch. (AdamW hides it, SGD does not.)",
         ("        loss = loss * len(part) / len(batch)\n", ""),
     ),
+    "too-small": Way(
+        "its gradients are {factor:.2f} times those of the plain step: is the loss divided a second time, or are the gradients "
+        "clipped or changed before the optimizer takes them?",
+        (
+            "        loss = loss * len(part) / len(batch)\n",
+            "        loss = loss * len(part) / len(batch) / PARTS\n",
+        ),
+    ),
+    "cleared-between": Way(
+        "it clears the gradients {times} times a step, between its parts: the optimizer gets those of the last part alone. "
+        "Clear them once, before the first part or after the optimizer",
+        ("        x = model.token(", "        optimizer.zero_grad()\n        x = model.token("),
+    ),
     "mean-of-means": Way(
         "right where all parts are equally long, and wrong for {batch} sequences: the last part is shorter, and each of its "
         "sequences counts more than one of the others. Its share is len(part) / len(batch)",
@@ -122,6 +135,7 @@ class Record:
     dtypes: set[torch.dtype] = field(default_factory=set)
     steps: int = 0
     backwards: int = 0
+    clears: int = 0
 
 
 def judge(part: Part) -> None:
@@ -151,6 +165,12 @@ def _train(step: Any, shape: Any, call: Any) -> Record:
     def see_step(*_: Any) -> None:
         record.steps += 1
 
+    clear = optimizer.zero_grad
+
+    def see_clear(*given: Any, **named: Any) -> None:
+        record.clears += 1
+        clear(*given, **named)
+
     def see_gradient(_parameter: Any) -> None:
         record.backwards += 1
 
@@ -158,6 +178,7 @@ def _train(step: Any, shape: Any, call: Any) -> Record:
     model.blocks[-1].mlp.up.register_forward_hook(see_type)
     model.scores.bias.register_post_accumulate_grad_hook(see_gradient)
     optimizer.register_step_post_hook(see_step)
+    optimizer.zero_grad = see_clear  # type: ignore[method-assign]
     for number in range(STEPS):
         record.losses.append(call(step, model, shape.make_batch(number), optimizer, CPU))
         record.weights.append([parameter.detach().clone() for parameter in model.parameters()])
@@ -216,7 +237,9 @@ def _name_gradients(part: Part, shape: Any, right: Record, given: Record, case: 
     did, should = torch.cat([item.flatten() for item in moved]), torch.cat([item.flatten() for item in wanted])
     factor = (did @ should / (should @ should)).item()
     if (did - factor * should).norm() <= 1e-3 * did.norm():
-        raise part.wrong("not-divided", case, factor=factor)
+        raise part.wrong("not-divided" if factor > 1 else "too-small", case, factor=factor)
+    if given.clears > STEPS and given.backwards > STEPS:
+        raise part.wrong("cleared-between", case, times=given.clears // STEPS)
     if shape.batch != BATCHES[0]:
         raise part.wrong("mean-of-means", case, batch=shape.batch)
     says = (
