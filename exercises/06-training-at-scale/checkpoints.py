@@ -173,11 +173,13 @@ def choose_root(world: World, asked: str) -> Path:
 
 
 def _make_root(parent: Path) -> tuple[str, str, str | None]:
-    """The folder, a new word that rank 0 wrote into it, and why it could not."""
-    root, word = (
-        parent.expanduser().resolve() / f"checkpoints-{os.environ.get('GPUCOURSE_RUN_ID') or 'by-hand'}",
-        uuid.uuid4().hex,
-    )
+    """The folder, a new word that rank 0 wrote into it, and why it could not.
+
+    Two runs at a time have two folders: it is named by the run, or by the job under Slurm, which keeps its number when it is
+    started again.
+    """
+    run = os.environ.get("GPUCOURSE_RUN_ID") or os.environ.get("SLURM_JOB_ID") or "by-hand"
+    root, word = parent.expanduser().resolve() / f"checkpoints-{run}", uuid.uuid4().hex
     try:
         root.mkdir(parents=True, exist_ok=True)
         (root / _WORD).write_text(word, encoding="ascii")

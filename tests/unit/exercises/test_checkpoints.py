@@ -117,6 +117,14 @@ def test_a_node_without_the_folder_of_rank_0_says_what_to_set(checkpoints: Modul
     assert "the folder you set, /data, is not shared" in stale
 
 
+def test_each_run_has_a_folder_of_its_own(checkpoints: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("GPUCOURSE_RUN_ID", ""), ("SLURM_JOB_ID", "17")):
+        monkeypatch.setenv(name, value)
+    assert checkpoints._make_root(tmp_path)[0] == str(tmp_path / "checkpoints-17")
+    monkeypatch.setenv("GPUCOURSE_RUN_ID", "20260101-120000-heron")
+    assert checkpoints._make_root(tmp_path)[0] == str(tmp_path / "checkpoints-20260101-120000-heron")
+
+
 def test_a_folder_that_cannot_be_made_is_named(checkpoints: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     _, _, problem = checkpoints._make_root(tmp_path / "file")
