@@ -292,8 +292,8 @@ if rank == 0:
     wall_s = rows[-1]["until"] - rows[0]["began"] + facts["step_s"]
     metrics = {
         **vars(args), "lives": rows, "planned_lives": args.crashes + 1, "last_step": rows[-1]["last_step"],
-        "losses": [{**row, "life": f"life {row['life']}"} for row in every_loss]
-        + [{"life": "undisturbed", "step": step, "loss": loss} for step, loss in enumerate(facts["losses"], start=1)],
+        "losses": [{"life": "undisturbed", "step": step, "loss": loss} for step, loss in enumerate(facts["losses"], start=1)]
+        + [{**row, "life": f"life {row['life']}"} for row in every_loss],  # later lines are drawn above earlier ones
         **compare_losses(every_loss), "loss_after": every_loss[-1]["loss"], "undisturbed_loss_after": facts["losses"][-1],
         "lost_steps": max((row["lost_steps"] for row in rows[:-1]), default=0), "saved_every": every,
         "recovery_s": max(gaps, default=None), "cost_s": facts["cost_s"], "measured_save_s": facts["measured_save_s"],
@@ -307,7 +307,7 @@ if rank == 0:
         "restarts": life, "backend": dist.get_backend(),
     }  # fmt: skip
     titles = {"life": "life", "world": "ranks", "resumed_at": "from step", "last_step": "to step", "ended": "ended"}
-    say("\n" + bench.table(rows, titles | {"lost_steps": "steps lost", "first_step_s": "first step after s"}))
+    say("\n" + bench.table(rows, titles | {"lost_steps": "steps lost", "first_step_s": "back after s"}))
     say(f"A save every {every} steps; by Young's formula every {facts['young_every']}. Loss off: {metrics['loss_off']:.1e}")
     if device.type == "cpu":
         say("Losses, steps and lives hold anywhere. Seconds are those of this computer, made longer by --step-s and --save-s.")
