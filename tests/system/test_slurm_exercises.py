@@ -210,6 +210,20 @@ def test_a_training_of_module_3_under_slurm(cluster: Learner) -> None:
     assert len({log.name.partition("-rank")[0] for log in (cluster.run_folder() / "logs").glob("*-rank*.log")}) == 2
 
 
+@pytest.mark.slow
+def test_a_training_that_loses_a_worker_begins_again_under_slurm(cluster: Learner) -> None:
+    ran = cluster.types("run", "6.5", "--launcher", "slurm", timeout=300)
+    assert "with 1 restart" in ran.out
+    record = json.loads((cluster.run_folder() / "run.json").read_text())
+    assert (record["state"], record["restarts"], record["max_restarts"]) == ("succeeded", 1, 2)
+    ends = [(end["rank"], end["restart"], end["code"]) for end in record["rank_exits"]]
+    assert ends == [(0, 0, 1), (0, 1, 0), (1, 0, 9), (1, 1, 0)]
+    assert record["first_failure"] is None
+    (log,) = cluster.run_folder().glob("logs/*-rank1.log")
+    assert "exit code 9, no word to anybody\n--- restart 1 ---\n" in log.read_text()
+    assert [life["ended"] for life in metrics(cluster)["lives"]] == ["crashed", "finished"]
+
+
 def test_a_cluster_that_someone_else_runs(cluster: Learner, tmp_path: Path) -> None:
     there = slurm.head(cluster)
     guest = Learner(tmp_path / "workspace")
