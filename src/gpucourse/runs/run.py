@@ -19,7 +19,7 @@ from gpucourse.runs import follow, parts, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, make_launch_request, plan_on
 from gpucourse.runs.written_batch import find_written_batch
-from gpucourse.units import format_count, now_utc
+from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import hold_lock
@@ -164,7 +164,8 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
     record.state = "starting"
     runs.save(context.paths, record)
     try:
-        what = f"starting {format_count(plan.world_size, 'rank')}" if plan.batch is None else "submitting to Slurm"
+        ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
+        what = f"starting {ranks}" if plan.batch is None else "submitting to Slurm"
         with stage(context.watch, "launch", what, record.phases_s):
             launch(fleet, plan, context.watch, faults=faults)
     except (GpucourseError, KeyboardInterrupt) as error:
