@@ -154,7 +154,7 @@ def _elastic(job: SbatchJob) -> str:
     return (
         f"{_MEETING_POINT}"
         "\n"
-        "# A rank: a log of its own, with a line before each new life, and a note how each life ended.\n"
+        "# A rank: a log of its own, with a line before each new life, and a note of each life and how it ended.\n"
         'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
         'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
         "# shellcheck disable=SC2016\n"
@@ -164,6 +164,7 @@ def _elastic(job: SbatchJob) -> str:
         '    [ -z "$(tail -c 1 "$log")" ] || echo >> "$log"\n'
         '    echo "--- restart $life ---" >> "$log"\n'
         "  fi\n"
+        '  echo "- $SLURMD_NODENAME -" > "$SLURM_SUBMIT_DIR/ranks/$RANK-$life"\n'
         '  "$@" >> "$log" 2>&1 && code=0 || code=$?\n'
         '  echo "$code $SLURMD_NODENAME $(date +%s.%N)" > "$SLURM_SUBMIT_DIR/ranks/$RANK-$life"\n'
         '  exit "$code"\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,23 @@ def test_every_life_of_a_rank_that_torchrun_started_again_is_told(script_slurm: 
         {"rank": rank, "code": code, "node": f"node{rank + 1}", "at": at, "restart": restart}
         for rank, restart, code, at in [(0, 0, 1, 5.5), (0, 1, 0, 9.5), (1, 0, 9, 5.0), (1, 1, 0, 9.0)]
     ]
+
+
+@pytest.mark.parametrize(("state", "lives"), [("CANCELLED", [(0, 9), (1, 137)]), ("COMPLETED", [(0, 9)])])
+def test_a_life_that_was_ended_with_its_job_counts(
+    script_slurm: Callable[..., Scripted], state: str, lives: list[tuple[int, int]]
+) -> None:
+    """Of a job that ended well, a note that is not complete is one that has not arrived yet."""
+    script_slurm(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state))
+    slurm_submit.submit(spec(spread=True, ranks=1))
+    folder = Path(Job("r1").path("ranks"))
+    folder.mkdir()
+    (folder / "0-0").write_text("9 node1 5.0\n")
+    (folder / "0-1").write_text("- node1 -\n")
+    slurm_watch.look(Job("r1"))
+    ranks: Any = (Job("r1").read("exit.json") or {})["ranks"]
+    assert [(end["restart"], end["code"]) for end in ranks] == lives
+    assert {end["node"] for end in ranks} == {"node1"}
 
 
 def test_a_word_that_nobody_knows_is_asked_about_again(script_slurm: Callable[..., Scripted]) -> None:

@@ -13,7 +13,10 @@ from gpucourse.remote.agent.supervise import finish
 
 _PROOF_S = 60.0
 _SAME_MOMENT_S = 1.0
-_RANK_NOTE = re.compile(r"(\d{1,3}) (\S+) (\d+(?:\.\d+)?)\n")  # without the end of the line it is not all written
+_KILLED = 137
+_RANK_NOTE = re.compile(
+    r"(\d{1,3}(?= \S+ \d)|-(?= \S+ -)) (\S+) (\d+(?:\.\d+)?|-)\n"
+)  # without the end of the line it is not all written
 
 Row = dict[str, object]
 
@@ -200,7 +203,7 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
             {"rank": row["row"], "code": row["code"], "node": row.get("node") or "", "at": _epoch(row.get("ended")) or now}
             for row in told
         ]
-    ends = _read_rank_notes(job)
+    ends = _read_rank_notes(job, killed=any(row["state"] != "COMPLETED" for row in rows))
     for name in sorted(os.listdir(job.path("logs"))) if not ends else ():
         if name.endswith(".out"):
             with open(job.path("logs", name), encoding="utf-8", errors="replace") as file:
@@ -214,15 +217,16 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
     return ends
 
 
-def _read_rank_notes(job: Job) -> list[dict[str, object]]:
-    """How each life of each rank ended, where torchrun started them: `ranks/RANK-LIFE` holds code, node and time."""
+def _read_rank_notes(job: Job, *, killed: bool) -> list[dict[str, object]]:
+    """How each life of each rank ended, where torchrun started them: `ranks/RANK-LIFE` holds code, node and time. With `killed`
+    a life that has begun, and whose end nobody wrote down, was ended with its job."""
     ends: list[dict[str, object]] = []
     for name in sorted(os.listdir(job.path("ranks"))) if job.has("ranks") else ():
         rank, _, restart = name.partition("-")
         with open(job.path("ranks", name), encoding="utf-8", errors="replace") as file:
             noted = _RANK_NOTE.match(file.read())
-        if rank.isdigit() and restart.isdigit() and noted:
-            code, node, at = noted.groups()
+        if rank.isdigit() and restart.isdigit() and noted and (killed or noted[1] != "-"):
+            code, node, at = noted.groups() if noted[1] != "-" else (_KILLED, noted[2], time.time())
             ends.append({"rank": int(rank), "code": int(code), "node": node, "at": float(at), "restart": int(restart)})
     return ends
 
