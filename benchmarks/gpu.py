@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.gpu_cases import CASES, Case, Figure, figures
 from benchmarks.gpu_machine import Machine, find_free_port, list_lacking, look, versions_of
-from benchmarks.gpu_record import for_plots, write
+from benchmarks.gpu_record import FOLDER, for_plots, write
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.course.parameters import arguments, resolve
@@ -73,7 +73,7 @@ def prove(
     wanted: Sequence[str],
     *,
     cases: Sequence[Case] = CASES,
-    recorded: Path = ROOT / "recorded",
+    recorded: Path = FOLDERS.exercises / FOLDER,
     limit_s: float = MINUTES_S,
     sides: Sequence[int] = (),
 ) -> int:
@@ -163,7 +163,7 @@ def _on_gpu(
         "settings": settings,
         "seconds": round(ended.seconds, 1),
         "checks": {check.id: check.verdict for check in checks},
-        "metrics": for_plots(exercise, ended.metrics),
+        "plots": for_plots(exercise, ended.metrics),
     }
     wrong = any(check.verdict in {"failed", "error"} for check in checks)
     return replace(

@@ -1,52 +1,57 @@
-"""What stays of a proof on a GPU: `recorded/<gpu>.json`, small enough to travel with the course.
+"""What stays of a proof on a GPU: `exercises/recorded/<gpu>.json`, small enough to travel with the course.
 
-    {"format": 1, "gpu": the name that the driver gives, "date": of the run (UTC), "gpus": how many,
+    {"format": 2, "gpu": the name that the driver gives, "date": of the run (UTC), "gpus": how many,
      "versions": {"torch", "cuda", "driver", "transformers", "python"},
      "ceilings": {"bf16_tflops": the library's best, ...} where it was searched,
-     "exercises": {"4.2": {"settings", "seconds", "checks": {id: verdict}, "metrics": what the plots of 4.2 need}}}
+     "exercises": {"4.2": {"settings", "seconds", "checks": {id: verdict}, "plots": {file: {"axes", "keys", "rows"}}}}}
 
 Only runs that ended well on the GPU are in it. Of the metrics it holds the rows and columns that a plot of the manifest draws.
+`gpucourse.course.gpu_record` reads it.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpucourse.course.gpu_record import FOLDER, FORMAT, MOST_ROWS, describe_axes, list_keys, name_file
 from gpucourse.model.manifest import Exercise, Plot
 
-FORMAT = 1
+__all__ = ["FOLDER", "for_plots", "write"]
 DIGITS = 6
 
 
 def for_plots(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the metrics what the plots of the exercise draw: their rows, each with the columns that any of them names."""
-    wanted: dict[str, set[str]] = {}
-    for plot in exercise.plots:
-        wanted.setdefault(plot.rows.removeprefix("metrics."), set()).update(_columns(plot))
-    return {
-        rows: [{key: _short(row[key]) for key in sorted(columns) if key in row} for row in metrics.get(rows, [])]
-        for rows, columns in wanted.items()
-    }
+    """What the plots of the exercise draw, by their file: axes, keys, and at most MOST_ROWS rows, evenly chosen, each with the
+    columns that the plot names. A plot without rows is not in it."""
+    plots = ((plot, _rows(plot, metrics)) for plot in exercise.plots)
+    return {plot.file: {"axes": describe_axes(plot), "keys": list_keys(plot), "rows": rows} for plot, rows in plots if rows}
 
 
 def write(folder: Path, record: Mapping[str, Any]) -> Path:
     """Write the record under the GPU's name, and give back where it is."""
-    name = re.sub(r"[^a-z0-9]+", "-", str(record["gpu"]).lower()).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
+    path = folder / name_file(str(record["gpu"]))
     path.write_text(json.dumps({"format": FORMAT, **record}, indent=1) + "\n", encoding="utf-8")
     return path
 
 
+def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows = metrics.get(plot.rows.removeprefix("metrics.")) or []
+    step = max(1, -(-len(rows) // MOST_ROWS))
+    return [{key: _short(row[key]) for key in sorted(set(_columns(plot))) if key in row} for row in rows[::step]]
+
+
 def _columns(plot: Plot) -> Iterator[str]:
-    yield from (name for name in (plot.x, plot.by, plot.ideal_key) if name)
+    yield from (name for name in (plot.x, plot.by) if name)
     for series in plot.series:
         yield from (name for name in (series.key, series.low, series.high) if name)
 
 
 def _short(value: object) -> object:
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

@@ -21,6 +21,7 @@ from benchmarks.gpu_cases import CASES, Case, Figure, figures
 from benchmarks.gpu_machine import Machine
 from benchmarks.gpu_record import for_plots
 from gpucourse.course.catalog import load
+from gpucourse.course.gpu_record import FOLDER, FORMAT, find_recorded_plots
 from gpucourse.course.locate import find_course
 from gpucourse.grading.checks import evaluate
 from tests.system.exercising import FAKE_GPU, needs_torch
@@ -55,7 +56,7 @@ def test_on_a_gpu_figures_stand_beside_ceilings(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FAKE_GPU))
     cases = [PRODUCTS, FORMATS, Case("3.3", gpus=2), Case("0.3", limit_s=LONG_S)]
-    assert gpu.prove([], cases=cases, recorded=tmp_path, sides=(64,)) == 1, "0.3 computed on processors"
+    assert gpu.prove([], cases=cases, recorded=tmp_path / FOLDER, sides=(64,)) == 1, "0.3 computed on processors"
     said = capsys.readouterr().out
     assert "product of 128 " in said
     assert "% of 67,000)" in said, "the float32 peak of an H100, in GFLOP/s"
@@ -63,13 +64,18 @@ def test_on_a_gpu_figures_stand_beside_ceilings(
     assert "needs 2 GPUs, and there is 1" in said
     assert "not measured: it did not use the GPU" in said
     assert "of it (promise: 0.98)" in said
-    kept = json.loads((tmp_path / "nvidia-h100-80gb-hbm3.json").read_text(encoding="utf-8"))
-    assert (kept["format"], kept["gpu"], kept["gpus"]) == (1, "NVIDIA H100 80GB HBM3", 1)
+    kept = json.loads((tmp_path / FOLDER / "nvidia-h100-80gb-hbm3.json").read_text(encoding="utf-8"))
+    assert (kept["format"], kept["gpu"], kept["gpus"]) == (FORMAT, "NVIDIA H100 80GB HBM3", 1)
     assert set(kept["versions"]) == {"torch", "cuda", "driver", "transformers", "python"}
     assert set(kept["exercises"]) == {"1.1", "4.2"}
     assert kept["exercises"]["1.1"]["settings"]["size"] == 128
     assert kept["exercises"]["1.1"]["checks"]["right"] == "passed"
     assert kept["ceilings"]["shapes"] == 1
+    for exercise in (CATALOG.exercise("1.1")[1], CATALOG.exercise("4.2")[1]):
+        warnings: list[str] = []
+        plots = find_recorded_plots(tmp_path, exercise, warnings.append)
+        assert plots.keys() == {plot.file for plot in exercise.plots}
+        assert not warnings
 
 
 @pytest.mark.slow
@@ -139,7 +145,9 @@ def test_a_figure_above_its_ceiling_is_a_fault() -> None:
 def test_the_record_has_what_plots_draw_and_no_more() -> None:
     row = {"size": 128, "speedup": 1.23456789, "speedup_with_copies": 1.0, "first_call_ms": 2.0, "error": 1e-9}
     kept = for_plots(CATALOG.exercise("1.1")[1], {"speedups": [row], "rows": [row], "seed": 0})
-    assert kept == {"speedups": [{"first_call_ms": 2.0, "size": 128, "speedup": 1.23457, "speedup_with_copies": 1.0}]}
+    assert kept.keys() == {"times", "speedup"}
+    assert kept["times"]["rows"] == [{"first_call_ms": 2.0, "size": 128}]
+    assert kept["speedup"]["rows"] == [{"size": 128, "speedup": 1.23457, "speedup_with_copies": 1.0}]
 
 
 @pytest.mark.parametrize(("exercise", "check"), [("3.2", "scaling"), ("3.4", "speed-up")])

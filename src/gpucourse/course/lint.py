@@ -17,6 +17,7 @@ from typing import Any
 from gpucourse.course import report_plan
 from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
 from gpucourse.course.complaints import format_complaints
+from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
 from gpucourse.course.locate import find_course
 from gpucourse.course.part_files import SOLUTIONS, find_gaps
 from gpucourse.course.quiz import read_quiz
@@ -43,7 +44,9 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += _stale_schemas(catalog.folders.modules)
     complaints += _beside_modules(catalog)
     complaints += _check_unquoted_commas(catalog.folders.modules)
-    used = {f"{SHARED}/{PROFILER}"}
+    exercises = catalog.folders.exercises
+    complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
+    used = {f"{SHARED}/{PROFILER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
     for module in catalog.modules:
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())

@@ -12,6 +12,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.course.schema import write_schema
 from gpucourse.model.questions import Question
 from gpucourse.outside.yaml_reader import read_document
+from gpucourse.workspace.files import write_record
 
 
 @pytest.fixture
@@ -23,6 +24,16 @@ def clean_course(course: Any) -> Any:
 
 def test_this_course_is_clean() -> None:
     assert lint(load(find_course({}))) == []
+
+
+def test_a_record_of_a_gpu_that_cannot_be_used_is_named(clean_course: Any) -> None:
+    """A made-up one, of a GPU that does not exist."""
+    record = {"format": 2, "gpu": "Imaginary GPU", "date": "2026-01-01", "versions": {}, "exercises": {}}
+    write_record(clean_course.folders.exercises / "recorded" / "imaginary-gpu.json", record)
+    assert lint(clean_course.load()) == []
+    write_record(clean_course.folders.exercises / "recorded" / "another-gpu.json", record)
+    (line,) = lint(clean_course.load())
+    assert line.startswith("exercises/recorded/another-gpu.json: cannot be used: it is about Imaginary GPU")
 
 
 SCRIPT = "exercises/07-rivers/source.py"

@@ -1,0 +1,142 @@
+"""Records of a GPU in `exercises/recorded/`, which `python -m benchmarks gpu` writes: what of them plots may show.
+
+They are part of the course, and a course may be anybody's: files are bounded and typed, and one that is wrong is not used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.outside.documents import convert, parse_json
+from gpucourse.outside.files import file_inside, read_bounded
+from gpucourse.outside.names import OutsideError, is_shown, printable
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Exercise, Plot
+
+FORMAT = 2
+FOLDER = "recorded"
+MOST_ROWS = 500
+"""Rows that a record keeps of one plot."""
+
+_MOST_RECORDS, _MOST_BYTES, _MOST_VERSIONS, _LONGEST_NAME = 16, 2 << 20, 8, 80
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotRecord:
+    """One plot of an exercise: what its axes and keys were when it was recorded, and its rows."""
+
+    axes: dict[str, str | None]
+    keys: list[str]
+    rows: list[dict[str, int | float | str | bool | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExerciseRecord:
+    """What of an exercise's record a plot needs: its plots by their file."""
+
+    plots: dict[str, PlotRecord]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuRecord:
+    """What of a record a plot needs: the GPU as its driver names it, the date (UTC), versions by what they are of, and the
+    exercises by number."""
+
+    gpu: str
+    date: str
+    versions: dict[str, str | None]
+    exercises: dict[str, ExerciseRecord]
+
+    @property
+    def caption(self) -> str:
+        """When it was measured and with which versions, in one line."""
+        return f"recorded {self.date}: " + ", ".join(f"{what} {text}" for what, text in self.versions.items() if text)
+
+
+def describe_axes(plot: Plot) -> dict[str, str | None]:
+    """What must be the same for two plots to share axes: the kind, the key of x and of the lines, titles with their units."""
+    return {"kind": plot.kind, "x": plot.x, "by": plot.by, "x_title": plot.x_title, "y_title": plot.y_title}
+
+
+def list_keys(plot: Plot) -> list[str]:
+    """The keys of a plot's values, in the order of its series."""
+    return [series.key for series in plot.series]
+
+
+def name_file(gpu: str) -> str:
+    """The name of the file with the record of a GPU."""
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json"
+
+
+def list_files(exercises: Path) -> list[str]:
+    """The names of the files in `exercises/recorded/` that are to be records."""
+    return sorted(path.name for path in (exercises / FOLDER).glob("*.json"))
+
+
+def find_recorded_plots(
+    exercises: Path, exercise: Exercise, warn: Callable[[str], None]
+) -> dict[str, tuple[GpuRecord, PlotRecord]]:
+    """What the course's records hold for the plots of an exercise, by the plot's file: the newest with the same axes and keys.
+
+    `exercises` is the course's folder of that name. `warn` is told of a record that cannot be used."""
+    plots: dict[str, tuple[GpuRecord, PlotRecord]] = {}
+    for record in sorted(read_records(exercises, warn), key=lambda record: record.date):
+        entry = record.exercises.get(exercise.id)
+        for plot in exercise.plots if entry else ():
+            plot_record = entry.plots.get(plot.file) if entry else None
+            if plot_record and (plot_record.axes, plot_record.keys) == (describe_axes(plot), list_keys(plot)):
+                plots[plot.file] = (record, plot_record)
+    return plots
+
+
+def read_record(exercises: Path, name: str) -> GpuRecord:
+    """The record in that file of `exercises/recorded/`. Raises OutsideError where it is not what the writer writes, OSError
+    where it cannot be read."""
+    document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MOST_BYTES))
+    version = document.get("format") if isinstance(document, dict) else None
+    if version != FORMAT:
+        raise OutsideError(f"its format is {version!r}, and this program reads {FORMAT}")
+    record = convert(document, GpuRecord)
+    _check(record, name)
+    return record
+
+
+def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRecord]:
+    """Every record of the course that can be used; `warn` is told of each other one, as `file: reason`."""
+    names = list_files(exercises)
+    if len(names) > _MOST_RECORDS:
+        warn(f"{FOLDER}/: of {len(names)} records only the first {_MOST_RECORDS} are read")
+    for name in names[:_MOST_RECORDS]:
+        try:
+            yield read_record(exercises, name)
+        except (OutsideError, OSError) as error:
+            warn(f"{FOLDER}/{printable(name, 80)}: cannot be used: {error}")
+
+
+def find_faulty_records(exercises: Path) -> list[str]:
+    """The complaint of each record of the course that cannot be used, as `file: reason`."""
+    complaints: list[str] = []
+    list(read_records(exercises, complaints.append))
+    return complaints
+
+
+def _check(record: GpuRecord, name: str) -> None:
+    """Raises OutsideError where a name, a date or a number of rows cannot be the writer's."""
+    texts = [record.gpu, *record.versions, *(version for version in record.versions.values() if version)]
+    if not record.gpu.strip() or any(len(text) > _LONGEST_NAME or not is_shown(text) for text in texts):
+        raise OutsideError("the name of its GPU or a version is empty, too long or cannot be shown")
+    if name != name_file(record.gpu):
+        raise OutsideError(f"it is about {record.gpu}, whose file is {name_file(record.gpu)}")
+    if not _DATE.fullmatch(record.date):
+        raise OutsideError(f"{record.date!r} is no date")
+    if len(record.versions) > _MOST_VERSIONS:
+        raise OutsideError(f"it has more than {_MOST_VERSIONS} versions")
+    rows: list[list[Any]] = [plot.rows for entry in record.exercises.values() for plot in entry.plots.values()]
+    if any(len(plot_rows) > MOST_ROWS for plot_rows in rows):
+        raise OutsideError(f"a plot has more than {MOST_ROWS} rows")

@@ -1,0 +1,145 @@
+"""Records of a GPU in a course: what their writer writes is read, and what cannot be right is not. The GPU does not exist."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu_record import for_plots, write
+from gpucourse.course.gpu_record import FOLDER, MOST_ROWS, find_faulty_records, find_recorded_plots
+from gpucourse.model.manifest import Exercise
+
+GPU = "Imaginary GPU 1 (a test's)"
+FILE = "imaginary-gpu-1-a-test-s.json"
+PLOT: dict[str, Any] = {
+    "file": "speed",
+    "title": "Speed",
+    "kind": "line",
+    "rows": "metrics.rows",
+    "x": "size",
+    "series": [{"key": "gb_per_s", "label": "copy", "low": "low", "high": "high"}],
+    "x_title": "size (MiB)",
+    "y_title": "GB/s",
+}
+Change = Callable[[dict[str, Any]], object]
+
+
+def exercise(**changes: object) -> Exercise:
+    document = {"id": "9.1", "title": "t", "goal": "g", "minutes": 1, "script": "s.py", "launch": {"kind": "torchrun"}}
+    document |= {"tasks": ["t"], "hints": ["h"], "plots": [PLOT | changes]}
+    return Exercise.model_validate(document)
+
+
+def save_record(exercises: Path, gpu: str = GPU, date: str = "2026-01-02", gb_per_s: float = 3.0) -> Path:
+    metrics = {"rows": [{"size": 1, "gb_per_s": gb_per_s, "low": 2.0, "high": float("inf"), "seed": 7}]}
+    entry = {"settings": {}, "seconds": 1.0, "checks": {"right": "passed"}, "plots": for_plots(exercise(), metrics)}
+    versions = {"torch": "0.0.1", "cuda": "0.1", "driver": None}
+    record = {"gpu": gpu, "date": date, "gpus": 1, "versions": versions, "ceilings": {}, "exercises": {"9.1": entry}}
+    return write(exercises / FOLDER, record)
+
+
+def read_plots(exercises: Path, **changes: object) -> tuple[dict[str, Any], list[str]]:
+    warnings: list[str] = []
+    return dict(find_recorded_plots(exercises, exercise(**changes), warnings.append)), warnings
+
+
+def test_what_the_writer_writes_is_read(tmp_path: Path) -> None:
+    assert save_record(tmp_path).name == FILE
+    plots, warnings = read_plots(tmp_path)
+    record, plot = plots["speed"]
+    assert (record.gpu, record.caption) == (GPU, "recorded 2026-01-02: torch 0.0.1, cuda 0.1")
+    assert plot.rows == [{"size": 1, "gb_per_s": 3.0, "low": 2.0, "high": None}], "no column that the plot does not draw"
+    assert warnings == find_faulty_records(tmp_path) == []
+
+
+def test_a_course_without_a_record_has_none(tmp_path: Path) -> None:
+    assert read_plots(tmp_path) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"x": "bytes"},
+        {"y_title": "GiB/s"},
+        {"kind": "bar"},
+        {"by": "way"},
+        {"series": [{"key": "best", "label": "copy"}]},
+        {"file": "time"},
+    ],
+)
+def test_other_axes_or_keys_are_another_plot(changes: dict[str, Any], tmp_path: Path) -> None:
+    save_record(tmp_path)
+    assert read_plots(tmp_path, **changes) == ({}, [])
+
+
+def test_the_newest_record_of_a_plot_is_taken(tmp_path: Path) -> None:
+    save_record(tmp_path, date="2026-01-03", gb_per_s=5.0)
+    save_record(tmp_path, gpu="Imaginary GPU 2", date="2026-01-02")
+    plots, _ = read_plots(tmp_path)
+    assert plots["speed"][1].rows[0]["gb_per_s"] == 5.0
+
+
+def test_the_writer_keeps_a_bounded_number_of_rows() -> None:
+    rows = [{"size": size, "gb_per_s": 1.0} for size in range(3 * MOST_ROWS + 1)]
+    kept = for_plots(exercise(), {"rows": rows})["speed"]["rows"]
+    assert MOST_ROWS / 2 < len(kept) <= MOST_ROWS
+    assert for_plots(exercise(), {"rows": []}) == {}
+
+
+def plot_of(document: dict[str, Any]) -> dict[str, Any]:
+    plot: dict[str, Any] = document["exercises"]["9.1"]["plots"]["speed"]
+    return plot
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda document: document.update(format=1), "its format is 1"),
+        (lambda document: document.update(gpu="Another GPU"), "it is about Another GPU"),
+        (lambda document: document.update(gpu="Imaginary\x1bGPU 1 (a test's)"), "cannot be shown"),
+        (lambda document: document.update(gpu="i" * 100), "too long"),
+        (lambda document: document.update(date="yesterday"), "is no date"),
+        (lambda document: document.update(versions={str(n): "1" for n in range(9)}), "more than 8 versions"),
+        (lambda document: document.update(versions={"torch": 2}), "does not hold what it must"),
+        (lambda document: plot_of(document).update(rows=[{"size": [1]}]), "does not hold what it must"),
+        (lambda document: plot_of(document).update(rows=[{}] * (MOST_ROWS + 1)), f"more than {MOST_ROWS} rows"),
+        (lambda document: document.pop("exercises"), "does not hold what it must"),
+    ],
+)
+def test_what_cannot_be_a_record_is_named_and_not_used(change: Change, reason: str, tmp_path: Path) -> None:
+    path = save_record(tmp_path)
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    plots, warnings = read_plots(tmp_path)
+    assert plots == {}
+    assert reason in warnings[0]
+    assert warnings[0].startswith(f"{FOLDER}/{FILE}: cannot be used: ")
+    assert find_faulty_records(tmp_path) == warnings
+
+
+def test_no_link_no_pipe_and_no_other_format_is_read(tmp_path: Path) -> None:
+    path = save_record(tmp_path)
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    path.symlink_to(elsewhere)
+    os.mkfifo(path.with_name("pipe.json"))
+    path.with_name("text.json").write_text("no JSON")
+    path.with_name("list.json").write_text("[]")
+    plots, warnings = read_plots(tmp_path)
+    assert plots == {}
+    assert [warning.split(":")[0] for warning in warnings] == [
+        f"{FOLDER}/{name}" for name in (FILE, "list.json", "pipe.json", "text.json")
+    ]
+
+
+def test_of_many_records_the_first_are_read(tmp_path: Path) -> None:
+    for number in range(17):
+        save_record(tmp_path, gpu=f"Imaginary GPU {number}")
+    plots, warnings = read_plots(tmp_path)
+    assert plots.keys() == {"speed"}
+    assert warnings == [f"{FOLDER}/: of 17 records only the first 16 are read"]
