@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from gpucourse.errors import MissingError, StorageError
+from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plots import draw, make_ready
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ def _answer(text: str, order: dict[str, Any]) -> dict[str, Any]:
     """What came of one plot: nothing if it is drawn, else the error."""
     # What drawing reads of a plot, without pydantic's third of the time to get ready: whoever asks has validated it.
     plot = cast("Plot", json.loads(text, object_hook=lambda members: SimpleNamespace(**members)))
+    members = order["records"].get(plot.file)
+    record = RecordedPlot(**members) if members else None
     try:
-        draw(plot, order["metrics"], subtitle=order["subtitle"], folder=Path(order["folder"]))
+        draw(plot, order["metrics"], subtitle=order["subtitle"], folder=Path(order["folder"]), record=record)
     except MissingError as error:
         return {"what": error.what, "hint": error.hint, "storage": isinstance(error, StorageError)}
     return {}

@@ -11,12 +11,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError, StorageError
 
 if TYPE_CHECKING:
+    from gpucourse.figures.overlay import RecordedPlot
     from gpucourse.model.manifest import Plot
 
 # The search path of this process, and not the folder that the person happens to be in.
@@ -48,9 +51,17 @@ class PlotWorker:
             )
 
     def draw(
-        self, plots: Sequence[Plot], metrics: Mapping[str, Any], *, subtitle: str, folder: Path
+        self,
+        plots: Sequence[Plot],
+        metrics: Mapping[str, Any],
+        *,
+        subtitle: str,
+        folder: Path,
+        records: Mapping[str, RecordedPlot] = MappingProxyType({}),
     ) -> list[tuple[Plot, MissingError]]:
-        """Draw every plot as `plots.draw` does. Gives those that could not be drawn, each with what `plots.draw` raises."""
+        """Draw every plot as `plots.draw` does, with the record that `records` has under its file.
+
+        Gives those that could not be drawn, each with what `plots.draw` raises."""
         if not plots:
             return []
         order = {
@@ -58,10 +69,11 @@ class PlotWorker:
             "metrics": metrics,
             "subtitle": subtitle,
             "folder": str(folder),
+            "records": {file: asdict(record) for file, record in records.items()},
         }
         answers = self._ask(order)
         if answers is None:
-            errors = [_draw_here(plot, metrics, subtitle, folder) for plot in plots]
+            errors = [_draw_here(plot, metrics, subtitle, folder, records.get(plot.file)) for plot in plots]
         else:
             errors = [_error(answer) for answer in answers]
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
@@ -100,11 +112,13 @@ class PlotWorker:
         return answers
 
 
-def _draw_here(plot: Plot, metrics: Mapping[str, Any], subtitle: str, folder: Path) -> MissingError | None:
+def _draw_here(
+    plot: Plot, metrics: Mapping[str, Any], subtitle: str, folder: Path, record: RecordedPlot | None
+) -> MissingError | None:
     from gpucourse.figures.plots import draw
 
     try:
-        draw(plot, metrics, subtitle=subtitle, folder=folder)
+        draw(plot, metrics, subtitle=subtitle, folder=folder, record=record)
     except MissingError as error:
         return error
     return None

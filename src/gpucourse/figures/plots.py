@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.cache import cache_elsewhere
+from gpucourse.figures.overlay import RecordedPlot, add_record, draw_recorded_bars, draw_recorded_lines
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
 from gpucourse.figures.style import GREY, INK, MARKERS, PALE, PALETTE, STYLE
 from gpucourse.storage import write_bytes
@@ -35,13 +36,19 @@ IN_A_ROW = 60  # letters of a legend that fit above the axes, beside its marks
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
 
-def draw(plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path) -> list[Path]:
+def draw(
+    plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path, record: RecordedPlot | None = None
+) -> list[Path]:
     """Draw `<file>.png` and `<file>.svg` into `folder`, each appearing at once, and give back where they are.
+
+    With the points of `record`, dashed and labelled as another GPU's, where there are any.
 
     Values that are missing or not finite are left out, and the picture says how many. Raises MissingError where there is
     nothing to draw or no matplotlib, StorageError where the folder cannot take the files.
     """
     data = drawable(plot, metrics)
+    if record is not None:
+        data = add_record(plot, data, record)
     with _matplotlib():
         try:
             pictures = _pictures(_figure(plot, data, subtitle))
@@ -97,8 +104,8 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
     axes = figure.add_axes((0.105, 0.155, 0.865, 0.66))
     figure.text(0.02, 0.955, plot.title, fontsize=13, fontweight="bold", va="top")
     figure.text(0.02, 0.89, printable(subtitle), fontsize=8.5, color=GREY, va="top")
-    if data.notes:
-        figure.text(0.98, 0.012, "; ".join(data.notes), fontsize=7.5, color=GREY, ha="right")
+    if notes := [text for text in ("; ".join(data.notes), data.caption) if text]:
+        figure.text(0.98, 0.012, "\n".join(notes), fontsize=7.5, color=GREY, ha="right")
     axes.set_xlabel(plot.x_title)
     axes.set_ylabel(plot.y_title)
     axes.grid(visible=True, axis="y", color=PALE, linewidth=0.8)
@@ -134,13 +141,14 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     if data.ideal:
         x, y = [point.x for point in data.ideal], [point.y for point in data.ideal]
         axes.plot(x, y, color=GREY, linestyle=(0, (5, 4)), linewidth=1.3, label=plot.ideal_label, zorder=2)
+    draw_recorded_lines(axes, plot, data)
     if plot.log_x:
         axes.set_xscale("log")
     if plot.log_y:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=min(0.0, *data.all_y()))
-    places = [point.x for points in data.series for point in points]
+    places = [point.x for points in [*data.series, *data.recorded.values()] for point in points]
     if data.words and max(map(len, data.words)) > WORD_WIDTH and len(data.words) > FEW:
         _turn_words(axes, data.words)
     elif data.words:
@@ -199,6 +207,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             label=plot.ideal_label if index == 0 else None,
             zorder=3,
         )
+    draw_recorded_bars(axes, data, width)
     if plot.log_y:
         axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)

@@ -31,7 +31,10 @@ class PlotPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawable:
-    """What a plot shows: points by series with a label each, the ideal ones, the words under the x axis if x is none."""
+    """What a plot shows: points by series with a label each, the ideal ones, the words under the x axis if x is none.
+
+    `recorded` are points of a GPU's record by the label of their series; `recorded_label` and `caption` say whose they are.
+    """
 
     series: list[list[PlotPoint]]
     labels: list[str]
@@ -39,10 +42,13 @@ class Drawable:
     words: list[str]
     whole_x: bool
     notes: list[str] = field(default_factory=list)
+    recorded: dict[str, list[PlotPoint]] = field(default_factory=dict)
+    recorded_label: str = ""
+    caption: str = ""
 
     def all_y(self) -> list[float]:
-        """Every value on the y axis, with the ideal ones and the spread."""
-        points = [point for points in [*self.series, self.ideal] for point in points]
+        """Every value on the y axis, with the ideal and the recorded ones and the spread."""
+        points = [point for points in [*self.series, self.ideal, *self.recorded.values()] for point in points]
         return [value for point in points for value in (point.y, *(point.spread or ()))]
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
+from gpucourse.course.gpu_record import find_recorded_plots
 from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
+from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
@@ -184,8 +186,23 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     subtitle = f"{exercise.id} · {where} · {record.id}"
     with_gpu = on_gpu(metrics, record.mode)
     plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu"]
-    for plot, error in context.plot_worker.draw(plots, metrics, subtitle=subtitle, folder=files.folder):
-        context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
+    records = {} if with_gpu else _find_recorded_plots(context, exercise)
+    for plot, error in context.plot_worker.draw(plots, metrics, subtitle=subtitle, folder=files.folder, records=records):
+        _warn(context, f"no picture {plot.file}: {error.what}")
+
+
+def _find_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
+    """What a GPU measured for the plots of the exercise, by their file, where the course has a record of it."""
+    records = find_recorded_plots(
+        context.folders.exercises, exercise, lambda text: _warn(context, f"no points of a GPU: {text}")
+    )
+    return {
+        file: RecordedPlot(gpu=record.gpu, caption=record.caption, rows=plot.rows) for file, (record, plot) in records.items()
+    }
+
+
+def _warn(context: Context, text: str) -> None:
+    context.watch(Note(text=text, level="warning"))
 
 
 def _sha256(path: Path) -> str:

@@ -1,0 +1,107 @@
+"""Points that a GPU of the course's authors measured, beside those of a run without a GPU: marked as not the learner's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.errors import MissingError
+from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
+from gpucourse.figures.style import GREY, PALETTE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gpucourse.model.manifest import Plot
+
+DASHES = (0, (2, 1.5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedPlot:
+    """What a record holds for one plot: the GPU, when and with which versions it was measured, and the rows."""
+
+    gpu: str
+    caption: str
+    rows: Sequence[Mapping[str, Any]]
+
+
+def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
+    """`data` with the points of the record; as it is where the record has none that stand on the same axes.
+
+    Where words stand under the x axis, only points at words of the run are added."""
+    metrics: Any = list(record.rows)
+    for step in reversed(plot.rows.split(".")[1:]):
+        metrics = {step: metrics}
+    try:
+        other = drawable(plot, metrics)
+    except MissingError:  # the record has no number for this plot
+        return data
+    if bool(other.words) != bool(data.words):
+        return data
+    series = [_move_to_words(points, other.words, data.words) for points in other.series] if data.words else other.series
+    if not any(series):
+        return data
+    lines = {label: points for label, points in zip(other.labels, series, strict=True) if points}
+    return replace(
+        data,
+        recorded=lines,
+        recorded_label=f"recorded on {printable(record.gpu)}, not yours",
+        whole_x=data.whole_x and other.whole_x,
+        caption=printable(record.caption),
+    )
+
+
+def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
+    """Dashed lines with hollow marks, in the colours of the run's lines of the same name."""
+    for label, points in data.recorded.items():
+        axes.plot(
+            [point.x for point in points],
+            [point.y for point in points],
+            color=_colour(label, data),
+            linestyle=DASHES,
+            linewidth=1.5 if plot.connect else 0,
+            marker="o",
+            markersize=4.5,
+            markerfacecolor="none",
+            label=None if label in data.labels else label,
+            zorder=2.5,
+        )
+    _add_to_legend(axes, data)
+
+
+def draw_recorded_bars(axes: Axes, data: Drawable, width: float) -> None:
+    """Dashed outlines where the run's bars of the same name stand; `width` is the room of one bar."""
+    for label, points in data.recorded.items():
+        offset = (data.labels.index(label) - (len(data.labels) - 1) / 2) * width
+        axes.bar(
+            [point.x + offset for point in points],
+            [point.y for point in points],
+            width * 0.92,
+            fill=False,
+            edgecolor=_colour(label, data),
+            linestyle=DASHES,
+            linewidth=1.3,
+            zorder=2.5,
+        )
+    for text in axes.texts if data.recorded else ():  # the values of the bars stay readable where an outline crosses them
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+    _add_to_legend(axes, data)
+
+
+def _add_to_legend(axes: Axes, data: Drawable) -> None:
+    """One entry for all that is recorded."""
+    if data.recorded:
+        axes.plot([], [], color=GREY, linestyle=DASHES, marker="o", markerfacecolor="none", label=data.recorded_label)
+
+
+def _colour(label: str, data: Drawable) -> str:
+    """That of the run's line of this name; of a line that the run does not have, one of the colours after those."""
+    names = [*data.labels, *(name for name in data.recorded if name not in data.labels)]
+    return PALETTE[names.index(label) % len(PALETTE)]
+
+
+def _move_to_words(points: Sequence[PlotPoint], own: Sequence[str], words: Sequence[str]) -> list[PlotPoint]:
+    """The points at the places that their words have in `words`; without those whose word is not there."""
+    return [replace(point, x=float(words.index(own[int(point.x)]))) for point in points if own[int(point.x)] in words]
