@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
-from gpucourse.figures.style import GREY, PALETTE
+from gpucourse.figures.style import GREY, INK, PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,32 +68,29 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
             label=None if label in data.labels else label,
             zorder=2.5,
         )
-    _add_to_legend(axes, data)
+    if data.recorded:  # one entry of the legend for all of them
+        axes.plot([], [], color=GREY, linestyle=DASHES, marker="o", markerfacecolor="none", label=data.recorded_label)
 
 
 def draw_recorded_bars(axes: Axes, data: Drawable, width: float) -> None:
-    """Dashed outlines where the run's bars of the same name stand; `width` is the room of one bar."""
+    """Dashed outlines before the run's bars of the same name, narrower and dark, so that a lower one shows as well; `width` is
+    the room of one bar."""
     for label, points in data.recorded.items():
         offset = (data.labels.index(label) - (len(data.labels) - 1) / 2) * width
         axes.bar(
             [point.x + offset for point in points],
             [point.y for point in points],
-            width * 0.92,
+            width * 0.6,
             fill=False,
-            edgecolor=_colour(label, data),
+            edgecolor=INK,
             linestyle=DASHES,
             linewidth=1.3,
             zorder=2.5,
         )
     for text in axes.texts if data.recorded else ():  # the values of the bars stay readable where an outline crosses them
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
-    _add_to_legend(axes, data)
-
-
-def _add_to_legend(axes: Axes, data: Drawable) -> None:
-    """One entry for all that is recorded."""
     if data.recorded:
-        axes.plot([], [], color=GREY, linestyle=DASHES, marker="o", markerfacecolor="none", label=data.recorded_label)
+        axes.plot([], [], color=INK, linestyle=DASHES, linewidth=1.3, label=data.recorded_label)
 
 
 def _colour(label: str, data: Drawable) -> str:

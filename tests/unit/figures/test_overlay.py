@@ -58,6 +58,8 @@ def test_bars_of_the_record_are_outlines_at_the_words_of_the_run(tmp_path: Path)
     axes = _figure(plot, add_record(plot, drawable(plot, own), record), "").axes[0]
     outlines = [bar for bar in axes.patches if isinstance(bar, Rectangle) and not bar.get_fill()]
     assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in outlines] == [(1.0, 1.9)]
+    own_bars = [bar for bar in axes.patches if bar not in outlines]
+    assert all(outlines[0].get_zorder() > bar.get_zorder() for bar in own_bars), "a lower one is not hidden"
     assert outlines[0].get_linestyle() in {DASHES, "--"}
     _, svg = draw(plot, own, subtitle="", folder=tmp_path, record=record)
     assert {LABEL, CAPTION} <= set(texts(svg))
