@@ -50,6 +50,8 @@ def read_plan(document: object) -> PlanFile:
     ranks = document.get("ranks")
     if isinstance(ranks, Mapping):
         given |= {f"ranks.{key}": value for key, value in ranks.items()}
+    elif ranks is not None:
+        file.faults.append(f"ranks: {ranks} is no mapping; write dp, pp and tp below it, each with its number")
     file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in given if key not in KEYS]
     for key in KEYS:
         value = given.get(key)

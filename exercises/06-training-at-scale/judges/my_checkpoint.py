@@ -35,6 +35,16 @@ WAYS = {
         "stepped. Take them from the one that trains, which is given to you",
         ("get_state_dict(model, optimizer)", "get_state_dict(model, torch.optim.AdamW(model.parameters()))"),
     ),
+    "empty-before-load": Way(
+        "for a new training state gives no moments: its AdamW makes them in its first step. A load reads only what the "
+        "dictionary asks for, so the saved moments stay on the disk. torch's get_state_dict makes them; optimizer.state_dict "
+        "does not",
+        (
+            "    weights, moments = get_state_dict(model, optimizer)",
+            "    from torch.distributed.checkpoint.state_dict import get_model_state_dict\n\n"
+            "    weights, moments = get_model_state_dict(model), optimizer.state_dict()",
+        ),
+    ),
     "new-optimizer": Way(
         "the moments were saved, and after restore the optimizer that is given to you does not have them: it is the one that "
         "trains on, and another one that you made or loaded is forgotten",
@@ -100,6 +110,8 @@ def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], roo
         if training is None:
             continue
         wanted = part.call(state, training.model, training.optimizer, 0, training.generator)
+        if isinstance(wanted, dict) and not any(True for _ in _list_tensors(wanted.get("optimizer"))):
+            raise part.wrong("empty-before-load", f"on {count} of {size} ranks")
         _load(part, wanted, folder, training.group)
         step = part.call(restore, training.model, training.optimizer, training.generator, wanted)
         name = f"on {count} of {size} ranks"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 from gpucourse.judge import Case, Part, Way
@@ -51,6 +52,10 @@ WAYS = {
             "    ranks, size = sum(by_rest.values(), []), sizes[dimension]\n"
             "    return [sorted(ranks)[at : at + size] for at in range(0, len(ranks), size)]",
         ),
+    ),
+    "no-ranks": Way(
+        "your first group is {given}, and a group is a list of rank numbers, such as {right}",
+        ("append(rank)", "append(place)"),
     ),
     "first-group": Way(
         "only {count} of {all} {dimension} groups are there: every rank is in one",
@@ -148,7 +153,9 @@ def _judge_groups(part: Part, groups: Any, dimension: str, sizes: Sizes, order: 
     right, ranks = _groups(dimension, sizes, order), range(math.prod(sizes.values()))
     if not isinstance(given, Sequence) or not all(isinstance(group, Sequence) for group in given):
         part.compare([Case(case, given, right)])
-    mine = sorted(list(group) for group in given)
+    if not all(isinstance(rank, Integral) for group in given for rank in group):
+        raise part.wrong("no-ranks", case, given=str(given[0])[:80], right=right[0])
+    mine = sorted([int(rank) for rank in group] for group in given)
     if mine != right and mine and all(group in right for group in mine) and len(mine) < len(right):
         raise part.wrong("first-group", case, count=len(mine), all=len(right), dimension=dimension)
     size = sizes[dimension]

@@ -55,6 +55,10 @@ WAYS = {
             "        flat[flat.numel() // self.ranks * self.ranks :] = 0",
         ),
     ),
+    "not-finite": Way(
+        "after a step some weights are NaN or infinite: what is divided by 0? AdamW counts its steps from 1",
+        ("self.steps += 1", "self.steps += 0"),
+    ),
     "moments-lost": Way(
         "the first step is right, and each later one is a first step again: the moments (or the optimizer that has them) must "
         "last from one step to the next",
@@ -158,8 +162,14 @@ def _train(part: Part, sharded: Any, rank: int, size: int) -> dict[str, Any]:
             part.call(optimizer.step, case=f"step {step + 1} on {size} ranks")
         weights.append(_flatten(parameters))
     elsewhere = [*parameters, *(parameter.grad for parameter in parameters if parameter.grad is not None)]
-    return {"weights": weights, "kept": count_kept_numbers(optimizer, elsewhere), "sent": sent.ring_bytes / 8,
+    everywhere = [optimizer, *vars(sharded).values(), *_list_globals(part)]
+    return {"weights": weights, "kept": count_kept_numbers(everywhere, elsewhere), "sent": sent.ring_bytes / 8,
             "calls": sent.calls}  # fmt: skip
+
+
+def _list_globals(part: Part) -> list[Any]:
+    """What the learner's module keeps under names of its own."""
+    return [value for name, value in vars(part.module).items() if not name.startswith("__")]
 
 
 def _flatten(parameters: list[Any]) -> list[float]:
@@ -225,7 +235,8 @@ def _without_correction(size: int) -> list[list[float]]:
 
 
 def _off(given: list[float], right: list[float]) -> float:
-    return max(abs(mine - its) for mine, its in zip(given, right, strict=True))
+    """The largest difference between two numbers; NaN where one of them is."""
+    return max((abs(mine - its) for mine, its in zip(given, right, strict=True)), key=lambda off: (math.isnan(off), off))
 
 
 def _check_weights(part: Part, size: int, given: list[list[list[float]]]) -> None:
@@ -233,10 +244,12 @@ def _check_weights(part: Part, size: int, given: list[list[list[float]]]) -> Non
     if all(rows[-1] == begin for rows in given):
         raise part.wrong("not-written", case)
     right = _reference(size)
+    if not all(math.isfinite(number) for rows in given for number in rows[0]):
+        raise part.wrong("not-finite", case)
     for rank, rows in enumerate(given):
-        if _off(rows[0], given[0][0]) > TOLERANCE:
+        if not _off(rows[0], given[0][0]) <= TOLERANCE:
             raise part.wrong("not-gathered", case, rank=rank, ranks=size)
-    if max(map(_off, given[0], right)) > TOLERANCE:
+    if not all(_off(mine, its) <= TOLERANCE for mine, its in zip(given[0], right, strict=True)):
         _explain_weights(part, size, given[0], right)
 
 

@@ -17,6 +17,7 @@ LAYERS, WIDTH, LENGTH, VOCABULARY, HEADS = 4, 32, 64, 64, 1
 BATCHES, LARGE = (8, 7, 1), 16  # sequences
 RATE, STEPS, TOLERANCE = 0.5, 2, 1e-5
 MOST_MEMORY, MOST_WORK = 0.3, 1.4  # of the plain step
+MOST_OFF = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
 WAYS = {
     "all-at-once": Way(
@@ -84,6 +85,24 @@ WAYS = {
             "        with torch.no_grad():\n            for block in model.blocks[:2]:\n                x = block(x)\n"
             "        for block in model.blocks[2:]:\n            x = checkpoint(block, x, use_reentrant=False)\n",
         ),
+    ),
+    "no-backward": Way(
+        "no weight changed, and backward was never called: the optimizer had no gradients. Call loss.backward() for each part",
+        ("        loss.backward()\n", ""),
+    ),
+    "cleared-before-step": Way(
+        "no weight changed, although backward was called: the gradients were gone before the optimizer stepped. Clear them "
+        "before the first part or after the optimizer",
+        ("    optimizer.step()\n", "    optimizer.zero_grad()\n    optimizer.step()\n"),
+    ),
+    "not-finite": Way(
+        "after the first step some weights are NaN or infinite: what is the loss divided by?",
+        ("        loss = loss * len(part) / len(batch)\n", "        loss = loss / torch.zeros(())\n"),
+    ),
+    "large-batch": Way(
+        "right for small batches, and wrong for {batch} sequences, where the memory is measured: its weights are not those of "
+        "the plain step. Every sequence of the batch counts there, too",
+        ("    optimizer.zero_grad()\n", "    optimizer.zero_grad()\n    batch = batch[:8]\n"),
     ),
     "many-steps": Way(
         "the optimizer stepped {steps} times for one batch, and the plain step does so once: add up the gradients of all parts "
@@ -193,14 +212,14 @@ def _judge_training(part: Part, step: Any, shape: Any) -> Record:
     right = _train(lambda *given: train(PLAIN, *given), shape, lambda function, *given: function(*given))
     given = _train(step, shape, lambda *arguments: part.call(*arguments, case=case))
     _judge_ways(part, shape, right, given, case)
-    if any(_largest_gap(given.weights[number], right.weights[number]) > TOLERANCE for number in range(STEPS)):
+    if not all(_largest_gap(given.weights[number], right.weights[number]) <= TOLERANCE for number in range(STEPS)):
         _name_gradients(part, shape, right, given, case)
     for number, (loss, expected) in enumerate(zip(given.losses, right.losses, strict=True)):
         if not isinstance(loss, (int, float)) and not (torch.is_tensor(loss) and loss.numel() == 1):
             raise Verdict("failed", "no-loss", f"it returned {type(loss).__name__}: return the mean loss of the batch", case)
         if torch.is_tensor(loss) and loss.requires_grad:
             raise part.wrong("graph-returned", case)
-        if abs(float(loss) - float(expected)) > 1e-4:
+        if not abs(float(loss) - float(expected)) <= 1e-4:  # NaN as well
             says = f"its weights are right, and its loss in step {number} is {float(loss):.5f}, not {float(expected):.5f}"
             raise Verdict("failed", "other-loss", f"{says}: the mean over all tokens of the batch", case)
     return given
@@ -220,7 +239,8 @@ def _judge_ways(part: Part, shape: Any, right: Record, given: Record, case: str)
 
 
 def _largest_gap(given: list[torch.Tensor], right: list[torch.Tensor]) -> float:
-    return max((left - other).abs().max().item() for left, other in zip(given, right, strict=True))
+    """The largest difference between two numbers; NaN where one of them is."""
+    return torch.stack([(left - other).abs().max() for left, other in zip(given, right, strict=True)]).max().item()
 
 
 def _name_gradients(part: Part, shape: Any, right: Record, given: Record, case: str) -> None:
@@ -230,6 +250,10 @@ def _name_gradients(part: Part, shape: Any, right: Record, given: Record, case: 
     wanted = [now - before for now, before in zip(right.weights[0], first, strict=True)]
     names = [name for name, _ in shape.make_model(CPU).named_parameters()]
     still = [name for name, did, should in zip(names, moved, wanted, strict=True) if should.any() and not did.any()]
+    if not any(did.any() for did in moved):
+        raise part.wrong("cleared-before-step" if given.backwards else "no-backward", case)
+    if not all(did.isfinite().all() for did in moved):
+        raise part.wrong("not-finite", case)
     if still:
         raise part.wrong("not-trained", case, count=len(still), total=len(names), name=still[0])
     if _largest_gap(given.weights[0], right.weights[0]) <= TOLERANCE:
@@ -259,6 +283,8 @@ def _judge_memory(part: Part, step: Any, shape: Any, backwards: int) -> None:
         return train(PLAIN, *given)
 
     right, given = (measure(way, shape, STEPS, SimulatedMemory(1 << 40), CPU) for way in (plain, yours))
+    if not _largest_gap(given.weights, right.weights) <= MOST_OFF:
+        raise part.wrong("large-batch", f"{shape.batch} sequences", batch=shape.batch)
     share, times = given.peak / right.peak, given.flops / right.flops
     if share > MOST_MEMORY:
         way = "all-at-once" if given.calls <= 1 else "one-backward" if backwards == 1 else "parts-too-large"

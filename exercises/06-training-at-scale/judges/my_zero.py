@@ -44,6 +44,10 @@ WAYS = {
         "{given} is rounded: {right} is right. The padding that makes shares whole is no part of the formula",
         ("share = parameters / ranks", "share = -(-parameters // ranks)"),
     ),
+    "rounded-down": Way(
+        "{given} is rounded down: {right} is right. Divide with /, for // drops the rest",
+        ("share = parameters / ranks", "share = parameters // ranks"),
+    ),
     "no-ring": Way(
         "traffic: a rank keeps one of {ranks} shares to itself, and sends (n - 1) / n of the numbers in each all-gather or "
         "reduce-scatter, not all of them. One rank alone sends nothing",
@@ -67,6 +71,10 @@ WAYS = {
         "traffic: that is what ZeroRedundancyOptimizer sends at stage 1, an all-reduce of the gradients and a broadcast of the "
         "weights. The paper's stage 1 needs of the sums only this rank's share: a reduce-scatter, then an all-gather",
         ("3 if stage == 3 else 2", "3 if stage in (1, 3) else 2"),
+    ),
+    "in-bytes": Way(
+        "traffic: you give bytes, 4 for each number. Asked are numbers",
+        ("return collectives *", "return 4 * collectives *"),
     ),
     "more-and-more": Way(
         "traffic: you count one collective more with each stage. Stages 1 and 2 send what stage 0 sends: they take the "
@@ -122,6 +130,9 @@ def _compare_bytes(
             size * (-(-parameters // ranks) if stage >= first else parameters)
             for size, first in zip(sizes, (3, 2, 1), strict=True)
         ],
+        "rounded-down": [
+            size * (parameters // ranks if stage >= first else parameters) for size, first in zip(sizes, (3, 2, 1), strict=True)
+        ],
     }
     kinds = ("weights", "gradients", "optimizer state")
     return [
@@ -143,6 +154,7 @@ def _compare_traffic(part: Part, traffic: Callable[..., Any], stage: int, parame
         "all-reduce-once": (collectives - 1) * share,
         "weights-once": 2 * share,
         "torch-stage-1": (3 if stage in {1, 3} else 2) * share,
+        "in-bytes": 4 * collectives * share,
         "more-and-more": (2 + stage) * share,
     }
     return Case(name, given, collectives * share, ways, {"ranks": ranks})
