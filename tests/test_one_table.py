@@ -19,6 +19,12 @@ TEACHES = {  # scripts whose lesson is one GPU beside another: their questions n
     "exercises/04-benchmarking/gpu_specs.py": "4.1 asks how much faster an L4 is than a T4",
     "exercises/05-gpu-programming/versions.py": "the figures that others published of their kernels name the GPU of each",
     "exercises/04-benchmarking/cost_analysis.py": "4.4 asks from where on an L4 pays for itself beside a T4",
+    "exercises/06-training-at-scale/estimates.py": "6.1 asks on which of six GPUs a training fits",
+    "exercises/06-training-at-scale/memory_optimisation.py": "6.1 begins with the smallest of them",
+    "exercises/06-training-at-scale/targets.py": "its clusters are examples, one beside another, with the links of each",
+    "exercises/07-hpc-systems/cases.py": "what a computer lists names the GPU that is in it",
+    "exercises/07-hpc-systems/mig.py": "it has GPUs that can be divided beside some that cannot",
+    "exercises/07-hpc-systems/topology.py": "its listings of links are those of known computers",
 }
 CODE = {
     path.relative_to(ROOT).as_posix(): path
