@@ -51,7 +51,7 @@ def read_plan(document: object) -> PlanFile:
     if isinstance(ranks, Mapping):
         given |= {f"ranks.{key}": value for key, value in ranks.items()}
     elif ranks is not None:
-        file.faults.append(f"ranks: {ranks} is no mapping; write dp, pp and tp below it, each with its number")
+        file.faults.append(f"ranks: {ranks} is not a mapping; write dp, pp and tp below it, each with its number")
     file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in given if key not in KEYS]
     for key in KEYS:
         value = given.get(key)
@@ -74,4 +74,4 @@ def _find_fault(key: str, value: object) -> str | None:
         return f"{key}: {value} is not a whole number from {least} to {most:,}"
     if key in WORDS and value not in WORDS[key]:
         return f"{key}: {value} is not one of {', '.join(WORDS[key])}"
-    return None if isinstance(value, str) else f"{key}: {value} is no text"
+    return None if isinstance(value, str) else f"{key}: {value} is not text"

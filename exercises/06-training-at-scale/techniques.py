@@ -114,7 +114,7 @@ def train(
     device: torch.device,
     enter: Callable[[str], None] = lambda _stage: None,
 ) -> torch.Tensor:
-    """One step on one batch: its mean loss over all tokens. `enter` is called at the begin of each stage of the step."""
+    """One step on one batch: its mean loss over all tokens. `enter` is called at the beginning of each stage of the step."""
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for part in batch.to(device).chunk(technique.parts):

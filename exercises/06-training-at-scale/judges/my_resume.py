@@ -61,7 +61,7 @@ WAYS = {
         ("math.sqrt(2 * cost_s * mtbf_s)", "2 * cost_s * mtbf_s"),
     ),
     "in-seconds": Way(
-        "you gave the interval in seconds ({seconds:.3g}), and asked are steps: divide by the seconds of a step",
+        "you gave the interval in seconds ({seconds:.3g}), and steps are asked for: divide by the seconds of a step",
         ("round(interval_s / step_s)", "round(interval_s)"),
     ),
     "once-a-failure": Way(

@@ -73,7 +73,7 @@ WAYS = {
         ("3 if stage == 3 else 2", "3 if stage in (1, 3) else 2"),
     ),
     "in-bytes": Way(
-        "traffic: you give bytes, 4 for each number. Asked are numbers",
+        "traffic: you give bytes, 4 for each number. Numbers are asked for",
         ("return collectives *", "return 4 * collectives *"),
     ),
     "more-and-more": Way(
