@@ -268,3 +268,9 @@ def test_the_example_of_the_lesson(
     work, plan = targets.work_of("7b", "8xa100-80", 1), plans.Plan(*form, "bf16")
     assert plans.memory(work, plan)["total"] / 1e9 == pytest.approx(gigabytes, abs=0.05)
     assert plans.step_seconds(work, plan)["step"] == pytest.approx(seconds, abs=0.05)
+
+
+def test_ranks_without_keys_are_a_fault(plans: ModuleType) -> None:
+    assert plans is not None
+    file = beside_the_script(FOLDER, "plan_file").read_plan({"ranks": "4x1x1"})
+    assert file.faults == ["ranks: 4x1x1 is not a mapping; write dp, pp and tp below it, each with its number"]
