@@ -86,6 +86,11 @@ WAYS = {
         "round with parts of the sum and once round with the sum",
         ("2 * (n - 1) / n * message_bytes", "message_bytes"),
     ),
+    "not-divided": Way(
+        "you counted {given} bytes, and {right} cross: in each of the 2 (n - 1) steps of an all_reduce a rank sends one n-th "
+        "of the bytes, not all of them",
+        ("2 * (n - 1) / n * message_bytes", "2 * (n - 1) * message_bytes"),
+    ),
     "half-a-ring": Way(
         "you counted {given} bytes, and {right} cross: (n - 1) / n of the bytes is one way round the ring, and an "
         "all_reduce goes round twice",
@@ -178,6 +183,7 @@ def _judge_bytes(part: Part, cross_node_bytes: Any) -> None:
         ways = {
             "inside-counted": _bytes(*mesh, load, inside=("dp", "tp")), "stages-inside": _bytes(*mesh, load, inside=("pp",)),
             "all-counted": _bytes(*mesh, load, inside=NAMES), "no-ring": _bytes(*mesh, load, factor=lambda _: 1),
+            "not-divided": _bytes(*mesh, load, factor=lambda n: 2 * (n - 1)),
             "half-a-ring": _bytes(*mesh, load, factor=lambda n: (n - 1) / n), "ring-open": _bytes(*mesh, load, closed=()),
             "forward-only": _bytes(*mesh, {**load, "pp": load["pp"] / 2}), "first-stage": _bytes(*mesh, {**load, **flat}),
             "pipeline-closed": _bytes(*mesh, load, closed=NAMES), "one-group": _bytes(*mesh, load, most=1),

@@ -84,6 +84,10 @@ WAYS = {
         "the weights do not decay: AdamW multiplies them by 1 - lr * weight_decay in each step",
         ("weights *= 1 - self.lr * self.weight_decay\n", "weights *= 1\n"),
     ),
+    "decay-without-lr": Way(
+        "the weights decay too fast: AdamW multiplies them by 1 - lr * weight_decay in each step, not by 1 - weight_decay",
+        ("weights *= 1 - self.lr * self.weight_decay\n", "weights *= 1 - self.weight_decay\n"),
+    ),
     "usual-values": Way(
         "you take torch's usual betas, eps and weight_decay. The arguments are others",
         (
@@ -279,6 +283,7 @@ def _explain_weights(part: Part, size: int, given: list[list[float]], right: lis
         "not-corrected": _without_correction(size),
         "decay-in-gradient": _reference(size, kind="Adam"),
         "no-decay": _reference(size, weight_decay=0.0),
+        "decay-without-lr": _reference(size, weight_decay=VALUES["weight_decay"] / VALUES["lr"]),
         "usual-values": _reference(size, **USUAL),
     }
     part.compare(

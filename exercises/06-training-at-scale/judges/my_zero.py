@@ -72,6 +72,11 @@ WAYS = {
         "weights. The paper's stage 1 needs of the sums only this rank's share: a reduce-scatter, then an all-gather",
         ("3 if stage == 3 else 2", "3 if stage in (1, 3) else 2"),
     ),
+    "less-at-2": Way(
+        "traffic: at stage 2 you send less than at stage 0. It reduce-scatters gradients and all-gathers the new weights: two "
+        "collectives, as many numbers as an all-reduce",
+        ("3 if stage == 3 else 2", "{2: 1, 3: 3}.get(stage, 2)"),
+    ),
     "in-bytes": Way(
         "traffic: you give bytes, 4 for each number. Numbers are asked for",
         ("return collectives *", "return 4 * collectives *"),
@@ -154,6 +159,7 @@ def _compare_traffic(part: Part, traffic: Callable[..., Any], stage: int, parame
         "all-reduce-once": (collectives - 1) * share,
         "weights-once": 2 * share,
         "torch-stage-1": (3 if stage in {1, 3} else 2) * share,
+        "less-at-2": {2: 1, 3: 3}.get(stage, 2) * share,
         "in-bytes": 4 * collectives * share,
         "more-and-more": (2 + stage) * share,
     }
