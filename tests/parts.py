@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -43,6 +45,14 @@ def needs_module(name: str, *, installed: Path = INSTALLED) -> pytest.MarkDecora
     """A mark for tests that use a module of the extra `local`: where it is missing they skip, unless the set-up provided it."""
     missing = importlib.util.find_spec(name) is None
     return pytest.mark.skipif(missing and not _provides(installed, name), reason=f"{name} is not there on this machine")
+
+
+@functools.cache
+def needs_namespaces() -> pytest.MarkDecorator:
+    """A mark for tests that run a command in namespaces of its own, which some computers forbid."""
+    command = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "mount", "-t", "proc", "proc", "/proc"]
+    allowed = shutil.which("unshare") and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return pytest.mark.skipif(not allowed, reason="namespaces are not allowed on this machine")
 
 
 def _provides(installed: Path, part: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,23 +17,15 @@ LIMIT_S = 120.0
 IMAGE = "course-1.1"  # built by the learner from my_dockerfile.txt
 REAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "overlay", "nfs", "nfs4", "9p", "virtiofs", "f2fs")
 LOOK = """
-import json, os, socket
-def read(path):
-    try:
-        with open(path) as file: return file.read()
-    except OSError: return ""
-mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]
-writable = sorted({words[1] for words in mounts if words[2] in REAL and "rw" in words[3].split(",") and words[1] != "/tmp"})
-pids = [name for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
-try:
-    open("/tmp/.probe", "w").close(); os.unlink("/tmp/.probe"); own_tmp = True
-except OSError: own_tmp = False
-print(json.dumps({"hostname": socket.gethostname(), "pids": len(pids), "pid": os.getpid(), "uid": os.getuid(),
-                  "writable": writable[:20], "own_tmp": own_tmp,
-                  "gpus": sorted(name for name in os.listdir("/dev") if name.startswith("nvidia")),
-                  "injected": sorted({words[1] for words in mounts if "nvidia" in words[1] or "libcuda" in words[1]})[:50],
-                  "memory_limit": read("/sys/fs/cgroup/memory.max").strip()}))
-""".replace("REAL", repr(REAL))
+echo "hostname $(cat /proc/sys/kernel/hostname)"
+echo "pid $$"
+echo "uid $(id -u)"
+for place in /proc/[0-9]*; do echo "process ${place#/proc/}"; done
+if (: >"/tmp/.probe$$") 2>&-; then rm -f "/tmp/.probe$$"; echo "own_tmp yes"; fi
+for place in /dev/nvidia*; do [ -e "$place" ] && echo "gpu $place"; done
+[ -r /sys/fs/cgroup/memory.max ] && echo "memory_limit $(cat /sys/fs/cgroup/memory.max)"
+while read -r line; do echo "mount $line"; done </proc/self/mounts
+"""  # a shell's work: a Python may lie where a container does not see it
 PRODUCT = """
 import time, torch
 torch.manual_seed(0); torch.set_num_threads(1)
@@ -137,16 +128,31 @@ def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
     except OSError as error:
         return "", str(error.strerror)
     words = done.stderr.strip().splitlines()
+    if done.returncode and "No such file" in done.stderr:
+        return "", f"{python} does not lie where the container sees it"
     return done.stdout, None if done.returncode == 0 else (words[-1][:160] if words else f"exit {done.returncode}")
 
 
 def look(before: Sequence[str]) -> tuple[dict, str | None]:
-    """What a program sees from inside, and why it saw nothing or None."""
-    printed, why = run(before, LOOK)
+    """What a shell sees from inside, and why it saw nothing or None."""
     try:
-        return (json.loads(printed) if why is None else {}), why
-    except ValueError:
-        return {}, "it printed something else than it was asked"
+        done = subprocess.run([*before, "sh", "-c", LOOK], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                              env=_environment(), cwd="/")  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {}, type(error).__name__
+    lines = [line.partition(" ")[::2] for line in done.stdout.splitlines()[:100_000]]
+    seen = dict(lines)
+    if not {"hostname", "pid", "uid"} <= seen.keys():
+        words = done.stderr.strip().splitlines()
+        return {}, words[-1][:160] if words else f"exit {done.returncode}"
+    mounts = [words for kind, rest in lines if kind == "mount" and len(words := rest.split()) > 3]
+    writable = {place for _, place, kind, flags, *_ in mounts if kind in REAL and "rw" in flags.split(",") and place != "/tmp"}
+    return {
+        "hostname": seen["hostname"], "pid": int(seen["pid"]), "uid": int(seen["uid"]),
+        "pids": sum(kind == "process" for kind, _ in lines), "own_tmp": "own_tmp" in seen, "writable": sorted(writable)[:20],
+        "gpus": sorted(rest for kind, rest in lines if kind == "gpu"), "memory_limit": seen.get("memory_limit", ""),
+        "injected": sorted({place for _, place, *_ in mounts if "nvidia" in place or "libcuda" in place})[:50],
+    }, None  # fmt: skip
 
 
 def repeat(before: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:

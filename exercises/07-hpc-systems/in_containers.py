@@ -61,7 +61,7 @@ for engine in engines:
     seen = inside.get(engine, {})
     own = seen and engine != "bare"
     rows.append({
-        "engine": engine, "there": row["why_not"] is None, "why_not": row["why_not"] and f"not measured: {row['why_not']}",
+        "engine": engine, "there": bool(seen), "why_not": row["why_not"] and f"not measured: {row['why_not']}",
         "start_ms": row.get("start_ms"), "product_ms": row.get("product_ms"), "value": row.get("value"),
         "pids_seen": seen.get("pids"), "hostname_own": seen["hostname"] != host["hostname"] if own else None,
         "root_writable": "/" in seen["writable"] if own else None, "uid_inside": seen.get("uid"),
@@ -84,11 +84,11 @@ say(f"{len(lint)} faults are left in the two images (for driver {args.driver})")
 ran = [row for row in rows if row["there"]]
 mine = inside.get("namespaces")
 products = [row["product_ms"] for row in ran if row["product_ms"] is not None]
-starts = [row["start_ms"] for row in ran]
+starts = [row["start_ms"] for row in ran if row["start_ms"] is not None]
 metrics = {
     **vars(args), "tried": rows, "engines_run": len(ran) if mine or len(ran) > 1 else None, "lint": lint,
     "faults_left": len(lint), "faults_docker": sum(row["file"] == FILES[1] for row in lint),
-    "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran}),
+    "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran} - {None}),
     "host_pids": host["pids"], "container_pids": mine["pids"] if mine else None,
     "own_hostname": mine["hostname"] == "container" if mine else None, "writable": mine["writable"] if mine else None,
     "places_writable": len(mine["writable"]) if mine else None,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parts import needs_namespaces
 from tests.system.exercising import (
     FOLDERS,
     Finished,
@@ -39,17 +40,6 @@ OPEN = {
 }  # fmt: skip
 
 
-def allows_namespaces() -> bool:
-    """Whether this computer lets anybody make a user namespace."""
-    if not shutil.which("unshare"):
-        return False
-    done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "true"], capture_output=True, check=False)
-    return done.returncode == 0
-
-
-namespaces = pytest.mark.skipif(not allows_namespaces(), reason="this computer allows no user namespaces")
-
-
 def run_solved(exercise_id: str, folder: Path, **settings: str) -> Finished:
     """One process with the course's own solutions in the place of the learner's parts."""
     exercise, script = lay_out(exercise_id, folder)
@@ -62,7 +52,9 @@ def run_solved(exercise_id: str, folder: Path, **settings: str) -> Finished:
     return read_finished(exercise, done.returncode, done.stdout + done.stderr, folder, 1)
 
 
-@pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=[namespaces] if name == "7.4" else []) for name in SMALL])
+@pytest.mark.parametrize(
+    "exercise_id", [pytest.param(name, marks=[needs_namespaces()] if name == "7.4" else []) for name in SMALL]
+)
 def test_as_delivered_runs_are_whole_and_parts_open(exercise_id: str, tmp_path: Path) -> None:
     run = with_faults(exercise_id, tmp_path / "work", **SMALL[exercise_id])
     assert run.code == 0, run.output
@@ -71,7 +63,9 @@ def test_as_delivered_runs_are_whole_and_parts_open(exercise_id: str, tmp_path: 
     assert set(list_unanswered(run)) - list_failed_checks(run) == OPEN[exercise_id]
 
 
-@pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=[namespaces] if name == "7.4" else []) for name in SMALL])
+@pytest.mark.parametrize(
+    "exercise_id", [pytest.param(name, marks=[needs_namespaces()] if name == "7.4" else []) for name in SMALL]
+)
 def test_solutions_pass_every_check_without_a_gpu(exercise_id: str, tmp_path: Path) -> None:
     mounts = Path("/proc/self/mounts")
     before = mounts.read_text(encoding="utf-8") if mounts.exists() else ""

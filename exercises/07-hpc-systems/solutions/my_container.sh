@@ -7,7 +7,9 @@ exec unshare --user --map-root-user --mount --pid --fork --uts --ipc sh -c '
     mkdir /tmp/root
     mount --rbind / /tmp/root
     while read -r _ place _; do
-        case $place in /tmp/root | /tmp/root/*)
+        case $place in
+        /tmp/root/dev | /tmp/root/dev/*) ;;    # devices, no files
+        /tmp/root | /tmp/root/*)
             mount -o remount,bind,ro "$place" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$place" 2>/dev/null || :
         esac
     done </proc/self/mounts

@@ -14,7 +14,7 @@ from gpucourse.course.part_files import find_gaps
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import judge_of, prove
 from gpucourse.model.manifest import LearnerPart
-from tests.parts import KERNELS, needs_module
+from tests.parts import KERNELS, needs_module, needs_namespaces
 
 ROOT = Path(__file__).parent.parent.parent.parent
 EXERCISES = ROOT / "exercises"
@@ -29,12 +29,13 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
                     yield exercise.id, EXERCISES / catalog.folder_name(module) / part.file, part
 
 
-PARTS = [
-    pytest.param(
-        file, part, id=f"{exercise}-{part.id}", marks=[needs_module(name, installed=KERNELS) for name in part.packages]
-    )
-    for exercise, file, part in parts()
-]
+def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
+    """What the judge of a part needs beside torch."""
+    modules = [needs_module(name, installed=KERNELS) for name in part.packages]
+    return modules + ([needs_namespaces()] if part.file == "my_container.sh" else [])
+
+
+PARTS = [pytest.param(file, part, id=f"{exercise}-{part.id}", marks=marks(part)) for exercise, file, part in parts()]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ exec unshare --user --map-root-user --mount --pid --fork --uts sh -c '
         elif [ -d "$folder" ] && [ "$name" != proc ] && [ "$name" != sys ] && [ "$name" != tmp ]; then
             mkdir "$root/$name"
             mount --bind "$folder" "$root/$name" || continue
+            [ "$name" != dev ] || continue    # devices, no files
             mount -o remount,bind,ro "$root/$name" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$root/$name" || :
         fi
     done
