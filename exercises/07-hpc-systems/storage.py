@@ -43,7 +43,8 @@ window = -(-records // args.windows)
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-if (free := shutil.disk_usage(out).free) < 3 * args.megabytes * MIB:
+place = Path(os.environ.get("TMPDIR") or out)  # in a run it lies beside the outputs, and is gone with the run's last process
+if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
     sys.exit(f"{free // MIB:,} MiB are free where the file would lie, and three times {args.megabytes} are needed: "
              "take a smaller --megabytes")  # fmt: skip
 
@@ -73,7 +74,7 @@ def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, sha
 rows: list[dict] = []
 staged: list[dict] = []
 gds: dict[str, object] = {"mode": None, "why": "not measured: there is no GPU here"}
-with tempfile.TemporaryDirectory(dir=out, prefix=".shard-") as folder:
+with tempfile.TemporaryDirectory(dir=place, prefix=".shard-") as folder:
     path = Path(folder) / "shard.bin"
     shards.write_shard(path, records, args.record, args.seed)
     for way, (call, cold) in shards.ways().items():
@@ -98,7 +99,7 @@ with tempfile.TemporaryDirectory(dir=out, prefix=".shard-") as folder:
     mine, after = deliver(my_reader.batches, order)
     if device.type == "cuda":
         staged, gds = staging.measure(path, device)
-say(f"{args.megabytes} MiB in {records:,} records on {find_filesystem(out) or 'a file system that is not named'}\n")
+say(f"{args.megabytes} MiB in {records:,} records on {find_filesystem(place) or 'a file system that is not named'}\n")
 say(bench.table(rows, {"way": "way", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk",
                        "cpu_s_per_gb": "CPU s/GB", "why": ""}))  # fmt: skip
 
@@ -124,7 +125,7 @@ to_gpu = {row["way"]: row["gb_per_s"] for row in staged}
 pinned, pageable = to_gpu.get("pinned, two buffers"), to_gpu.get("pageable")
 percent = 100 * after.calls / before.calls if after.calls is not None and before.calls else None
 metrics = {
-    **vars(args), "filesystem": find_filesystem(out), "ways": rows, "readers": readers,
+    **vars(args), "filesystem": find_filesystem(place), "ways": rows, "readers": readers,
     "cold_is_cold": by_way["1 MiB, cold"]["mb_per_s"] is not None, "warm_from_disk_mib": by_way["1 MiB, warm"]["from_disk_mib"],
     "missing": mine.missing, "twice": mine.twice, "wrong": mine.wrong, "in_windows": mine.in_windows,
     "full_batches": mine.full_batches, "calls_percent": None if same else percent,
