@@ -1,0 +1,26 @@
+"""Judging the file of an image, whichever engine it is for: by the faults that images.py finds in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import images
+
+from gpucourse.judge import Part, Verdict
+
+DRIVER = "580.126"
+
+
+def judge_image(part: Part, kept: tuple[str, ...], as_delivered: str) -> None:
+    """The first fault names the way, the others stand below it. `kept` are words that a repaired file still has."""
+    if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
+        raise Verdict("open", says=f"as delivered: {as_delivered}")
+    missing = [word for word in kept if word not in part.text]
+    if missing:
+        raise part.wrong("emptied", word=missing[0])
+    faults = images.find_faults(part.text, DRIVER)
+    for fault in faults[1:]:
+        part.note(f"also line {fault.line}: {fault.says}")
+    if faults:
+        raise part.wrong(faults[0].word, fault=f"line {faults[0].line}: {faults[0].says}")
+    part.note("no fault is left")
