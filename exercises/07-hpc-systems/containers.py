@@ -117,34 +117,34 @@ def _python_folders() -> list[str]:
     )
 
 
-def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
-    """What a program prints in an engine, and why it failed or None."""
-    python = "python" if before[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
+def _call(words: Sequence[str]) -> tuple[str, str | None]:
+    """What a command prints, and the last line of why it failed or None."""
     try:
-        done = subprocess.run([*before, python, "-c", code], capture_output=True, text=True, timeout=LIMIT_S,
-                              check=False, env=_environment(), cwd="/")  # fmt: skip
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "", f"no answer within {LIMIT_S:.0f} s"
     except OSError as error:
         return "", str(error.strerror)
-    words = done.stderr.strip().splitlines()
-    if done.returncode and "No such file" in done.stderr:
-        return "", f"{python} does not lie where the container sees it"
-    return done.stdout, None if done.returncode == 0 else (words[-1][:160] if words else f"exit {done.returncode}")
+    last = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1][:160]
+    return done.stdout, last if done.returncode else None
+
+
+def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
+    """What a Python program prints in an engine, and why it failed or None."""
+    python = "python" if before[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
+    printed, why = _call([*before, python, "-c", code])
+    return printed, f"{python} does not lie where the container sees it" if why and "No such file" in why else why
 
 
 def look(before: Sequence[str]) -> tuple[dict, str | None]:
     """What a shell sees from inside, and why it saw nothing or None."""
-    try:
-        done = subprocess.run([*before, "sh", "-c", LOOK], capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                              env=_environment(), cwd="/")  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return {}, type(error).__name__
-    lines = [line.partition(" ")[::2] for line in done.stdout.splitlines()[:100_000]]
+    printed, why = _call([*before, "sh", "-c", LOOK])
+    lines = [line.partition(" ")[::2] for line in printed.splitlines()[:100_000]]
     seen = dict(lines)
     if not {"hostname", "pid", "uid"} <= seen.keys():
-        words = done.stderr.strip().splitlines()
-        return {}, words[-1][:160] if words else f"exit {done.returncode}"
+        return {}, why or "a shell in it said nothing"
     mounts = [words for kind, rest in lines if kind == "mount" and len(words := rest.split()) > 3]
     writable = {place for _, place, kind, flags, *_ in mounts if kind in REAL and "rw" in flags.split(",") and place != "/tmp"}
     return {
@@ -157,14 +157,8 @@ def look(before: Sequence[str]) -> tuple[dict, str | None]:
 
 def repeat(before: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
     """The words as a command in an engine gets them, and why it got none or None."""
-    try:
-        done = subprocess.run(
-            [*before, "printf", "%s\\n", *words], capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/",
-            env=_environment(),
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return [], type(error).__name__
-    return done.stdout.splitlines(), None if done.returncode == 0 else done.stderr.strip()[:160]
+    printed, why = _call([*before, "printf", "%s\\n", *words])
+    return printed.splitlines(), why
 
 
 def time_start(before: Sequence[str], repeats: int) -> float:
@@ -172,6 +166,6 @@ def time_start(before: Sequence[str], repeats: int) -> float:
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
-        subprocess.run([*before, "true"], capture_output=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment())
+        _call([*before, "true"])
         times.append(time.perf_counter() - began)
     return sorted(times)[repeats // 2]

@@ -36,6 +36,19 @@ class Card:
         """The profile of that name."""
         return next((profile for profile in self.profiles if profile.name == name), None)
 
+    def describe(self) -> dict[str, object]:
+        """The card as plain values, which the learner's functions get."""
+        profiles = {
+            profile.name: {
+                "compute": profile.compute,
+                "memory": profile.memory,
+                "gib": profile.gib,
+                "starts": list(profile.starts),
+            }
+            for profile in self.profiles
+        }
+        return {"name": self.name, "gib": self.gib, "compute": self.compute, "memory": self.memory, "profiles": profiles}
+
 
 def _ampere(gib: int) -> tuple[Profile, ...]:
     rows = [

@@ -41,23 +41,14 @@ card, device = mig.CARDS[args.gpu], bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 
-
-def describe_card() -> dict:
-    """The card as your functions get it."""
-    profiles = {
-        p.name: {"compute": p.compute, "memory": p.memory, "gib": p.gib, "starts": list(p.starts)} for p in card.profiles
-    }
-    return {"name": card.name, "gib": card.gib, "compute": card.compute, "memory": card.memory, "profiles": profiles}
-
-
 # --- the plan ----------------------------------------------------------------------------------------------------------
 services = mig.make_services(args.puzzle, card)
 ways, names, places, written = [], [], [], True
 try:
-    ways = [my_sharing.way(asdict(service), describe_card()) for service in services]
-    names = [my_sharing.profile(asdict(service), describe_card()) if way == "mig" else None
+    ways = [my_sharing.way(asdict(service), card.describe()) for service in services]
+    names = [my_sharing.profile(asdict(service), card.describe()) if way == "mig" else None
              for service, way in zip(services, ways, strict=True)]  # fmt: skip
-    places = [tuple(spot) for spot in my_sharing.place([name for name in names if name], describe_card())] if any(names) else []
+    places = [tuple(spot) for spot in my_sharing.place([name for name in names if name], card.describe())] if any(names) else []
 except NotImplementedError:
     written = False
 right_ways = [mig.right_way(service, card) for service in services]

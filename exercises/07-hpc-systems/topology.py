@@ -81,14 +81,14 @@ class Listing:
         return [f"{24 * half}-{24 * half + 23}", str(half), "N/A"]
 
 
-def speed(link: str) -> int:
+def rank_link(link: str) -> int:
     """The rank of a link: the more, the faster. NVLink stands above all of PCIe, and counts its lanes."""
     return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
 
 
 def score(links: Links, pairs: Iterable[tuple[int, int]]) -> Score:
     """What the pairs of GPUs are worth, the larger the better: the rank of their slowest link, then how few have that rank."""
-    speeds = [speed(links[a][b]) for a, b in pairs]
+    speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds))) if speeds else (1000, 0)
 
 
@@ -115,7 +115,7 @@ def best_ring_score(links: Links) -> Score:
 
 def name_score(links: Links, value: Score) -> str:
     """A score in words: "2 x SYS"."""
-    names = {speed(link): link for row in links for link in row if link != "X"}
+    names = {rank_link(link): link for row in links for link in row if link != "X"}
     return f"{-value[1]} x {names[value[0]]}"
 
 

@@ -64,14 +64,6 @@ LISTS = {
 PUZZLES = (1, 2, 3, 4, 5)
 
 
-def describe_card(card: Card) -> dict[str, Any]:
-    """A card as the learner's functions get it."""
-    profiles = {
-        p.name: {"compute": p.compute, "memory": p.memory, "gib": p.gib, "starts": list(p.starts)} for p in card.profiles
-    }
-    return {"name": card.name, "gib": card.gib, "compute": card.compute, "memory": card.memory, "profiles": profiles}
-
-
 def judge(part: Part) -> None:
     """Ways and profiles of the services of five puzzles on six cards; then places."""
     way, profile, place = part.function("way"), part.function("profile"), part.function("place")
@@ -95,7 +87,7 @@ def judge(part: Part) -> None:
 
 def _judge_way(part: Part, way: Callable[..., Any], service: Service, card: Card) -> None:
     case = f"{service.name} on {card.name}"
-    given, right = part.call(way, asdict(service), describe_card(card), case=case), mig.right_way(service, card)
+    given, right = part.call(way, asdict(service), card.describe(), case=case), mig.right_way(service, card)
     if given == right:
         return
     values = {"name": service.name, "given": given, "card": card.name, "gib": service.gib, "all": card.gib,
@@ -113,7 +105,7 @@ def _judge_way(part: Part, way: Callable[..., Any], service: Service, card: Card
 
 def _profile(part: Part, profile: Callable[..., Any], service: Service, card: Card) -> Case:
     case = f"{service.name} on {card.name}: {service.gib:g} GiB, {service.percent} %"
-    given = part.call(profile, asdict(service), describe_card(card), case=case)
+    given = part.call(profile, asdict(service), card.describe(), case=case)
     right = mig.right_profile(service, card)
     of_given = card.profile(given) if isinstance(given, str) else None
     share = 100 * of_given.compute / card.compute if of_given else 0
@@ -131,7 +123,7 @@ def _profile(part: Part, profile: Callable[..., Any], service: Service, card: Ca
 
 def _judge_places(part: Part, place: Callable[..., Any], card: Card, names: Sequence[str]) -> None:
     case = f"{', '.join(names)} on {card.name}"
-    given = part.call(place, list(names), describe_card(card), case=case)
+    given = part.call(place, list(names), card.describe(), case=case)
     try:
         places = [(int(gpu), int(start)) for gpu, start in given]
     except (TypeError, ValueError):

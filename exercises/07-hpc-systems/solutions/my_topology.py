@@ -15,14 +15,14 @@ def read(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in row[1 : count + 1]] for row in rows]
 
 
-def speed(link: str) -> int:
+def rank_link(link: str) -> int:
     """A rank that grows with the speed."""
     return 100 + int(link[2:]) if link.startswith("NV") else -ORDER.index(link)
 
 
 def score(links: list[list[str]], pairs: list[tuple[int, int]]) -> tuple[int, int]:
     """The slowest link, then how few there are of it."""
-    speeds = [speed(links[a][b]) for a, b in pairs]
+    speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds)))
 
 
