@@ -65,6 +65,14 @@ class GpucourseError(Exception):
         self.log = log
 
 
+def suggest(word: str, known: Iterable[str]) -> str:
+    """` Did you mean a or b?` where something known is near the word, the nearest first; else nothing."""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
 class UsageError(GpucourseError):
     """The command was typed wrongly: a value out of range, flags that cannot be combined."""
 
@@ -79,10 +87,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        import difflib
-
-        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
-        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        meant = suggest(name, self.known)
         shown = ", ".join(self.known[:12]) + (", ..." if len(self.known) > 12 else "")
         super().__init__(f"there is no {kind} '{name}'.{meant}", hint=hint or f"known: {shown or 'none'}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpucourse.cli.app import COMMANDS
+from gpucourse.cli.help import COMMANDS
 from tests import cost_table
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option
+from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option
 from gpucourse.cli.session import session_of
 
 
 def allow_ip(
     ctx: typer.Context,
-    module: ModuleArgument,
+    module: PaidModule,
     cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="The address, as 203.0.113.7/32; asked of the internet by default.")
     ] = "",

@@ -23,15 +23,19 @@ def answer(
     ctx: typer.Context,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
     file: Annotated[Path | None, typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set speedup=1.9")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="One answer: --set speedup=1.9", autocompletion=complete.questions)
+    ] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", help="The run that your numbers are about (default: the newest).", autocompletion=complete.runs),
+        typer.Option(
+            "--run", help="The run that your numbers are about (default: the newest).", autocompletion=complete.runs_of_exercise
+        ),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Answer the questions of an exercise; numbers are compared with what your own run recorded."""
+    """Answer an exercise's questions; numbers are checked on your run."""
     from gpucourse.learning import answer as act
     from gpucourse.ui.views.answers import answers as view
 

@@ -11,43 +11,7 @@ from typing import Annotated
 import typer
 
 from gpucourse import __version__
-
-# Every command in the order of the help. A command's file, and the function there, have its name: see `name_in_python`.
-COMMANDS = (
-    "init",
-    "doctor",
-    "list",
-    "show",
-    "next",
-    "hint",
-    "reset",
-    "try",
-    "watch",
-    "deploy",
-    "run",
-    "runs",
-    "logs",
-    "cancel",
-    "break",
-    "ssh",
-    "status",
-    "cost",
-    "stop",
-    "start",
-    "extend",
-    "allow-ip",
-    "keep",
-    "answer",
-    "check",
-    "quiz",
-    "grade",
-    "compare",
-    "report",
-    "destroy",
-    "leaks",
-    "trust",
-    "dev",
-)
+from gpucourse.cli.help import COMMANDS, CommandHelp, GroupedHelp
 
 
 def tree(named: str | None = None) -> typer.Typer:
@@ -55,7 +19,8 @@ def tree(named: str | None = None) -> typer.Typer:
     app = typer.Typer(
         name="gpucourse",
         help="A hands-on GPU course: deploy a lab, run the exercise on every node, keep the evidence, take everything down.",
-        epilog="Options of every command: --workspace DIR, --quiet, --verbose. Start with: gpucourse list",
+        epilog="Start with: gpucourse next. One command in detail: gpucourse help run",
+        cls=GroupedHelp,
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode=None,  # rich's help costs 50 ms at every --help
@@ -63,7 +28,7 @@ def tree(named: str | None = None) -> typer.Typer:
     )
     app.callback()(_program)
     for name in [named] if named in COMMANDS else COMMANDS:
-        app.command(name=name)(function_of(name))
+        app.command(name=name, cls=CommandHelp)(function_of(name))
     return app
 
 

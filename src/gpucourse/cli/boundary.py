@@ -53,13 +53,16 @@ def _dispatch(arguments: list[str], session: Session) -> int:
 
     # typer carries click under a private name that changed; its public BadParameter is a child of click's usage errors.
     wrong_usage: Any = typer.BadParameter.__bases__[0]
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
     try:
         result = typer.main.get_command(tree(arguments[0] if arguments else None)).main(
             arguments, prog_name="gpucourse", standalone_mode=False, obj=session
         )
     except wrong_usage as error:
-        path = error.ctx.command_path if error.ctx else "gpucourse"
-        raise UsageError(error.format_message(), hint=f"{path} --help") from error
+        from gpucourse.cli.suggest import explain
+
+        raise explain(error, arguments, session) from error
     except typer.Abort:
         raise KeyboardInterrupt from None
     if result == ExitCode.INTERRUPTED:  # newer versions of typer make this of Ctrl-C

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.flags import JsonFlag, ParametersFlag
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, UsageError
 
@@ -26,10 +26,10 @@ def break_(
     ] = None,
     repaired: Annotated[bool, typer.Option("--repaired", help="Run and judge the copy that you repaired.")] = False,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
+    settings: ParametersFlag = None,
     json: JsonFlag = False,
 ) -> int:
-    """Run an exercise with a fault injected: find out from its logs, figures or code what it is, then tell `check`."""
+    """Run with a fault injected; find out what it is, then tell `check`."""
     from gpucourse.cli.flags import pairs
     from gpucourse.runs.break_ import break_exercise
     from gpucourse.runs.prepare import RunRequest

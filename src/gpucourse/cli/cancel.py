@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from gpucourse.cli.flags import JsonFlag, RunArgument
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
-def cancel(ctx: typer.Context, run: RunArgument = None, json: JsonFlag = False) -> int:
+def cancel(
+    ctx: typer.Context,
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            help="A run's id or a part of it, or an exercise (default: the newest run).", autocompletion=complete.active_runs
+        ),
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
     """End a run on every node, and collect what it wrote."""
     from gpucourse.runs.cancel import cancel as act
     from gpucourse.workspace import runs as records

@@ -29,15 +29,15 @@ def check(
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option("--rank", help="With --diagnosis: the rank at fault.", show_default=False),
+        typer.Option("--rank", help="With --diagnosis: the rank at fault.", show_default=False, autocompletion=complete.ranks),
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", help="A run of the exercise (default: the newest).", autocompletion=complete.runs),
+        typer.Option("--run", help="A run of the exercise (default: the newest).", autocompletion=complete.runs_of_exercise),
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Check again what a run of an exercise left; or all exercises; or your diagnosis of a drill."""
+    """Check what a run left again; or all exercises; or a diagnosis."""
     from gpucourse.learning.check import check_all
     from gpucourse.ui.views.checks import every as view_of_all
 

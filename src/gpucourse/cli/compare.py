@@ -17,7 +17,7 @@ def compare(
     runs: Annotated[list[str], typer.Argument(help="Two runs or more of one exercise.", autocompletion=complete.runs)],
     json: JsonFlag = False,
 ) -> int:
-    """Runs of one exercise side by side: GPUs, sizes, numbers of nodes; as tables and charts."""
+    """Runs of one exercise side by side, as tables and charts."""
     from gpucourse.learning.compare import compare as act
     from gpucourse.ui.views.compare import compare as view
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -10,18 +12,35 @@ from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.target import list_targets
 
+if TYPE_CHECKING:
+    from gpucourse.model.deployment import Deployment
+    from gpucourse.model.record import RunRecord
+
 Completer = Callable[[typer.Context, str], list[str]]
+Words = Mapping[str, Any]  # what stands in the line already, by the parameter of the command
 
 
 def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
+    return _with_line(lambda session, _line: names(session), names.__doc__)
+
+
+def _with_line(names: Callable[[Session, Words], Iterator[str]], about: str | None = None) -> Completer:
+    """A completion that also sees what stands in the line."""
+
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
-            return [name for name in names(session_of(ctx)) if name.startswith(incomplete)]
+            return [name for name in names(session_of(ctx), _read_line(ctx)) if name.startswith(incomplete)]
         except (GpucourseError, OSError):
             return []
 
-    complete.__doc__ = names.__doc__  # not functools.wraps: typer looks at the parameters
+    complete.__doc__ = about or names.__doc__  # not functools.wraps: typer looks at the parameters
     return complete
+
+
+def _read_line(ctx: typer.Context) -> Words:
+    """What stands in the line. Behind an option that still lacks its value the parser leaves the arguments unread."""
+    names = [parameter.name for parameter in ctx.command.params if parameter.param_type_name == "argument"]
+    return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
 
 
 @_quietly
@@ -71,8 +90,101 @@ def list_trusted_folders(_session: Session) -> Iterator[str]:
 
 
 @_quietly
+def gpus(_session: Session) -> Iterator[str]:
+    """The GPUs that can be chosen."""
+    from gpucourse.hardware import hardware
+
+    yield from hardware().choices
+
+
+@_quietly
+def deployed_modules(session: Session) -> Iterator[str]:
+    """The numbers of the modules whose labs are deployed."""
+    yield from dict.fromkeys(lab.module for lab in _labs(session))
+
+
+@_quietly
+def paid_modules(session: Session) -> Iterator[str]:
+    """The numbers of the modules whose deployed labs cost money, and so can be paused and extended."""
+    yield from dict.fromkeys(lab.module for lab in _labs(session) if lab.costs)
+
+
+@_with_line
+def nodes(session: Session, line: Words) -> Iterator[str]:
+    """The names of the nodes of the module's lab."""
+    labs = [lab for lab in _labs(session) if lab.module == line.get("module")]
+    yield from (node.name for lab in labs[:1] if lab.inventory for node in lab.inventory.nodes)
+
+
+@_with_line
+def parameters(session: Session, line: Words) -> Iterator[str]:
+    """The parameters of the exercise, each with an equals sign; where one has choices, with each of them."""
+    for parameter in session.context.catalog.exercise(str(line.get("exercise")))[1].parameters:
+        yield from (f"{parameter.name}={choice}" for choice in parameter.choices or ("",))
+
+
+@_with_line
+def predictions(session: Session, line: Words) -> Iterator[str]:
+    """What can be predicted of the exercise, with an equals sign."""
+    wanted = session.context.catalog.exercise(str(line.get("exercise")))[1].predict
+    yield from (f"{wanted.id}=",) if wanted else ()
+
+
+@_with_line
+def checks(session: Session, line: Words) -> Iterator[str]:
+    """The names of the exercise's checks."""
+    yield from (check.id for check in session.context.catalog.exercise(str(line.get("exercise")))[1].checks)
+
+
+@_with_line
+def questions(session: Session, line: Words) -> Iterator[str]:
+    """The exercise's questions, each with an equals sign."""
+    yield from (f"{question.id}=" for question in session.context.catalog.exercise(str(line.get("exercise")))[1].questions)
+
+
+@_quietly
 def runs(session: Session) -> Iterator[str]:
-    """The ids of runs, newest first."""
+    """The ids of runs, newest first; a run's word, where no other run has it; the exercises that have runs."""
+    yield from _name_runs(_records(session))
+
+
+@_quietly
+def active_runs(session: Session) -> Iterator[str]:
+    """The runs that have not ended, as `runs` names them."""
+    yield from _name_runs([record for record in _records(session) if not record.has_ended])
+
+
+@_with_line
+def runs_of_exercise(session: Session, line: Words) -> Iterator[str]:
+    """The ids of the exercise's runs, newest first."""
+    number = line.get("exercise") or line.get("number")
+    yield from (record.id for record in _records(session) if number in {None, record.exercise})
+
+
+@_with_line
+def ranks(session: Session, line: Words) -> Iterator[str]:
+    """The ranks of the run, or of the exercise's newest."""
     from gpucourse.workspace import runs as records
 
-    yield from (record.id for record in reversed(records.readable(session.context.paths)[0]))
+    record = records.find(session.context.paths, line.get("run") or line.get("exercise"))
+    yield from map(str, range(record.world_size))
+
+
+def _labs(session: Session) -> list[Deployment]:
+    from gpucourse.workspace import deployments
+
+    return deployments.readable(session.context.paths)[0]
+
+
+def _records(session: Session) -> list[RunRecord]:
+    """The records of all runs, newest first."""
+    from gpucourse.workspace import runs as records
+
+    return records.readable(session.context.paths)[0][::-1]
+
+
+def _name_runs(listed: list[RunRecord]) -> Iterator[str]:
+    yield from (record.id for record in listed)
+    words = sorted(record.id.rsplit("-", 1)[-1] for record in listed)
+    yield from (word for word, same in groupby(words) if len(list(same)) == 1)
+    yield from dict.fromkeys(record.exercise for record in listed)

@@ -18,7 +18,7 @@ def cost(
     ] = False,
     json: JsonFlag = False,
 ) -> int:
-    """What the course has cost, what it will cost, and what is left of the budget."""
+    """What the course cost, will cost, and what is left to spend."""
     from gpucourse.labs.aws.money.cost import cost as act
     from gpucourse.ui.views.cost import cost as view
 

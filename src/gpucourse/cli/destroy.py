@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, any_gpu, target_option
+from gpucourse.cli.flags import JsonFlag, any_gpu, check_gpu, target_option
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 from gpucourse.model.node import SIMULATED
@@ -19,19 +19,25 @@ if TYPE_CHECKING:
 def destroy(
     ctx: typer.Context,
     module: Annotated[
-        str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)
+        str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.deployed_modules)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every lab of this workspace.")] = False,
     target: Annotated[str | None, target_option("Only the lab on this target, if the module has several.")] = None,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help=f"Only the lab with that GPU: {any_gpu()}.", show_default=False),
+        typer.Option(
+            "--gpu",
+            help=f"Only the lab with that GPU: {any_gpu()}.",
+            callback=check_gpu,
+            autocompletion=complete.gpus,
+            show_default=False,
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,
     discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that are not collected yet.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Collect outputs, take the lab down, and prove that nothing is left."""
+    """Collect outputs, take the lab down, prove that nothing is left."""
     from gpucourse.labs.destroy import DestroyRequest, survey
     from gpucourse.labs.destroy import destroy as act
     from gpucourse.ui.views.lab import destroy_result

@@ -24,7 +24,7 @@ def dev(
     module: Annotated[list[str] | None, typer.Option("--module", help="With --run: only this module.")] = None,
     json: JsonFlag = False,
 ) -> int:
-    """For authors: the whole course linted; with --run every exercise run on simulated nodes."""
+    """Check a course that you write; with --run, also its exercises."""
     from gpucourse.learning.dev import check_course
     from gpucourse.ui.views.many import rehearsals
 

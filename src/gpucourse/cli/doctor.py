@@ -53,7 +53,7 @@ def doctor(
     yes: YesFlag = False,
     json: JsonFlag = False,
 ) -> int:
-    """Everything that would stop the course, each with the command that fixes it."""
+    """Everything that would stop the course, and how to fix it."""
     from gpucourse.labs.request import PreflightRequest
     from gpucourse.labs.target import HasAccount, find_target, load_targets
 

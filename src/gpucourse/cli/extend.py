@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option, parse_seconds
+from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option, parse_seconds
 from gpucourse.cli.session import session_of
 from gpucourse.errors import Interrupted
 
 
 def extend(
     ctx: typer.Context,
-    module: ModuleArgument,
+    module: PaidModule,
     duration: Annotated[str, typer.Argument(help="How much longer: 2h, 90m.")],
     gpu: Annotated[str | None, gpu_option()] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation, even above the budget.")] = False,

@@ -9,7 +9,7 @@ import typer
 from typer.models import OptionInfo
 
 from gpucourse.cli import complete
-from gpucourse.errors import UsageError
+from gpucourse.errors import UnknownName, UsageError, suggest
 from gpucourse.labs.target import list_targets
 from gpucourse.units import parse_duration
 
@@ -33,6 +33,19 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instea
 
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
 
+DeployedModule = Annotated[
+    str, typer.Argument(help="The number of a module whose lab is deployed: 3", autocompletion=complete.deployed_modules)
+]
+
+PaidModule = Annotated[
+    str, typer.Argument(help="The number of a module with a lab on AWS: 3", autocompletion=complete.paid_modules)
+]
+
+ParametersFlag = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A parameter: --set batch_size=64", autocompletion=complete.parameters),
+]
+
 RunArgument = Annotated[
     str | None,
     typer.Argument(help="A run's id or a part of it, or an exercise (default: the newest run).", autocompletion=complete.runs),
@@ -44,9 +57,24 @@ YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmatio
 def gpu_option() -> OptionInfo:
     """The option --gpu of a command about one lab of a module."""
     option: OptionInfo = typer.Option(
-        "--gpu", help=f"Which lab, where the module has several: {any_gpu()}.", show_default=False
+        "--gpu",
+        help=f"Which lab, where the module has several: {any_gpu()}.",
+        callback=check_gpu,
+        autocompletion=complete.gpus,
+        show_default=False,
     )
     return option
+
+
+def check_gpu(name: str | None) -> str | None:
+    """The GPU that was typed, in small letters. Raises UnknownName where the table has none of that name."""
+    if name is None:
+        return None
+    from gpucourse.hardware import hardware
+
+    if name.lower() not in {rented.choice for rented in hardware().rented}:
+        raise UnknownName("GPU", name, hardware().choices)
+    return name.lower()
 
 
 def target_option(what: str) -> OptionInfo:
@@ -64,7 +92,8 @@ def target_option(what: str) -> OptionInfo:
 
 def _check_target(name: str | None) -> str | None:
     if name is not None and name not in list_targets():
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, list_targets()))}.")
+        known = ", ".join(map(repr, list_targets()))
+        raise typer.BadParameter(f"{name!r} is not one of {known}.{suggest(name, list_targets())}")
     return name
 
 

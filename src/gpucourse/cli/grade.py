@@ -39,7 +39,7 @@ def grade(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Your points, from evidence; or those of a bundle that was handed in."""
+    """Your points, from evidence; or those of a bundle."""
     if bundle is not None and (open_ or csv or review or judge):
         raise UsageError("--bundle cannot be combined with other options", hint="gpucourse grade --bundle work.zip")
     if csv and json:

@@ -7,18 +7,18 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option, parse_seconds
+from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option, parse_seconds
 from gpucourse.cli.session import session_of
 
 
 def keep(
     ctx: typer.Context,
-    module: ModuleArgument,
+    module: PaidModule,
     duration: Annotated[str, typer.Argument(help="For how long: 2h; 0 ends it.")] = "2h",
     gpu: Annotated[str | None, gpu_option()] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Keep a lab on AWS although nothing happens on it; the deadline stays."""
+    """Keep an idle lab on AWS; its deadline stays."""
     from gpucourse.labs.change import keep as act
 
     seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")

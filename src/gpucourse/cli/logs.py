@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpucourse.cli import complete
 from gpucourse.cli.flags import RunArgument
 from gpucourse.cli.session import session_of
 from gpucourse.errors import UsageError
@@ -15,7 +16,9 @@ def logs(
     ctx: typer.Context,
     run: RunArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the run until it has ended.")] = False,
-    rank: Annotated[int | None, typer.Option("--rank", help="Only this rank, raw.", show_default=False)] = None,
+    rank: Annotated[
+        int | None, typer.Option("--rank", help="Only this rank, raw.", show_default=False, autocompletion=complete.ranks)
+    ] = None,
     fold: Annotated[bool, typer.Option("--fold", help="Show lines that ranks share only once.")] = False,
     times: Annotated[bool, typer.Option("--times", help="In the order of arrival, with seconds.")] = False,
 ) -> int:

@@ -23,7 +23,7 @@ def quiz(
     list_: Annotated[bool, typer.Option("--list", help="List every question, and stop.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """25 questions over the lessons. Leave it when you like: it goes on where you stopped."""
+    """Questions over the lessons; you can stop and go on later."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 

@@ -17,7 +17,7 @@ def reset(
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 1.1", autocompletion=complete.exercises)],
     json: JsonFlag = False,
 ) -> int:
-    """Put an exercise's files back as they were; a copy of yours is kept."""
+    """Restore an exercise's files; your own versions are kept."""
     from gpucourse.learning.reset import reset as act
     from gpucourse.ui.views.parts import reset as view
 

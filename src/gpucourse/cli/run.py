@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, any_gpu, pairs, parse_seconds, target_option
+from gpucourse.cli.flags import JsonFlag, ParametersFlag, any_gpu, check_gpu, pairs, parse_seconds, target_option
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import UsageError
 
@@ -29,10 +29,15 @@ def run(
     ] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="After --: arguments for the script as they are.")] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
+    settings: ParametersFlag = None,
     sweep: Annotated[
         list[str] | None,
-        typer.Option("--sweep", help="Run once for each value: --sweep batch_size=16,32", show_default=False),
+        typer.Option(
+            "--sweep",
+            help="Run once for each value: --sweep batch_size=16,32",
+            autocompletion=complete.parameters,
+            show_default=False,
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on every lab of it: run 4 --all")] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
@@ -53,7 +58,14 @@ def run(
     ] = None,
     target: Annotated[str | None, target_option("On which target, if several labs are deployed.")] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help=f"On the lab with this GPU: {any_gpu()}.", show_default=False)
+        str | None,
+        typer.Option(
+            "--gpu",
+            help=f"On the lab with this GPU: {any_gpu()}.",
+            callback=check_gpu,
+            autocompletion=complete.gpus,
+            show_default=False,
+        ),
     ] = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Stop it after this time: 90s, 10m.")] = None,
     silence: Annotated[
@@ -61,18 +73,28 @@ def run(
     ] = None,
     predict: Annotated[
         str | None,
-        typer.Option("--predict", help="What it will measure, kept before it starts: --predict NAME=VALUE", show_default=False),
+        typer.Option(
+            "--predict",
+            help="What it will measure, kept before it starts: --predict NAME=VALUE",
+            autocompletion=complete.predictions,
+            show_default=False,
+        ),
     ] = None,
     no_predict: Annotated[bool, typer.Option("--no-predict", help="Do not ask for a prediction.")] = False,
     expect_red: Annotated[
         str | None,
-        typer.Option("--expect-red", help="After an edit: the one check that will fail, by its name.", show_default=False),
+        typer.Option(
+            "--expect-red",
+            help="After an edit: the one check that will fail, by its name.",
+            autocompletion=complete.checks,
+            show_default=False,
+        ),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Run an exercise on every node at once: push, start, follow, collect, draw, check."""
+    """Run an exercise on every node, and check what comes of it."""
     session = session_of(ctx)
     if not (script or detach or dry_run):
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
@@ -95,8 +117,9 @@ def run(
         profile=profile,
         processes=procs,
         target=target,
-        gpu=gpu.lower() if gpu else None,
+        gpu=gpu,
     )
+    _refuse_module(session, exercise, every=every)
     if sweep is None and not every:
         from gpucourse.cli.run_one import run_one
 
@@ -166,6 +189,15 @@ def _exercise_of(exercise: str | None, arguments: list[str], script: Path | None
     if script is None:
         raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
     return usual, [*([exercise] if exercise is not None else []), *arguments]
+
+
+def _refuse_module(session: Session, exercise: str, *, every: bool) -> None:
+    """Raises UsageError for the number of a module without --all."""
+    if not every and exercise in session.context.catalog.module_ids:
+        raise UsageError(
+            f"{exercise} is a module",
+            hint=f"gpucourse run {exercise} --all, or one of its exercises: gpucourse show {exercise}",
+        )
 
 
 def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:

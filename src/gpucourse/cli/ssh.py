@@ -8,15 +8,16 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.flags import ModuleArgument
+from gpucourse.cli import complete
+from gpucourse.cli.flags import DeployedModule
 from gpucourse.cli.session import session_of
 from gpucourse.errors import MissingError
 
 
 def ssh(
     ctx: typer.Context,
-    module: ModuleArgument,
-    node: Annotated[str, typer.Option("--node", help="Which node: 1 or node1.")] = "0",
+    module: DeployedModule,
+    node: Annotated[str, typer.Option("--node", help="Which node: 1 or node1.", autocompletion=complete.nodes)] = "0",
     command: Annotated[list[str] | None, typer.Argument(help="After --: one command instead of a shell.")] = None,
 ) -> int:
     """A shell on a node, or one command."""

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option
+from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option
 from gpucourse.cli.session import session_of
 
 
 def start(
-    ctx: typer.Context, module: ModuleArgument, gpu: Annotated[str | None, gpu_option()] = None, json: JsonFlag = False
+    ctx: typer.Context, module: PaidModule, gpu: Annotated[str | None, gpu_option()] = None, json: JsonFlag = False
 ) -> int:
     """Bring a stopped lab back, with its new addresses."""
     from gpucourse.labs.change import start as act

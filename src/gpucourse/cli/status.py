@@ -16,7 +16,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Every lab and node, as it is right now; labs on AWS as the account says."""
+    """Every lab and node as it is now; for AWS, as the account says."""
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.status import status as view
 

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option
+from gpucourse.cli.flags import JsonFlag, PaidModule, gpu_option
 from gpucourse.cli.session import session_of
 
 
 def stop(
-    ctx: typer.Context, module: ModuleArgument, gpu: Annotated[str | None, gpu_option()] = None, json: JsonFlag = False
+    ctx: typer.Context, module: PaidModule, gpu: Annotated[str | None, gpu_option()] = None, json: JsonFlag = False
 ) -> int:
     """Pause a lab on AWS: its disks stay, and little else costs."""
     from gpucourse.labs.change import stop as act

@@ -27,7 +27,7 @@ def trust(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Use a workspace or a course that others own or may write to: it can run commands as you."""
+    """Allow a workspace or a course that others own: it runs as you."""
     from gpucourse.ui.views.trust import trust_list as view
     from gpucourse.workspace import trust as records
 

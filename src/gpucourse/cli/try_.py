@@ -22,7 +22,7 @@ def try_(
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.3", autocompletion=complete.exercises)],
     json: JsonFlag = False,
 ) -> int:
-    """Judge your part of an exercise: on this computer, in seconds, without a lab."""
+    """Judge your part of an exercise on this computer, in seconds."""
     from gpucourse.learning.try_ import try_parts
     from gpucourse.ui.views.parts import show_tried as view
 

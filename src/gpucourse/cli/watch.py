@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import pairs
+from gpucourse.cli.flags import ParametersFlag, pairs
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 
@@ -25,9 +25,9 @@ def watch(
         typer.Argument(help="The number of an exercise (default: that of the newest run).", autocompletion=complete.exercises),
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
+    settings: ParametersFlag = None,
 ) -> int:
-    """Judge your part, or run and check the exercise, each time you save a file of it; until Ctrl-C."""
+    """Judge your part, or run the exercise, each time you save a file."""
     from gpucourse.course.parameters import resolve
     from gpucourse.learning import watch as act
     from gpucourse.runs.prepare import RunRequest

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from gpucourse.course.complaints import format_complaints, from_pydantic
 from gpucourse.course.locate import CourseFolders
 from gpucourse.course.rules import broken_rules, number_of, place_of
-from gpucourse.errors import ManifestError, MissingError, UnknownName
+from gpucourse.errors import ManifestError, MissingError, UnknownName, UsageError
 from gpucourse.model.manifest import FORMAT, Exercise, LearnerPart, Module
 from gpucourse.outside.yaml_reader import Complaint, Document, read_document
 
@@ -103,8 +103,9 @@ class Catalog:
         if exercise := module.exercise(exercise_id):
             return module, exercise
         known = [exercise.id for exercise in module.exercises]
-        hint = "" if dot else f"{exercise_id} is a module; its exercises: {', '.join(known)}"
-        raise UnknownName("exercise", exercise_id, known, hint=hint)
+        if not dot:
+            raise UsageError(f"{exercise_id} is a module, not an exercise", hint=f"its exercises: {', '.join(known)}")
+        raise UnknownName("exercise", exercise_id, known)
 
     def folder_name(self, module: Module) -> str:
         """The name that a module's folder has in `modules/` and in `exercises/`: `03-parallel-computing`."""

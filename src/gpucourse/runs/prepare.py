@@ -71,7 +71,8 @@ def find_deployed_lab(context: Context, module: Module, *, target: str | None = 
     if standing and standing[0].is_stopped:
         raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
     state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
-    flags = "".join((f" --target {target}" if target else "", f" --gpu {gpu}" if gpu else ""))
+    where_gpus_are_chosen = " --target aws" if gpu and not target else ""
+    flags = "".join((f" --target {target}" if target else where_gpus_are_chosen, f" --gpu {gpu}" if gpu else ""))
     raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ pebble pine plover prairie quartz quill raven reef ridge river robin saffron sag
 swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zephyr
 """.split()
 
+_NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
 
@@ -106,8 +108,8 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
     Raises UnknownName where none fits, UsageError where several do, MissingError where it cannot be read.
     """
     records, errors = readable(paths)
-    if not records and not errors:
-        raise UsageError("there are no runs yet", hint="start one: gpucourse run 3.2 --nodes 2")
+    if not records and not errors and not _NUMBER.fullmatch(wanted or ""):
+        raise UsageError("there are no runs yet", hint="gpucourse next")
     if wanted is None and records:
         return records[-1]
     if wanted is None:
@@ -122,6 +124,8 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
         raise UsageError(f"'{wanted}' fits {len(hits)} runs", hint=f"type more of it: {', '.join(hit.id for hit in hits[-4:])}")
     if hits:
         return hits[0]
+    if _NUMBER.fullmatch(wanted):
+        raise UsageError(f"{wanted} has no run yet", hint=f"gpucourse run {wanted}")
     for files, error in errors.items():
         if files.folder.name.startswith(wanted) or files.folder.name.rsplit("-", 1)[-1] == wanted:
             raise error

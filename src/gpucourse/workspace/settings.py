@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from gpucourse.errors import ManifestError
+from gpucourse.errors import ManifestError, suggest
 from gpucourse.model.fields import Bytes, Seconds
 from gpucourse.model.labs import GPU
 from gpucourse.outside.files import read_bounded
@@ -56,7 +56,7 @@ class Settings(BaseModel):
     def _check_target(cls, value: str, info: ValidationInfo) -> str:
         known = info.context or ()
         if known and value not in known:
-            raise ValueError(f"Input should be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+            raise ValueError(f"Input should be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}.{suggest(value, known)}")
         return value
 
     @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "shared_folder", "hosts")
@@ -125,5 +125,6 @@ def _place(path: Path, complaint: Complaint) -> str:
 
 def _complaint(path: Path, where: list[object], reason: str, kind: str) -> str:
     if kind == "extra_forbidden":
-        reason = f"unknown key; known: {', '.join(Settings.model_fields)}"
+        meant = suggest(str(where[-1]), Settings.model_fields)
+        reason = f"unknown key.{meant} Known: {', '.join(Settings.model_fields)}"
     return f"{path}: {printable('.'.join(map(str, where)), 80)}: {printable(reason.removeprefix('Value error, '))}"

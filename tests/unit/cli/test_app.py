@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from gpucourse.cli.app import COMMANDS, tree
+from gpucourse.cli.app import tree
+from gpucourse.cli.help import COMMANDS
 
 
 def names(app: typer.Typer) -> list[str]:

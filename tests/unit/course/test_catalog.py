@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import CourseFolders
-from gpucourse.errors import ManifestError, MissingError, UnknownName
+from gpucourse.errors import ManifestError, MissingError, UnknownName, UsageError
 
 
 def test_modules_stand_in_the_order_of_their_numbers_and_the_bonus_last(course: Any) -> None:
@@ -105,9 +105,9 @@ def test_an_exercise_where_a_module_is_meant_and_the_other_way_round(course: Any
     with pytest.raises(UnknownName) as caught:
         course.load().module("7.1")
     assert caught.value.hint == "7.1 looks like an exercise; its module is 7"
-    with pytest.raises(UnknownName) as caught:
+    with pytest.raises(UsageError, match="7 is a module, not an exercise") as mistaken:
         course.load().exercise("7")
-    assert caught.value.hint == "7 is a module; its exercises: 7.1"
+    assert mistaken.value.hint == "its exercises: 7.1"
 
 
 @pytest.mark.parametrize(

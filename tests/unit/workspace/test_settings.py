@@ -28,7 +28,7 @@ def test_one_port_or_a_range() -> None:
     ("text", "complaint"),
     [
         ("target: moon\n", "target: Input should be 'local'"),
-        ("tarket: local\n", "tarket: unknown key; known: target, rendezvous_ports"),
+        ("tarket: local\n", "tarket: unknown key. Did you mean target? Known: target, rendezvous_ports"),
         ("rendezvous_ports: 80-90\n", "rendezvous_ports: must be a range of ports"),
         ("rendezvous_ports: 30000-20000\n", "rendezvous_ports: must be a range of ports"),
         ("rendezvous_ports: ²9500\n", "rendezvous_ports: must be a range of ports"),

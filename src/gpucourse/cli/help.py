@@ -1,0 +1,51 @@
+"""How help looks: commands in groups, whole summaries, and the options that every command takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer.core
+
+# Every command, in the order of the help. A command's file, and the function there, have its name: see
+# `app.name_in_python`.
+GROUPS = {
+    "Learn": ("next", "init", "list", "show", "hint", "try", "watch", "answer", "quiz", "reset"),
+    "Run": ("run", "runs", "logs", "cancel", "check", "compare", "break"),
+    "Lab": ("doctor", "deploy", "status", "ssh", "destroy", "trust"),
+    "Grade": ("grade", "report"),
+    "AWS": ("cost", "stop", "start", "extend", "keep", "allow-ip", "leaks"),
+    "Author": ("dev",),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+OPTIONS_OF_ALL = (
+    ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),
+    ("-q, --quiet", "Results, warnings and errors only."),
+    ("--verbose", "More detail; an error with its traceback."),
+)
+
+
+class CommandHelp(typer.core.TyperCommand):
+    """A command whose help also names the options of every command."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The command's own options, then those of every command."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Options of every command"):
+            formatter.write_dl(OPTIONS_OF_ALL)
+
+
+class GroupedHelp(typer.core.TyperGroup):
+    """The program, whose help shows its commands in groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each group under its name; a summary that is too long for the line goes on below, and is never cut."""
+        width = max(map(len, self.commands))
+        for title, names in GROUPS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name.ljust(width), command.help or "") for name, command in commands if command is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        with formatter.section("Options of every command"):
+            formatter.write_dl(OPTIONS_OF_ALL)

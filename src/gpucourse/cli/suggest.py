@@ -1,0 +1,60 @@
+"""What was probably meant by a command line that cannot be read: the command, the option or the value that is nearest."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from gpucourse.cli.help import COMMANDS
+from gpucourse.cli.session import Session
+from gpucourse.errors import GpucourseError, UsageError, suggest
+
+_NUMBER = re.compile(r"\w+\.\d+")
+_OF_ALL = ("--workspace", "--quiet", "--verbose")
+
+
+def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageError:
+    """The error of the command-line parser in this program's words, with what to type next."""
+    path = error.ctx.command_path if error.ctx else "gpucourse"
+    option = getattr(error, "option_name", None)
+    if error.ctx is not None and error.ctx.parent is None and arguments and not arguments[0].startswith("-"):
+        return _explain_command(arguments[0], arguments[1:])
+    if option is not None and (command := _set_instead(option, arguments, session)) is not None:
+        return UsageError(f"{option} is a parameter of the exercise, not an option", hint=command)
+    if option is not None and not hasattr(error, "param"):
+        known = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
+        return UsageError(f"there is no option {option}.{suggest(option, [*known, *_OF_ALL])}", hint=f"{path} --help")
+    choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
+    if choices and (value := re.search(r"'([^']*)' is not one of", error.message)):
+        return UsageError(error.format_message() + suggest(value[1], choices), hint=f"{path} --help")
+    return UsageError(error.format_message(), hint=f"{path} --help")
+
+
+def _explain_command(word: str, rest: Sequence[str]) -> UsageError:
+    """The error for a word that is no command: the number of an exercise is shown, a near command is typed out."""
+    import difflib
+
+    if _NUMBER.fullmatch(word) or word.isdecimal():
+        return UsageError(f"there is no command '{word}'", hint=f"gpucourse show {word}")
+    near = difflib.get_close_matches(word, COMMANDS, n=2)  # nearer than `suggest` asks for: these words are short
+    hint = shlex.join(["gpucourse", near[0], *rest]) if near else "gpucourse --help"
+    return UsageError(f"there is no command '{word}'" + (f". Did you mean {' or '.join(near)}?" if near else ""), hint=hint)
+
+
+def _set_instead(option: str, arguments: Sequence[str], session: Session) -> str | None:
+    """The same line with `--set name=value` for a parameter of the exercise that was typed as an option; else None."""
+    number = next((word for word in arguments[1:] if _NUMBER.fullmatch(word)), None)
+    name = option.removeprefix("--").partition("=")[0].replace("-", "_")
+    try:
+        if number is None or session.context.catalog.exercise(number)[1].parameter(name) is None:
+            return None
+    except (GpucourseError, OSError):
+        return None
+    place = next(index for index, word in enumerate(arguments) if word.partition("=")[0] == option)
+    _, equals, value = arguments[place].partition("=")
+    after = list(arguments[place + 1 :])
+    if not equals:
+        value = after.pop(0) if after and not after[0].startswith("--") else "VALUE"
+    return shlex.join(["gpucourse", *arguments[:place], "--set", f"{name}={value}", *after])
