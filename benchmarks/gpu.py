@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_cases import CASES, Case, Figure, figures
+from benchmarks.gpu_cases import CASES, SOLUTION, Case, Figure, figures
 from benchmarks.gpu_machine import Machine, find_free_port, list_lacking, look, versions_of
 from benchmarks.gpu_record import FOLDER, for_plots, write
 from gpucourse.course.catalog import load
@@ -38,7 +38,6 @@ _PR_SET_PDEATHSIG = 1
 NO_GPU = "no GPU: not measured"
 ROOT = Path(__file__).parents[1]
 OF_SLURM = ("metrics.slurm", "metrics.session")
-SOLVED = ("1.4", "5.", "6.")  # the beginnings of their numbers: as delivered the learner's part is open
 OF_LIBRARY = 0.98  # the share of the library's best that 4.2 shall reach
 FOLDERS = find_course({})
 CATALOG = load(FOLDERS)
@@ -213,7 +212,7 @@ def _run(
     case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int, folder: Path, limit_s: float, *, on_gpu: bool
 ) -> EndedRun:
     """The exercise in a folder of its own, as on a node: its processes one after another, until one fails."""
-    _lay_out(exercise, folder)
+    lay_out(case, exercise, folder)
     begun, said, code = time.monotonic(), "", None
     for words, more in _commands(case, exercise, settings, ranks):
         env = {**os.environ, **_environment(folder, ranks, on_gpu=on_gpu), **more}
@@ -226,13 +225,14 @@ def _run(
     return EndedRun(code, time.monotonic() - begun, said, metrics)
 
 
-def _lay_out(exercise: Exercise, folder: Path) -> None:
+def lay_out(case: Case, exercise: Exercise, folder: Path) -> None:
+    """Make `folder` with the files of the exercise, its parts as the solution where the case says so in its note."""
     module = CATALOG.exercise(exercise.id)[0]
     folder.mkdir()
     for name, place in CATALOG.sources(module, exercise).items():
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(FOLDERS.exercises / place, folder / name)
-    if exercise.id.startswith(SOLVED):
+    if case.note == SOLUTION:
         for part in exercise.yours:
             shutil.copyfile(FOLDERS.exercises / CATALOG.folder_name(module) / "solutions" / part.file, folder / part.file)
     for earlier in sorted(folder.parent.glob("*-4.3/metrics.json")) if exercise.id == "4.4" else ():

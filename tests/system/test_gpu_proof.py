@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks import gpu
-from benchmarks.gpu_cases import CASES, Case, Figure, figures
+from benchmarks.gpu_cases import CASES, SOLUTION, Case, Figure, figures
 from benchmarks.gpu_machine import Machine
 from benchmarks.gpu_record import for_plots
 from gpucourse.course.catalog import load
@@ -36,6 +36,15 @@ FORMATS = Case("4.2", {"sizes": "64,128", "dtypes": "bfloat16", "sustained_s": "
 
 def test_every_exercise_has_its_case() -> None:
     assert {case.exercise for case in CASES} == {exercise.id for module in CATALOG.modules for exercise in module.exercises}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.note == SOLUTION], ids=lambda case: case.exercise)
+def test_a_case_with_the_solution_runs_it(case: Case, tmp_path: Path) -> None:
+    module, exercise = CATALOG.exercise(case.exercise)
+    gpu.lay_out(case, exercise, tmp_path / "folder")
+    solutions = find_course({}).exercises / CATALOG.folder_name(module) / "solutions"
+    assert exercise.yours
+    assert all((tmp_path / "folder" / part.file).read_text() == (solutions / part.file).read_text() for part in exercise.yours)
 
 
 def test_without_a_gpu_every_row_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
