@@ -1,20 +1,24 @@
-"""What a proof runs on: GPUs, their row in the course's table, and versions."""
+"""What a proof runs on: GPUs, their row in the course's table, versions, and processes that end with it."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpucourse.model.manifest import Exercise
 
+_PR_SET_PDEATHSIG = 1
 ASK = """
 import dataclasses, importlib.metadata, json, platform, sys, torch
 sys.path.append(sys.argv[1])
@@ -67,3 +71,15 @@ def find_free_port() -> int:
 def versions_of(machine: Machine) -> str:
     """The versions in one line."""
     return " · ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
+
+
+def end_with(parent: int) -> Callable[[], None]:
+    """What a new process calls to get SIGTERM when its parent ends: Linux alone has it."""
+    prctl = ctypes.CDLL(None).prctl  # loaded before the fork
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before the call
+            os._exit(1)
+
+    return ask

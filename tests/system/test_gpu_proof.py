@@ -93,7 +93,7 @@ def test_what_runs_past_its_limit_is_ended_and_counts(
 ) -> None:
     """Ranks of torchrun have sessions of their own: killed alone, torchrun would leave them behind."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    endless = Case("0.2", simulated={"epochs": "100", "samples": "65536", "batch_size": "1"}, limit_s=12)
+    endless = Case("0.2", simulated={"epochs": "100", "samples": "65536", "batch_size": "1"}, limit_s=12 / gpu.PATIENCE)
     assert gpu.prove([], cases=[endless], recorded=tmp_path) == 1
     assert "0.2: stopped at its limit" in capsys.readouterr().out
     assert working_in(tmp_path) == []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 
+from benchmarks import course
 from benchmarks.__main__ import main
 from benchmarks.measure import Row, attempt
 
@@ -60,6 +63,43 @@ def test_the_exit_code_says_whether_every_promise_held() -> None:
     assert main([], {"good": lambda: [row("a")]}) == 0
     assert main([], {"bad": lambda: [row("a", held=False)]}) == 1
     assert main(["other"], {"good": lambda: [row("a")]}) == 2
+
+
+class PlayedLab:
+    """A lab whose `run 3 --all` ends with a check that failed, and in which module 2 cannot be deployed."""
+
+    def type(self, *words: str) -> str:
+        if words[:2] == ("deploy", "2"):
+            raise subprocess.CalledProcessError(6, ["gpucourse"], stderr="Slurm is not installed\n")
+        if words[0] != "run":
+            return ""
+        steps = [
+            {
+                "exercise": f"{words[1]}.1",
+                "state": "succeeded",
+                "verdict": "passed",
+                "seconds": 31.0 if words[1] == "1" else 2.0,
+            }
+        ]
+        steps += [{"exercise": "3.2", "state": "succeeded", "verdict": "failed", "seconds": 4.0}] if words[1] == "3" else []
+        steps += [{"exercise": f"{words[1]}.9", "state": "skipped", "verdict": None, "seconds": None}]
+        answer = json.dumps({"steps": steps})
+        if words[1] == "3":
+            raise subprocess.CalledProcessError(5, ["gpucourse"], answer, "1 of 3 did not pass")
+        return answer
+
+
+def test_the_course_in_one_go_names_what_did_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course, "lab", lambda: nullcontext(PlayedLab()))
+    rows = {row.what.partition(":")[0]: row for row in course.measure()}
+    assert rows["module 0"].held
+    assert rows["module 0"].what == "module 0: 1 scripts, slowest 0.1 with 2.0 s"
+    assert not rows["module 1"].held, "31 s are too long"
+    assert rows["module 2"].failure.endswith("Slurm is not installed")
+    assert rows["module 3"].what.endswith("slowest 3.2 with 4.0 s; not passed: 3.2")
+    [whole] = [row for name, row in rows.items() if name.startswith("all ")]
+    assert not whole.held
+    assert whole.theirs_s == sum(row.theirs_s or 0.0 for row in rows.values() if row is not whole)
 
 
 def test_the_proof_on_a_gpu_needs_no_tool_of_the_tests() -> None:
