@@ -30,10 +30,10 @@ def quiz(learning: Learning) -> Learning:
     return learning
 
 
-def test_this_course_asks_47_questions_over_nine_lessons() -> None:
+def test_this_course_asks_57_questions_over_ten_lessons() -> None:
     quiz = read_quiz(find_course({}).modules)
     assert quiz is not None
-    assert (len(quiz.questions), len(quiz.lessons)) == (47, 9)
+    assert (len(quiz.questions), len(quiz.lessons)) == (57, 10)
     counts = [sum(question.lesson == lesson.id for question in quiz.questions) for lesson in quiz.lessons]
     assert min(counts) >= 3
     keys = [question.key for question in quiz.questions if question.key]
@@ -71,6 +71,10 @@ def test_what_the_numbers_of_this_quiz_are_made_of() -> None:
     assert by_name["young"] == pytest.approx((2 * 60 * 3 * 3600) ** 0.5 / 60, abs=0.1)
     assert by_name["step-bound"] == pytest.approx(6 * 7e9 * 1e6 / (64 * 0.5 * 312e12), abs=0.05)
     assert f"{32 * 1024 * 50257 * 4 / 2**30:.2f} GiB" in next(item.text for item in QUESTIONS if item.id == "which-tensor")
+    assert by_name["one-slow-hop"] == 1000 * 2 * (4 - 1) / 4 * 2 / min(300, 25)
+    lower = -(-60 // (40 // 2))
+    assert by_name["switches-in-all"] == lower + -(-lower * 20 // 40)
+    assert by_name["beside-a-4g"] == min(len([start for start in range(7) if start >= 4]), 7 - 4)
     assert by_name["roofline"] == pytest.approx(10 * 320 / 1000)
 
 
