@@ -41,7 +41,7 @@ def _measure_module(bench_lab: Lab, number: str) -> Iterator[Row]:
     slowest = max(steps, key=lambda step: step["seconds"] or 0.0)
     ran = sum(step["state"] != "skipped" for step in steps)
     what = f"module {number}: {ran} scripts, slowest {slowest['exercise']} with {slowest['seconds']:.1f} s"
-    bad = [step["exercise"] for step in steps if not _passed(step)]
+    bad = [step["exercise"] for step in steps if not _is_good(step)]
     if bad:
         what += f"; not passed: {', '.join(bad)}"
     yield _make_row(what, ours, sum(step["seconds"] or 0.0 for step in steps), held=not bad and slowest["seconds"] <= LONGEST_S)
@@ -58,7 +58,7 @@ def _run_all(bench_lab: Lab, number: str) -> list[dict[str, Any]]:
     return list(json.loads(said)["steps"])
 
 
-def _passed(step: dict[str, Any]) -> bool:
+def _is_good(step: dict[str, Any]) -> bool:
     return step["state"] == "skipped" or (step["state"] == "succeeded" and step["verdict"] not in {"failed", "error"})
 
 
