@@ -29,13 +29,16 @@ IMPORTED_AS = {
     "kubernetes-validate": "kubernetes_validate",
     "python-terraform": "python_terraform",
     "fpdf2": "fpdf",
+    "Jinja2": "jinja2",
+    "markdown-it-py": "markdown_it",
     "PyYAML": "yaml",
     "Hypothesis": "hypothesis",
 }
 NOT_IMPORTED = [("pytest-xdist", "tests/whole.py", '"-n"'), ("pytest-timeout", "pyproject.toml", "\ntimeout = ")]
 TABLE = dict(re.findall(r"^\| ([\w-]+)(?: \(tests\))? \| (`[^|]+`) \|", PAGE, re.MULTILINE))
 ROWS = {library: homes for library, homes in TABLE.items() if library not in {row[0] for row in NOT_IMPORTED}}
-UNLISTED = {"botocore": "`aws`", "cryptography": "`remote/keys.py`"}  # each comes with one that is listed
+# Each of these comes with one that is listed.
+UNLISTED = {"botocore": "`aws`", "cryptography": "`remote/keys.py`", "markupsafe": "`ui/page`"}
 SLURM_WORDS = {*STATES, *AT_WORK}
 SLURM_TABLES = {
     "remote/agent/slurm_words.py": "the table",

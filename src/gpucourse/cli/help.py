@@ -10,7 +10,7 @@ import typer.core
 # `app.name_in_python`.
 GROUPS = {
     "Learn": ("next", "init", "list", "show", "hint", "try", "watch", "answer", "quiz", "reset"),
-    "Run": ("run", "runs", "logs", "cancel", "check", "compare", "break"),
+    "Run": ("run", "runs", "logs", "cancel", "check", "compare", "open", "break"),
     "Lab": ("doctor", "deploy", "status", "ssh", "destroy", "trust"),
     "Grade": ("grade", "report"),
     "AWS": ("cost", "stop", "start", "extend", "keep", "allow-ip", "leaks"),

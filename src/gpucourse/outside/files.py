@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from gpucourse.outside.names import OutsideError, printable, relative_name
 
@@ -34,6 +37,30 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
     Raises OutsideError for a link, a device, a pipe, a folder, a larger file; FileNotFoundError and the other errors of the
     disk as they are.
     """
+    with _open_plain(path) as file:
+        if os.fstat(file.fileno()).st_size > max_bytes:
+            raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:  # it grew meanwhile
+        raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
+    return data
+
+
+def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
+    """The first and the last bytes of a regular file of any size, and how large it is; a file that is no larger than both
+    together comes whole, and nothing as its end. Raises as `read_bounded` does, but for the size."""
+    with _open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= first + last:
+            return file.read(first + last), b"", size
+        begin = file.read(first)
+        file.seek(size - last)
+        return begin, file.read(last), size
+
+
+@contextmanager
+def _open_plain(path: Path) -> Iterator[IO[bytes]]:
+    """A regular file that is open for reading."""
     try:
         handle = os.open(path, _READ)
     except OSError as error:
@@ -44,15 +71,10 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             raise OutsideError(f"{path.name} is {_kind(info.st_mode)}, not a plain file")
-        if info.st_size > max_bytes:
-            raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
         with os.fdopen(handle, "rb", closefd=False) as file:
-            data = file.read(max_bytes + 1)
+            yield file
     finally:
         os.close(handle)
-    if len(data) > max_bytes:  # it grew meanwhile
-        raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
-    return data
 
 
 def _kind(mode: int) -> str:

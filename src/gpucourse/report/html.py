@@ -42,13 +42,23 @@ code { font: 9pt/1.4 "SFMono-Regular", Consolas, "DejaVu Sans Mono", monospace; 
 }
 """
 
-_STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
-POLICY = (
-    "default-src 'none'; script-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-    f"style-src 'sha256-{_STYLE_HASH}'"
-)
-"""What a browser may do with a report: show pictures that are in it, with this very style. Names, logs and answers in it are
-escaped; this holds where an escape was forgotten."""
+
+def make_policy(style: str, script: str = "") -> str:
+    """What a browser may do with a file: show pictures that are in it, with this very style and this very script. Names, logs
+    and answers in it are escaped; this holds where an escape was forgotten."""
+    scripts = _digest(script) if script else "'none'"
+    return (
+        f"default-src 'none'; script-src {scripts}; img-src data:; base-uri 'none'; "
+        f"form-action 'none'; style-src {_digest(style)}"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+POLICY = make_policy(STYLE)
+"""The policy of a report: no script at all."""
 
 
 def render(report: Report) -> bytes:

@@ -93,6 +93,11 @@ class WorkspacePaths:
         return self.deliverables("F") / f"report.{ending}"
 
     @property
+    def page(self) -> Path:
+        """What `open` writes for a browser: made again each time."""
+        return self.root / "page"
+
+    @property
     def receipts(self) -> Path:
         """One receipt a destroy."""
         return self.root / "receipts"

@@ -1,0 +1,1 @@
+"""`open`: what the page of a workspace shows."""

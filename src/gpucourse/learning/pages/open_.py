@@ -1,0 +1,45 @@
+"""`open`: what the page of a workspace shows, read with what `list`, `next`, `runs` and `show` read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.learning.list_ import Syllabus, list_course
+from gpucourse.learning.next_ import NextStep, find_next_step
+from gpucourse.model.event import Note
+from gpucourse.model.record import RunRecord
+from gpucourse.workspace import runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageContent:
+    """What all pages speak of: the syllabus, the next step (None where it cannot be told), every run, oldest first, and a
+    sentence for each that cannot be read."""
+
+    syllabus: Syllabus
+    next_step: NextStep | None
+    records: Sequence[RunRecord]
+    damaged: Sequence[str]
+
+    def list_runs(self, exercise: str) -> list[RunRecord]:
+        """The runs of one exercise, oldest first; scripts of the learner's own belong to none."""
+        return [record for record in self.records if record.exercise == exercise and not record.own_script]
+
+
+def open_(context: Context) -> PageContent:
+    """Read what the page of the workspace shows. Nodes are not asked, and nothing is changed."""
+    records, errors = runs.readable(context.paths)
+    try:
+        step = find_next_step(context)
+    except GpucourseError as error:
+        context.watch(Note(text=f"the next step is not known: {error.what}", level="warning"))
+        step = None
+    return PageContent(
+        syllabus=list_course(context),
+        next_step=step,
+        records=records,
+        damaged=[error.what for error in errors.values()],
+    )

@@ -1,0 +1,131 @@
+"""What the page of one run shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.figures.rows import Drawable, drawable
+from gpucourse.model.answer import PredictionResult
+from gpucourse.model.manifest import Exercise, Plot
+from gpucourse.model.record import RunRecord
+from gpucourse.model.report import Grid
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.outside.files import read_ends
+from gpucourse.outside.names import OutsideError
+from gpucourse.report import grids
+from gpucourse.runs.follow import read_run_verdict
+from gpucourse.runs.results import read_prediction
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import read_json, read_metrics
+from gpucourse.workspace.paths import RunPaths
+
+LOG_BYTES = 64 << 10
+"""How much of one log a page holds at most: a quarter from its beginning, the rest from its end."""
+
+ALL_LOGS_BYTES, LEAST_LOG_BYTES, MOST_LOGS = 512 << 10, 2 << 10, 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogExcerpt:
+    """One log, or its beginning and its end where `end` is not empty. `size` is that of the whole file in bytes."""
+
+    node: str
+    rank: int | None
+    begin: bytes
+    end: bytes
+    size: int
+
+    @property
+    def left_out(self) -> int:
+        """Bytes between the beginning and the end."""
+        return self.size - len(self.begin) - len(self.end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContent:
+    """One run: its record, what it measured and what that was worth.
+
+    `exercise` is None for a script of the learner's own and for an exercise that the course does not have any more.
+    `logs_left_out` counts logs beyond MOST_LOGS. `trouble` has a sentence for each file that cannot be read.
+    """
+
+    record: RunRecord
+    files: RunPaths
+    exercise: Exercise | None
+    metrics: Mapping[str, Any]
+    verdict: ExerciseVerdict | None
+    prediction: PredictionResult | None
+    environment: Mapping[str, Mapping[str, Any]]
+    logs: tuple[LogExcerpt, ...]
+    logs_left_out: int
+    trouble: tuple[str, ...]
+
+    def list_tables(self) -> list[Grid]:
+        """The tables of the exercise that this run has rows for."""
+        return [
+            Grid(title=table.title, columns=grid.columns, rows=grid.rows, numeric=grid.numeric, note=grid.note)
+            for table in (self.exercise.tables if self.exercise else ())
+            if (grid := grids.together(table, {self.record.id: self.metrics}))
+        ]
+
+    def list_plots(self) -> Iterator[tuple[Plot, Drawable]]:
+        """The plots of the exercise that this run has points for."""
+        for plot in self.exercise.plots if self.exercise else ():
+            try:
+                yield plot, drawable(plot, self.metrics)
+            except MissingError:  # the run measured nothing for it
+                continue
+
+
+def read_run(context: Context, record: RunRecord) -> RunContent:
+    """Everything that is kept of a run, each file bounded; what cannot be read is named in `trouble`."""
+    files = runs.files_of(context.paths, record)
+    trouble: list[str] = []
+    try:
+        exercise = None if record.own_script else context.catalog.exercise(record.exercise)[1]
+    except GpucourseError as error:
+        exercise = None
+        trouble.append(error.what)
+    metrics: Any = None
+    environment: Any = None
+    verdict = prediction = None
+    try:
+        metrics, environment = read_metrics(files.metrics), read_json(files.environment)
+        verdict = read_run_verdict(context, record)
+        prediction = read_prediction(context, exercise, record) if exercise else None
+    except GpucourseError as error:
+        trouble.append(error.what)
+    logs = files.all_logs()
+    return RunContent(
+        record=record,
+        files=files,
+        exercise=exercise,
+        metrics=metrics if isinstance(metrics, dict) else {},
+        verdict=None if record.own_script else verdict,
+        prediction=prediction,
+        environment=_read_nodes(environment),
+        logs=tuple(_read_logs(files, trouble)),
+        logs_left_out=max(0, len(logs) - MOST_LOGS),
+        trouble=tuple(trouble),
+    )
+
+
+def _read_nodes(environment: object) -> dict[str, Mapping[str, Any]]:
+    nodes = environment.get("nodes") if isinstance(environment, dict) else None
+    return {name: facts for name, facts in nodes.items() if isinstance(facts, dict)} if isinstance(nodes, dict) else {}
+
+
+def _read_logs(files: RunPaths, trouble: list[str]) -> Iterator[LogExcerpt]:
+    logs = list(files.all_logs().items())[:MOST_LOGS]
+    room = max(LEAST_LOG_BYTES, min(LOG_BYTES, ALL_LOGS_BYTES // max(1, len(logs))))
+    for (node, rank), path in sorted(logs, key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])):
+        try:
+            begin, end, size = read_ends(path, room // 4, room - room // 4)
+        except (OSError, OutsideError) as error:
+            trouble.append(f"{path.name} cannot be read: {error.strerror if isinstance(error, OSError) else error}")
+            continue
+        yield LogExcerpt(node=node, rank=rank, begin=begin, end=end, size=size)

@@ -1,0 +1,168 @@
+"""Every file of the page, by its path: the course with its progress, the book, exercises, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.learning.pages.open_ import PageContent
+from gpucourse.learning.pages.run_content import read_run
+from gpucourse.learning.show import still_open
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.record import RunRecord
+from gpucourse.model.score import Signs
+from gpucourse.outside.files import file_inside, read_bounded
+from gpucourse.outside.names import OutsideError
+from gpucourse.runs.parts import list_part_files, read_part_results
+from gpucourse.ui.page.lessons import LessonPage, render_lesson
+from gpucourse.ui.page.markup import render
+from gpucourse.ui.page.run_pages import build_run, list_runs, place_of
+from gpucourse.ui.views import course
+from gpucourse.ui.views.parts import list_parts
+
+File = tuple[str, bytes]
+LARGEST_PICTURE = 1 << 20  # bytes of a lesson's picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookPart:
+    """One part of a module's lesson, as a file of the book."""
+
+    module: Module
+    number: int
+    of: int
+    file: str
+    lesson: LessonPage
+
+    @property
+    def title(self) -> str:
+        """The heading of the lesson."""
+        return self.lesson.title
+
+    @property
+    def anchor(self) -> str:
+        """The place of this part in the list of all lessons."""
+        return f"lesson-{self.module.id}-{self.number}"
+
+    @property
+    def sections(self) -> tuple[object, ...]:
+        """What the search looks through."""
+        return self.lesson.headings
+
+
+def build(context: Context, content: PageContent) -> Iterator[File]:
+    """Every file of the page; the first page comes first."""
+    yield _build_index(content)
+    parts = list(_list_parts(context, content))
+    yield from _build_book(content, parts)
+    yield (
+        "runs.html",
+        render("runs.html", place="runs.html", title="Runs", runs=list_runs(content.records), damaged=content.damaged),
+    )
+    for module in content.syllabus.modules:
+        for exercise in module.exercises:
+            yield _build_exercise(context, content, module, exercise)
+    for record in content.records:
+        yield build_run(read_run(context, record))
+
+
+def lesson_file(module_id: str, number: int = 1) -> str:
+    """The file of one part of a module's lesson."""
+    return f"book/{module_id}-{number}.html"
+
+
+def _build_index(content: PageContent) -> File:
+    syllabus = content.syllabus
+    signs = syllabus.points.signs if syllabus.points else {}
+    points = {part.module: part for part in syllabus.points.parts} if syllabus.points else {}
+    rows = [_describe_module(content, module, signs) | {"points": points.get(module.id)} for module in syllabus.modules]
+    numbers = [exercise.id for module in syllabus.modules for exercise in module.exercises]
+    return "index.html", render(
+        "index.html",
+        place="index.html",
+        title="The course",
+        modules=rows,
+        next=content.next_step,
+        points=syllabus.points,
+        done=sum(number in signs and signs[number].is_done for number in numbers),
+        total=len(numbers),
+        broken=[text for error in syllabus.broken for text in error.complaints],
+    )
+
+
+def _describe_module(content: PageContent, module: Module, signs: dict[str, Signs]) -> dict[str, object]:
+    newest = {record.exercise: record for record in content.records if not record.own_script}
+    exercises = [
+        {"exercise": item, "signs": signs.get(item.id), "newest": _link(newest[item.id]) if item.id in newest else None}
+        for item in module.exercises
+    ]
+    done = sum(item.id in signs and signs[item.id].is_done for item in module.exercises)
+    return {"module": module, "lesson": lesson_file(module.id), "exercises": exercises, "done": done}
+
+
+def _link(record: RunRecord) -> dict[str, str]:
+    """A run as a link: where, its own word, its state."""
+    word = record.id.rpartition("-")[2]
+    return {"place": place_of(record), "word": word, "state": record.state.replace("_", " ")}
+
+
+def _list_parts(context: Context, content: PageContent) -> Iterator[BookPart]:
+    for module in content.syllabus.modules:
+        texts = context.catalog.lesson_parts(module)
+        folder = context.catalog.folder_name(module)
+
+        def read_picture(name: str, folder: str = folder) -> bytes | None:
+            try:
+                return read_bounded(file_inside(context.folders.modules, f"{folder}/{name}"), LARGEST_PICTURE)
+            except (OSError, OutsideError):
+                return None
+
+        for number, text in enumerate(texts, 1):
+            lesson = render_lesson(text, read_picture)
+            yield BookPart(module=module, number=number, of=len(texts), file=lesson_file(module.id, number), lesson=lesson)
+
+
+def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
+    exercises = [exercise for module in content.syllabus.modules for exercise in module.exercises]
+    yield "book.html", render("search.html", place="book.html", title="The book", lessons=parts, exercises=exercises)
+    for index, part in enumerate(parts):
+        near = {"before": parts[index - 1] if index else None, "after": parts[index + 1] if part is not parts[-1] else None}
+        links = {
+            name: {"file": other.file.removeprefix("book/"), "title": other.title} if other else None
+            for name, other in near.items()
+        }
+        yield (
+            part.file,
+            render(
+                "lesson.html",
+                place=part.file,
+                title=part.title,
+                current="book.html",
+                module=part.module,
+                number=part.number,
+                of=part.of,
+                lesson=part.lesson,
+                **links,
+            ),
+        )
+
+
+def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise) -> File:
+    """What `show` says of an exercise, and its runs."""
+    still, answers, signs = still_open(context, exercise)
+    yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
+    verdict = content.syllabus.progress.get(exercise.id)
+    view = course.exercise(module, exercise, verdict, answers=answers, open_parts=still, yours=yours, signs=signs)
+    place = f"exercises/{exercise.id}.html"
+    return place, render(
+        "exercise.html",
+        place=place,
+        current="index.html",
+        title=view.title,
+        crumbs=[("The course", "index.html"), (f"Module {module.id}", lesson_file(module.id))],
+        mode="",
+        views=[view],
+        footer=view.footer,
+        runs=list_runs(content.list_runs(exercise.id)),
+    )

@@ -1,0 +1,154 @@
+"""A plot of a manifest as SVG in a page: in the page's colours, with the value of each point under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from gpucourse.figures.axes import short_number
+from gpucourse.figures.rows import Drawable, PlotPoint
+from gpucourse.ui.page.scales import Scale, format_size, make_scale, make_word_scale
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Plot
+
+WIDTH, HEIGHT = 720, 400
+LEFT, RIGHT, TOP, BOTTOM = 78, 706, 34, 338
+COLOURS = 6
+MANY = 120  # points of one line beyond which not each has a mark with its value
+LETTER = 7.2  # units of the drawing from one letter to the next, about
+
+
+def draw_chart(plot: Plot, data: Drawable) -> Markup:
+    """The plot with its points. Every text in it is escaped."""
+    x, y = _make_scales(plot, data)
+    parts = [*_draw_axes(plot, x, y), *_draw_legend(plot, data)]
+    parts += _draw_bars(plot, data, x, y) if plot.kind == "bar" else _draw_lines(plot, data, x, y)
+    parts += _draw_ideal(plot, data, x, y)
+    label = escape(f"{plot.title}: {plot.y_title} by {plot.x_title}")
+    body = Markup("\n").join(parts)
+    return Markup('<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}">\n{}\n</svg>').format(
+        WIDTH, HEIGHT, label, body
+    )
+
+
+def _make_scales(plot: Plot, data: Drawable) -> tuple[Scale, Scale]:
+    points = [point for points in [*data.series, data.ideal] for point in points]
+    log_y = plot.log_y and min(data.all_y()) > 0
+    y = make_scale(data.all_y(), BOTTOM, TOP, log=log_y, from_zero=not log_y)
+    if data.words:
+        return make_word_scale(data.words, LEFT, RIGHT), y
+    places = [point.x for point in points]
+    sizes = plot.x.endswith("bytes")
+    return make_scale(places, LEFT, RIGHT, log=plot.log_x and min(places) > 0, sizes=sizes, at_values=data.whole_x), y
+
+
+def _draw_axes(plot: Plot, x: Scale, y: Scale) -> Iterator[Markup]:
+    for value, label in y.ticks:
+        at = y.place(value)
+        yield _line("grid", LEFT, at, RIGHT, at)
+        yield _text(label, LEFT - 8, at + 4, "end", "small")
+    yield _line("axis", LEFT, BOTTOM, RIGHT, BOTTOM)
+    room = int((RIGHT - LEFT) / max(1, len(x.ticks)) / LETTER)
+    every = 1 if room >= 3 else 4
+    for value, label in x.ticks[::every]:
+        yield _line("axis", x.place(value), BOTTOM, x.place(value), BOTTOM + 5)
+        shown = label if len(label) <= max(room * every, 3) else f"{label[: max(room * every, 3) - 1]}…"
+        yield Markup("<g>{}<title>{}</title></g>").format(_text(shown, x.place(value), BOTTOM + 20, "middle", "small"), label)
+    yield _text(plot.x_title, (LEFT + RIGHT) / 2, HEIGHT - 12, "middle", "")
+    yield Markup('<text x="14" y="{0}" transform="rotate(-90 14 {0})" text-anchor="middle">{1}</text>').format(
+        (TOP + BOTTOM) / 2, plot.y_title
+    )
+
+
+def _draw_legend(plot: Plot, data: Drawable) -> Iterator[Markup]:
+    labels = [*data.labels, *([plot.ideal_label] if data.ideal else [])]
+    if len(labels) < 2:
+        return
+    at = float(LEFT)
+    for index, label in enumerate(labels):
+        ideal = index >= len(data.labels)
+        mark = _line("ideal", at, 14, at + 18, 14) if ideal else _box(_fill(index), at + 3, 8, 12, 12)
+        shown = label if len(label) <= 28 else f"{label[:27]}…"
+        if at + 24 + len(shown) * LETTER > WIDTH:
+            yield _text("…", at, 18, "start", "small")
+            return
+        yield mark
+        yield _text(shown, at + 24, 18, "start", "small")
+        at += 40 + len(shown) * LETTER
+
+
+def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[Markup]:
+    for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
+        if plot.connect and len(points) > 1:
+            path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
+            yield Markup('<polyline class="line {}" points="{}"/>').format(_stroke(index), path)
+        shown = points if len(points) <= MANY else points[:: -(-len(points) // MANY)]
+        for point in shown:
+            if point.spread and len(points) <= MANY:
+                low, high = (y.place(value) for value in point.spread)
+                yield _line(f"spread {_stroke(index)}", x.place(point.x), low, x.place(point.x), high)
+            yield Markup('<circle class="p {}" cx="{}" cy="{}" r="{}"><title>{}</title></circle>').format(
+                _fill(index), x.place(point.x), y.place(point.y), 4.5 if len(shown) <= 40 else 3, _say(plot, data, label, point)
+            )
+
+
+def _draw_bars(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[Markup]:
+    count = len(data.series)
+    slot = (RIGHT - LEFT) / max(1, len(data.words))
+    width = min(slot * 0.8 / max(1, count), 70)
+    floor = y.place(max(y.low, 0.0) if not y.log else y.low)
+    for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
+        for point in points:
+            left = x.place(point.x) + (index - count / 2) * width
+            top, bottom = sorted((y.place(point.y), floor))
+            title = _say(plot, data, label, point)
+            yield Markup("<g>{}<title>{}</title></g>").format(
+                _box(f"p {_fill(index)}", left + 1, top, width - 2, max(bottom - top, 1)), title
+            )
+            if point.spread:
+                low, high = (y.place(value) for value in point.spread)
+                yield _line("axis", left + width / 2, low, left + width / 2, high)
+            if width >= 34:
+                yield _text(short_number(float(f"{point.y:.3g}")), left + width / 2, top - 5, "middle", "small")
+
+
+def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[Markup]:
+    points = data.ideal
+    if plot.kind == "bar":
+        half = min((RIGHT - LEFT) / max(1, len(data.words)) * 0.42, 110)
+        for point in points:
+            at = y.place(point.y)
+            yield _line("ideal", x.place(point.x) - half, at, x.place(point.x) + half, at)
+    elif points:
+        path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
+        yield Markup('<polyline class="ideal" points="{}"/>').format(path)
+
+
+def _say(plot: Plot, data: Drawable, label: str, point: PlotPoint) -> str:
+    """The value of a point in words."""
+    where = data.words[int(point.x)] if data.words else format_size(point.x) if plot.x.endswith("bytes") else f"{point.x:,.6g}"
+    spread = f" ({point.spread[0]:,.4g} to {point.spread[1]:,.4g})" if point.spread else ""
+    return f"{label}: {point.y:,.5g}{spread} at {where}"
+
+
+def _stroke(index: int) -> str:
+    return f"k{index % COLOURS}"
+
+
+def _fill(index: int) -> str:
+    return f"f{index % COLOURS}"
+
+
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(kind, x1, y1, x2, y2)
+
+
+def _box(kind: str, x: float, y: float, width: float, height: float) -> Markup:
+    return Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(kind, x, y, width, height)
+
+
+def _text(text: str, x: float, y: float, anchor: str, kind: str) -> Markup:
+    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(kind, x, y, anchor, text)

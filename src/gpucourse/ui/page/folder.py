@@ -1,0 +1,62 @@
+"""The folder of the page: written aside and exchanged as a whole, so that a reader never sees half of it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from gpucourse.errors import UsageError
+from gpucourse.storage import storing
+
+MARK = ".gpucourse-page"
+"""A file that says: this folder was written by `open`, and may be written again."""
+
+
+def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
+    """Write all files into `folder`, in place of the page that was there. How many there are.
+
+    They are not flushed one by one: everything can be made again. Raises UsageError for a folder that holds something else,
+    StorageError where it cannot be written.
+    """
+    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
+        raise UsageError(
+            f"{folder} holds something that is no page of gpucourse, so nothing is written there",
+            hint="gpucourse open --out DIR, with a folder that is new or empty",
+        )
+    with storing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            aside.chmod(0o755)
+            count = _write(aside, files)
+            if folder.exists():
+                old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+                folder.replace(old)
+                aside.replace(folder)
+                shutil.rmtree(old)
+            else:
+                aside.replace(folder)
+        except BaseException:
+            with suppress(OSError):
+                shutil.rmtree(aside)
+            raise
+    return count
+
+
+def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
+    folder.joinpath(MARK).write_bytes(b"")
+    count = 0
+    for name, data in files:
+        path = folder.joinpath(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        count += 1
+    return count
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether the folder is empty or was written by `open`."""
+    return folder.joinpath(MARK).is_file() or not any(folder.iterdir())

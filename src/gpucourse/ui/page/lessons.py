@@ -1,0 +1,108 @@
+"""Lessons as HTML: CommonMark with tables. HTML in a lesson stays text, and its pictures become part of the page."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from markupsafe import Markup
+
+from gpucourse.ui.text import clean
+
+KINDS = {"svg": "image/svg+xml", "png": "image/png"}
+Pictures = Callable[[str], bytes | None]
+"""Gives the bytes of a picture by the name that the lesson has for it; None where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A heading, the anchor that leads to it, and the words below it."""
+
+    id: str
+    title: str
+    level: int
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LessonPage:
+    """One part of a module's lesson as HTML, and its headings in order. `title` is the first of them."""
+
+    title: str
+    html: Markup
+    headings: tuple[Section, ...] = field(default_factory=tuple)
+
+
+def render_lesson(text: str, pictures: Pictures) -> LessonPage:
+    """A lesson in Markdown as HTML. A picture that `pictures` does not have is left as its description."""
+    parser = _parser()
+    tokens = parser.parse(clean(text))
+    headings = _mark_headings(tokens)
+    html = parser.renderer.render(tokens, parser.options, {"pictures": pictures})
+    return LessonPage(title=headings[0].title if headings else "Lesson", html=Markup(html), headings=headings)  # noqa: S704
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("image", _render_image)
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", _close_table)
+    return parser
+
+
+def _mark_headings(tokens: Sequence[Token]) -> tuple[Section, ...]:
+    """Give every heading an id, and collect it with the words up to the next one."""
+    headings: list[Section] = []
+    words: list[list[str]] = []
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open":
+            title = _text_of(tokens[index + 1])
+            name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+            number = sum(heading.id.rpartition("--")[0] == name or heading.id == name for heading in headings)
+            anchor = f"{name}--{number + 1}" if number else name
+            token.attrSet("id", anchor)
+            headings.append(Section(id=anchor, title=title, level=int(token.tag[1:])))
+            words.append([])
+        elif words and token.type in {"inline", "code_block", "fence"} and tokens[index - 1].type != "heading_open":
+            words[-1].append(_text_of(token))
+    return tuple(
+        Section(id=heading.id, title=heading.title, level=heading.level, words=" ".join(" ".join(below).split()))
+        for heading, below in zip(headings, words, strict=True)
+    )
+
+
+def _text_of(token: Token) -> str:
+    """The text of a token without its marks."""
+    if token.children is None:
+        return token.content
+    return "".join(" " if child.type == "softbreak" else child.content for child in token.children)
+
+
+def _render_image(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Pictures]
+) -> str:
+    """A picture as part of the page: an image runs no script of its file and fetches nothing."""
+    token = tokens[index]
+    source = str(token.attrGet("src") or "")
+    kind = KINDS.get(source.rpartition(".")[2])
+    data = env["pictures"](source) if kind else None
+    alternative = Markup.escape(renderer.renderInlineAsText(token.children, options, env))
+    if data is None:
+        return f"<em>{alternative}</em>"
+    return f'<img alt="{alternative}" src="data:{kind};base64,{b64encode(data).decode()}">'
+
+
+def _open_table(*_: object) -> str:
+    return '<div class="wide" tabindex="0" role="region" aria-label="Table"><table>\n'
+
+
+def _close_table(*_: object) -> str:
+    return "</table></div>\n"

@@ -1,0 +1,203 @@
+"""The pages of runs: the list, and one page a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpucourse.learning.pages.run_content import LogExcerpt, RunContent
+from gpucourse.model.node import is_simulated
+from gpucourse.model.record import RunRecord
+from gpucourse.model.report import LOCAL, Grid
+from gpucourse.model.verdict import CheckResult
+from gpucourse.outside.names import printable
+from gpucourse.ui.fold import fold
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.page.chart import draw_chart
+from gpucourse.ui.page.markup import render
+from gpucourse.ui.tables import Block, Cell, Column, Style, Table, facts, table
+from gpucourse.ui.text import format_count
+from gpucourse.ui.views.answers import prediction_result
+from gpucourse.ui.views.coach import diagnoses
+from gpucourse.ui.views.course import VERDICTS
+from gpucourse.ui.views.parts import after_run
+from gpucourse.ui.views.plan import parameters
+from gpucourse.units import format_bytes, format_seconds
+
+STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad"}
+FOLDED_BYTES = 256 << 10
+"""Logs of at most this size together are also shown folded: a line that several ranks wrote stands once."""
+
+MOST_NODES, MOST_FACTS, LONGEST_FACT = 64, 200, 300
+
+
+def place_of(record: RunRecord) -> str:
+    """The file of a run's page."""
+    return f"runs/{record.exercise}/{record.id}.html"
+
+
+def list_runs(records: Sequence[RunRecord]) -> list[dict[str, object]]:
+    """Rows of a table of runs, the newest first."""
+    return [_describe(record) for record in reversed(records)]
+
+
+def build_run(content: RunContent) -> tuple[str, bytes]:
+    """The page of one run."""
+    record, exercise = content.record, content.exercise
+    place = place_of(record)
+    checks = content.verdict.checks if content.verdict else ()
+    return place, render(
+        "run.html",
+        place=place,
+        current="runs.html",
+        title=f"{record.subject} {exercise.title if exercise else ''}".strip(),
+        record=record,
+        exercise=exercise,
+        simulated=LOCAL if is_simulated(record.mode) else "",
+        trouble=content.trouble,
+        summary=_summarize(record),
+        prediction=prediction_result(content.prediction) if content.prediction else [],
+        charts=[
+            {"title": plot.title, "svg": draw_chart(plot, data), "notes": "; ".join(data.notes)}
+            for plot, data in content.list_plots()
+        ],
+        tables=[{"table": as_table(grid), "note": grid.note} for grid in content.list_tables()],
+        checks=[_describe_check(check) for check in checks],
+        parts=after_run(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
+        logs=list(_describe_logs(record, content.logs)),
+        logs_left_out=content.logs_left_out,
+        environment=_describe_environment(content.environment),
+        left=_list_files(content),
+    )
+
+
+def as_table(grid: Grid) -> Table:
+    """A table of a report as a block."""
+    columns = [
+        Column(title, align="right" if numeric else "left") for title, numeric in zip(grid.columns, grid.numeric, strict=True)
+    ]
+    return table(columns, grid.rows, title=grid.title)
+
+
+def took_s(record: RunRecord) -> float | None:
+    """How long the ranks ran in seconds, as far as it is known."""
+    seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
+    return max(seconds) if seconds else record.phases_s.get("run")
+
+
+def _describe(record: RunRecord) -> dict[str, object]:
+    seconds = took_s(record)
+    verdict = None if record.own_script else record.verdict
+    return {
+        "place": place_of(record),
+        "id": record.id,
+        "subject": record.subject,
+        "state": record.state.replace("_", " "),
+        "style": STATES.get(record.state, "warn"),
+        "checks": f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}" if verdict else "",
+        "checks_style": VERDICTS.get(verdict or "", "dim"),
+        "ranks": record.world_size,
+        "took": "" if seconds is None else format_seconds(seconds),
+        "began": record.created[:16].replace("T", " "),
+        "parameters": parameters(record.parameters),
+        "note": record.error or (record.diagnoses[0].title if record.diagnoses else record.restarts_in_words),
+    }
+
+
+def _show_verdict(record: RunRecord) -> Cell | None:
+    verdict = None if record.own_script else record.verdict
+    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim")) if verdict else None
+
+
+def _summarize(record: RunRecord) -> list[Block]:
+    seconds = took_s(record)
+    failure = record.first_failure
+    word = record.state.replace("_", " ")
+    blocks: list[Block] = [
+        facts(
+            [
+                ("state", Cell(word, STATES.get(record.state, "warn"))),
+                ("checks", _show_verdict(record)),
+                ("took", "" if seconds is None else format_seconds(seconds)),
+                ("began", record.created),
+                ("ranks", f"{record.world_size} on {format_count(len(record.nodes), 'node')}, by {record.launcher}"),
+                ("lab", f"{record.stack} (mode: {record.mode})"),
+                ("parameters", parameters(record.parameters)),
+                ("restarts", record.restarts_in_words),
+                (
+                    "first to fail",
+                    Cell(f"rank {failure.rank} on {failure.node}, exit code {failure.code}", "bad") if failure else "",
+                ),
+                ("error", Cell(record.error, "bad") if record.error else ""),
+                ("drill", "a fault was injected on purpose" if record.drill else ""),
+                ("profiler", "it ran under the profiler, so it counts for nothing" if record.profiled else ""),
+                ("phases", ", ".join(f"{name} {format_seconds(length)}" for name, length in record.phases_s.items())),
+                ("gpucourse", record.gpucourse),
+            ]
+        )
+    ]
+    return blocks if record.drill else [*blocks, *diagnoses(record.diagnoses)]
+
+
+def _describe_check(check: CheckResult) -> dict[str, str]:
+    return {
+        "style": VERDICTS.get(check.verdict, "dim"),
+        "mark": UNICODE.mark(check.verdict),
+        "word": check.verdict.replace("_", " "),
+        "title": check.title,
+        "hint": check.hint if check.verdict in {"failed", "error"} else "",
+        "observed": check.observed,
+        "expected": check.expected,
+        "evidence": "GPU" if check.evidence == "gpu" else "every lab",
+    }
+
+
+def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[dict[str, object]]:
+    ranks = {log.rank: log.begin for log in logs if log.rank is not None}
+    folded = len(ranks) > 1 and not any(log.end for log in logs) and sum(map(len, ranks.values())) <= FOLDED_BYTES
+    if folded:
+        lines = "\n".join(fold({rank: [data] for rank, data in ranks.items()}))
+        yield {"title": "All ranks, folded", "size": "", "begin": lines, "left_out": "", "end": "", "open": True, "command": ""}
+    for log in logs:
+        who = "launcher" if log.rank is None else f"rank {log.rank}"
+        option = "" if log.rank is None else f" --rank {log.rank}"
+        yield {
+            "title": f"{who} on {log.node}",
+            "size": format_bytes(log.size),
+            "begin": log.begin.decode(errors="replace"),
+            "left_out": format_bytes(log.left_out) if log.end else "",
+            "end": log.end.decode(errors="replace"),
+            "open": not folded and log.rank == (record.culprit or 0),
+            "command": f"gpucourse logs {record.id}{option}",
+        }
+
+
+def _describe_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Table:
+    """One column a node, one row a fact."""
+    shown = dict(list(nodes.items())[:MOST_NODES])
+    flat = {node: dict(_flatten(facts_of)) for node, facts_of in shown.items()}
+    names = list(dict.fromkeys(name for facts_of in flat.values() for name in facts_of))[:MOST_FACTS]
+    columns = ["", *(printable(node, LONGEST_FACT) for node in flat)]
+    return table(columns, [[name, *(facts_of.get(name, "") for facts_of in flat.values())] for name in names])
+
+
+def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        key = printable(f"{before}{name}".replace("_", " "), LONGEST_FACT)
+        if isinstance(value, dict) and not before:
+            yield from _flatten(value, f"{name} ")
+        elif value not in (None, [], {}, ""):
+            text = format_bytes(value) if key.endswith("bytes") and isinstance(value, int) else str(value)
+            yield key.removesuffix(" bytes"), printable(text, LONGEST_FACT)
+
+
+def _list_files(content: RunContent) -> list[Block]:
+    record = content.record
+    rows = [(item.node, item.path, format_bytes(item.bytes)) for item in record.outputs[:MOST_FACTS]]
+    blocks: list[Block] = [facts([("folder", str(content.files.folder))], title="Files")]
+    if rows:
+        blocks.append(table(["node", "file", Column("size", align="right")], rows, title="Collected"))
+    if record.refused:
+        refused = [(item.node, item.name, item.reason) for item in record.refused[:MOST_FACTS]]
+        blocks.append(table(["node", "file", "reason"], refused, title="Not taken"))
+    return blocks
