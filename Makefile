@@ -11,7 +11,7 @@ UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture pictures schema golden lock clean
+.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture pictures docs screens schema golden lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -65,6 +65,16 @@ picture: $(VENV)/.local
 pictures: $(VENV)/.dev
 	$(BIN)/python -m docs.pictures.draw
 
+# The documentation as a site in build/site: spelling, links, anchors, and every screen of the walkthrough as it looks now.
+docs: $(VENV)/.docs
+	$(BIN)/codespell
+	$(BIN)/python -m docs.screens
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+# The screens of the walkthrough, taken again: look at the difference first.
+screens: $(VENV)/.local
+	$(BIN)/python -m docs.screens --write
+
 schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write
 
@@ -85,6 +95,10 @@ $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt requirements.lock i
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt requirements.lock install.py
 	$(BIN)/python install.py local,dev
 	touch $(VENV)/.local $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python install.py local,dev,docs
+	touch $@
 
 # Triton, which the tests of module 5's kernels skip without. What is named in this file must not be missing then: tests/parts.py.
 $(VENV)/.kernels: $(VENV)/.dev requirements-kernels.lock

@@ -81,7 +81,9 @@ NAMED_MODULES = sorted(
 
 @pytest.mark.parametrize(("page", "word"), NAMED_FILES)
 def test_a_file_that_a_page_names_exists(page: str, word: str) -> None:
-    paths = [path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.py"), *imports_of_everything()]]
+    paths = [
+        path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.py"), *ROOT.glob("docs/*.py"), *imports_of_everything()]
+    ]
     assert any(f"/{path}".endswith(f"/{word}") for path in paths), page
 
 

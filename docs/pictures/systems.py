@@ -139,6 +139,7 @@ def draw_container() -> Canvas:
 
 
 PICTURES: dict[str, Callable[[], Canvas]] = {
+    "container": draw_container,
     "cube": draw_cube,
     "instances": draw_instances,
     "reads": draw_reads,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ from gpucourse.model.rubric import Rubric
 from gpucourse.outside.yaml_reader import read_document
 
 FEWEST_HINTS = 3
+_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # of Markdown, without an anchor
 EVEN = 1.3
 FEW_CHOICES = 4
 
@@ -48,6 +50,7 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
     used = {f"{SHARED}/{PROFILER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
     for module in catalog.modules:
+        complaints += _check_links(catalog, module)
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())
             used |= set(catalog.part_places(module, exercise).values())
@@ -70,6 +73,15 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         file = catalog.folders.exercises / places[part.id]
         if part.judge:
             yield from (f"{shown}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
+
+
+def _check_links(catalog: Catalog, module: Module) -> Iterator[str]:
+    """The pictures and pages that a module's lessons name and that are not beside them."""
+    folder = catalog.folders.modules / catalog.folder_name(module)
+    for lesson, text in zip((module.lesson, *module.further_lessons), catalog.lesson_parts(module), strict=True):
+        for name in _LINK.findall(text):
+            if "://" not in name and not (folder / name).is_file():
+                yield f"{catalog.folders.modules.name}/{folder.name}/{lesson}: links to {name}, which is not there"
 
 
 def _beside_modules(catalog: Catalog) -> Iterator[str]:

@@ -36,6 +36,12 @@ def test_a_record_of_a_gpu_that_cannot_be_used_is_named(clean_course: Any) -> No
     assert line.startswith("exercises/recorded/another-gpu.json: cannot be used: it is about Imaginary GPU")
 
 
+def test_a_lesson_that_shows_a_picture_that_is_not_there(clean_course: Any) -> None:
+    clean_course.put("modules/07-rivers/flow.svg", "<svg/>")
+    clean_course.put("modules/07-rivers/lesson.md", "![a](flow.svg) ![b](mouth.svg) [c](https://example.org/x) [d](#here)\n")
+    assert lint(clean_course.load()) == ["modules/07-rivers/lesson.md: links to mouth.svg, which is not there"]
+
+
 SCRIPT = "exercises/07-rivers/source.py"
 
 

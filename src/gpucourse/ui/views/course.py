@@ -125,7 +125,7 @@ def exercise(
                 ("time", f"{exercise.minutes} min"),
                 ("script", exercise.script),
                 ("starts on", _where(exercise)),
-                ("time-out", format_seconds(exercise.launch.timeout)),
+                ("timeout", format_seconds(exercise.launch.timeout)),
                 ("so far", _verdict_cell(verdict)),
                 ("signs", _sign_line(signs) if signs else ""),
             ]

@@ -81,10 +81,10 @@ def _findings(findings: Sequence[Finding]) -> list[Block]:
     for finding in findings:
         if finding.state != "ok" and finding.mend:
             mends.setdefault(finding.mend, []).append(finding.what)
-    told = tuple((", ".join(whats), mend) for mend, whats in mends.items() if " && " not in mend)
+    told = tuple((", ".join(subjects), mend) for mend, subjects in mends.items() if " && " not in mend)
     if told:
         blocks.append(Facts(told, title="How to fix it"))
-    blocks += [_commands(", ".join(whats), mend) for mend, whats in mends.items() if " && " in mend]
+    blocks += [_commands(", ".join(subjects), mend) for mend, subjects in mends.items() if " && " in mend]
     return blocks
 
 

@@ -1,0 +1,185 @@
+"""The screens in the pages of docs, made by running the commands that stand above them.
+
+`python -m docs.screens` runs every page with such screens, each with a home folder of its own, and fails where a screen has
+changed in form: numbers, names of runs and spaces may differ. `--write` stores the screens as they are now.
+
+A block of kind `console` holds commands after `$ ` and what they print. A block of Python with a title is an edit: its function
+takes the place of the one of that name in the file that the title names, from the home folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.unit.ui.emulator import Emulator
+
+PAGES = Path(__file__).parent
+COLUMNS, LINES = 80, 50
+PATIENCE_S = 300.0
+HOME = "/home/learner"  # stands in the pages where the home folder is
+_BLOCK = re.compile(r"^```(?P<kind>console|python title=\"(?P<file>[^\"]+)\")\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_DEPENDS_ON_SPEED = re.compile(r"· importing torch|This took |keeps torch ready")  # shown where it takes long
+_VARIES = (
+    (re.compile(r"\d{8}-\d{6}-\w+"), "RUN"),
+    (re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?"), "0"),
+    (re.compile(r"\b0 (ms|min|h)\b"), "0 s"),
+    (re.compile(r"[ ─━┈█▏▎▍▌▋▊▉]+"), " "),
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a screen of a page has another form than it had."""
+
+    page: Path
+    command: str
+    lines: tuple[str, ...]
+
+
+def pages() -> list[Path]:
+    """The pages that hold screens."""
+    return [page for page in sorted(PAGES.glob("*.md")) if "```console\n$ gpucourse" in page.read_text(encoding="utf-8")]
+
+
+def renew(page: Path) -> tuple[str, list[Difference]]:
+    """The text of the page with its screens as they are now, and where their form is another one.
+
+    Raises RuntimeError where a command does not end, ValueError where an edit names a function that is not there.
+    """
+    text = page.read_text(encoding="utf-8")
+    differences: list[Difference] = []
+    with tempfile.TemporaryDirectory(
+        prefix="", dir="/tmp"
+    ) as folder:  # as long as HOME, so that lines wrap as they would there
+        home = Path(folder)
+        pieces, end = [], 0
+        try:
+            for block in _BLOCK.finditer(text):
+                pieces.append(text[end : block.start()])
+                end = block.end()
+                if block["file"]:
+                    _edit(home / block["file"], block["body"])
+                    pieces.append(block.group())
+                    continue
+                screens = list(_screens(block["body"], home))
+                differences += _compare(page, block["body"], screens)
+                pieces.append("```console\n" + "".join(f"$ {command}\n{screen}" for command, screen in screens) + "```")
+        finally:
+            _type("gpucourse destroy --all --yes --discard", home)
+        pieces.append(text[end:])
+    return "".join(pieces), differences
+
+
+def form(screen: str) -> list[str]:
+    """The lines of a screen without what differs from one run to the next."""
+    text = "\n".join(line for line in screen.splitlines() if not _DEPENDS_ON_SPEED.search(line))
+    for pattern, instead in _VARIES:
+        text = pattern.sub(instead, text)
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _screens(body: str, home: Path) -> Iterator[tuple[str, str]]:
+    for line in body.splitlines():
+        if line.startswith("$ "):
+            yield line[2:], _type(line[2:], home)
+
+
+def _compare(page: Path, body: str, screens: list[tuple[str, str]]) -> Iterator[Difference]:
+    stored = dict(zip((command for command, _ in screens), re.split(r"^\$ .*\n", body, flags=re.MULTILINE)[1:], strict=True))
+    for command, screen in screens:
+        changed = [
+            line
+            for line in difflib.ndiff(sorted(set(form(stored[command]))), sorted(set(form(screen))))
+            if line.startswith(("- ", "+ "))
+        ]
+        if changed:
+            yield Difference(page, command, tuple(changed))
+
+
+def _edit(file: Path, source: str) -> None:
+    """Put the function of `source` in the place of the one of its name."""
+    (wanted,) = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+    text = file.read_text(encoding="utf-8")
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and node.name == wanted.name:
+            lines = text.splitlines(keepends=True)
+            lines[node.lineno - 1 : node.end_lineno] = [source]
+            file.write_text("".join(lines), encoding="utf-8")
+            return
+    raise ValueError(f"{file} has no function {wanted.name}")
+
+
+def _type(command: str, home: Path) -> str:
+    """What a terminal of 80 columns shows after the command. Raises RuntimeError where it does not end."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "XDG_"))}
+    environ = {
+        **kept, "HOME": str(home), "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }  # fmt: skip
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    process = subprocess.Popen(
+        ["sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=home,
+        env=environ,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    received = b"".join(iter(lambda: _read(ours), b""))
+    os.close(ours)
+    try:
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise RuntimeError(f"{command} does not end") from None
+    emulator = Emulator(COLUMNS)
+    emulator.feed(received.decode().replace("\r\n", "\n"))
+    return "".join(f"{line}\n" for line in emulator.lines).replace(str(home), HOME)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # everybody has closed the other side
+        return b""
+
+
+def main(arguments: list[str]) -> int:
+    """Compare, or with --write store; 1 where a screen has changed in form."""
+    write = arguments == ["--write"]
+    if arguments and not write:
+        sys.stderr.write("usage: python -m docs.screens [--write]\n")
+        return 2
+    worst = 0
+    for page in pages():
+        text, differences = renew(page)
+        if write:
+            page.write_text(text, encoding="utf-8")
+            continue
+        for difference in differences:
+            lines = "\n  ".join(difference.lines)
+            sys.stdout.write(f"{difference.page.name}: `{difference.command}` shows something else now:\n  {lines}\n")
+            worst = 1
+    if worst:
+        sys.stdout.write("If that is how it should look: python -m docs.screens --write\n")
+    return worst
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""Every command that README, docs and lessons name can be typed as it is written there: its words, options and values exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from gpucourse.cli import app
+
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer carries click under a private name; this is its UsageError
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("modules/*/*.md"))]
+_INLINE = re.compile(r"`gpucourse ([^`]+)`")
+_BLOCK = re.compile(r"```(?:sh|console|bash)?\n(.*?)```", re.DOTALL)
+_LINE = re.compile(r"^\s*(?:\$ )?(?:\S+/)?gpucourse (.+)$", re.MULTILINE)
+_PLACEHOLDERS = re.compile(r"\[|\]|\.\.\.|…|\||<|\b[A-Z]{2,}\b|\bN\b")  # a pattern of a command, not one to type
+
+
+def list_commands(text: str) -> Iterator[list[str]]:
+    """The words after `gpucourse` of every command that can be typed as it stands."""
+    blocks = _BLOCK.findall(text)
+    lines = [line for block in blocks for line in _LINE.findall(block)]
+    for line in [*lines, *_INLINE.findall(_BLOCK.sub("", text))]:
+        command = re.split(r"\s{2,}|\s#|\s&&|\s>|;", line)[0]  # what stands behind it is its explanation, or another command
+        if not command.startswith("-") and not _PLACEHOLDERS.search(command):
+            yield shlex.split(command)
+
+
+def check_command(words: list[str]) -> None:
+    """Raises a typer error where the parser of the program refuses these words."""
+    program: Any = typer.main.get_command(app.tree(words[0]))
+    context = program.make_context("gpucourse", ["list"], resilient_parsing=True)
+    name, command, rest = program.resolve_command(context, words)
+    command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_the_commands_of_a_page_can_be_typed(page: Path) -> None:
+    for words in list_commands(page.read_text(encoding="utf-8")):
+        try:
+            check_command(words)
+        except typer.Exit:
+            continue  # it asks for help
+        except USAGE_ERROR as error:
+            if words[1:]:  # a command alone, without what it is about, is only named
+                pytest.fail(f"gpucourse {shlex.join(words)}: {error}")
+
+
+def test_a_command_that_does_not_exist_is_caught() -> None:
+    (words,) = list_commands("```sh\ngpucourse run 3.2 --nodez 2   # two of them\n```")
+    with pytest.raises(USAGE_ERROR, match="nodez"):
+        check_command(words)
