@@ -20,6 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a che
 
 import bench
 import gpu_sharing
+import manifests
 import mig
 import my_sharing
 import pods
@@ -76,14 +77,14 @@ if not written:
 profiles = {profile.name: profile.gib for profile in mig.CARDS["a100-80"].profiles}
 pods_file = Path(__file__).with_name("my_pods.yaml")
 try:
-    objects = pods.read(pods_file.read_text(encoding="utf-8"))
+    objects = manifests.read(pods_file.read_text(encoding="utf-8"))
     faults = [text for _, text in pods.find_faults(objects, profiles)]
-    manifests = [{"file": pods_file.name, "kind": str(thing.get("kind")), "name": str(thing.get("metadata", {}).get("name"))}
+    manifests = [{"file": pods_file.name, "kind": str(thing.get("kind")), "name": manifests.name_of(thing)}
                  for thing in objects]  # fmt: skip
 except (OSError, ValueError) as error:
     faults, manifests = [str(error)], []
 say("\n".join(["The manifests:", *(f"  {fault}" for fault in faults)] if faults else ["The manifests have no faults."]))
-if not pods.has_schemas():
+if not manifests.has_schemas():
     say("Kubernetes' own schemas: not asked, kubernetes-validate is not installed here")
 
 # --- this computer's GPU -----------------------------------------------------------------------------------------------

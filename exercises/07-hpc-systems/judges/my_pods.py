@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import manifests
 import mig
 import pods
 
@@ -47,10 +48,10 @@ def judge(part: Part) -> None:
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: six faults")
     try:
-        objects = pods.read(part.text)
+        objects = manifests.read(part.text)
     except ValueError as error:
         raise part.wrong("not-yaml", fault=str(error)) from None
-    there = {str(thing.get("metadata", {}).get("name")) for thing in objects if thing.get("kind") == "Pod"} & NAMES
+    there = {manifests.name_of(thing) for thing in objects if thing.get("kind") == "Pod"} & NAMES
     if there != NAMES:
         raise part.wrong("pods-gone", count=len(there))
     if "tenant" not in pods.ask_for(objects, pods.MIG):
@@ -64,5 +65,6 @@ def judge(part: Part) -> None:
     if faults:
         raise part.wrong(faults[0][0], fault=faults[0][1])
     part.note(
-        "four pods and the device plugin agree" + ("" if pods.has_schemas() else "; Kubernetes' own schemas are not installed")
+        "four pods and the device plugin agree"
+        + ("" if manifests.has_schemas() else "; Kubernetes' own schemas are not installed")
     )

@@ -123,7 +123,7 @@ def _in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
 def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_name: str) -> list[Any]:
     answers: dict[int, Any] = {}
     waiting = {rank.pipe: rank for rank in ranks}
-    used, since = 0.0, time.monotonic()
+    quiet = QuietSpan(time.monotonic(), len(waiting))
     while waiting:
         ready = select.select(list(waiting), [], [], _LOOK_S)[0]
         for rank in [waiting[pipe] for pipe in ready]:
@@ -137,19 +137,30 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
             if answer[0] == "verdict":
                 raise _on_rank(rank.number, len(ranks), answer[1])
             answers[rank.number] = answer[1]
-        now, spent = time.monotonic(), _read_processor_s(waiting.values())
-        quiet = is_quiet(now - since, used, spent)
-        if now - since > QUIET_S or spent < used:
-            used, since = spent, now
-        if waiting and (now > deadline or quiet):
-            raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name, quiet=quiet))
+        now = time.monotonic()
+        only_wait = quiet.look(now, len(waiting), _read_processor_s(waiting.values()))
+        if waiting and (now > deadline or only_wait):
+            raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name, quiet=only_wait))
     return [answers[rank.number] for rank in ranks]
 
 
-def is_quiet(span_s: float, used_s: float, spent_s: float) -> bool:
-    """Whether ranks only wait for each other: so much time has passed since they had used `used_s` of processor time, hardly
-    more is `spent_s`. Less than before means that a rank has answered and is no longer counted; below 0 is not known."""
-    return span_s > QUIET_S and 0 <= used_s <= spent_s < used_s + QUIET_PROCESSOR_S
+@dataclass
+class QuietSpan:
+    """Tells whether ranks only wait for each other: for so long all that have not answered used hardly any processor time."""
+
+    since: float
+    ranks: int
+    used_s: float = 0.0
+
+    def look(self, now: float, ranks: int, spent_s: float) -> bool:
+        """Whether it is quiet: `ranks` have not answered, and have used `spent_s` of processor time together (below 0: the
+        system does not tell). An answer begins a new span: who waited for it has had no time to go on."""
+        changed = ranks != self.ranks
+        span_s = now - self.since
+        quiet = not changed and span_s > QUIET_S and 0 <= self.used_s <= spent_s < self.used_s + QUIET_PROCESSOR_S
+        if changed or span_s > QUIET_S or spent_s < self.used_s:
+            self.since, self.ranks, self.used_s = now, ranks, spent_s
+        return quiet
 
 
 def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:

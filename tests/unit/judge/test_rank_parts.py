@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
-from gpucourse.judge.ranks import QUIET_S, is_quiet
+from gpucourse.judge.ranks import QUIET_S, QuietSpan
 
 JUDGE = """
 import torch
@@ -82,11 +82,20 @@ def test_a_rank_that_computes_for_long_is_not_taken_for_one_that_waits(judge: Ju
 
 
 def test_only_ranks_that_use_no_processor_are_quiet() -> None:
-    assert is_quiet(QUIET_S + 0.1, 8.0, 8.01)
-    assert not is_quiet(QUIET_S - 0.1, 8.0, 8.01), "not for long yet"
-    assert not is_quiet(QUIET_S + 0.1, 8.0, 9.0), "they compute"
-    assert not is_quiet(QUIET_S + 0.1, 8.0, 0.1), "two have just answered, and the third is not known to wait"
-    assert not is_quiet(QUIET_S + 0.1, -1.0, -1.0), "the system does not tell"
+    def look(after_s: float, spent_s: float, *, ranks: int = 3, used_s: float = 8.0) -> bool:
+        return QuietSpan(since=10.0, ranks=3, used_s=used_s).look(10.0 + after_s, ranks, spent_s)
+
+    assert look(QUIET_S + 0.1, 8.01)
+    assert not look(QUIET_S - 0.1, 8.01), "not for long yet"
+    assert not look(QUIET_S + 0.1, 9.0), "they compute"
+    assert not look(QUIET_S + 0.1, -1.0, used_s=-1.0), "the system does not tell"
+
+
+def test_an_answer_gives_those_that_waited_for_it_time() -> None:
+    quiet = QuietSpan(since=10.0, ranks=3)
+    assert not quiet.look(10.0 + QUIET_S + 0.1, 1, 0.04), "two have just answered, and the third has hardly computed yet"
+    assert not quiet.look(10.0 + QUIET_S + 0.2, 1, 0.05)
+    assert quiet.look(10.0 + 2 * QUIET_S + 0.3, 1, 0.05), "it goes on waiting"
 
 
 @pytest.mark.slow

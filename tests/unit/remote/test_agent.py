@@ -12,6 +12,7 @@ import pytest
 
 from gpucourse.remote import jobs
 from gpucourse.remote.agent import frames
+from gpucourse.remote.agent.drill import read_crowd
 from gpucourse.remote.agent.rank import expand
 from gpucourse.remote.answers import read_frames
 
@@ -50,3 +51,9 @@ def test_frames_survive_any_cutting_of_the_stream(size: int) -> None:
     cut = iter([stream[at : at + size] for at in range(0, len(stream), size)])
     assert list(read_frames("node0", cut)) == sent
     assert list(read_frames("node0", iter([stream[:-1]]))) == sent[:-1]
+
+
+def test_how_many_processes_want_each_core_is_read_or_one() -> None:
+    assert read_crowd("0.52 0.58 0.59 7/512 4711", 2) == 3.0
+    assert read_crowd("9.99 0.58 0.59 1/512 4711", 2) == 1.0, "nobody but who asks"
+    assert read_crowd("nonsense", 2) == 1.0

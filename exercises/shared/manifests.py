@@ -1,0 +1,95 @@
+"""Kubernetes manifests as data: read from a file, asked for their containers, held against the schemas of Kubernetes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+GPU = "nvidia.com/gpu"
+KUBERNETES = "1.33.0"
+MOST_BYTES = 100_000
+
+
+def read(text: str) -> list[dict[str, Any]]:
+    """The objects of a file of several YAML documents. Raises ValueError with the line where it is none."""
+    import yaml
+
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"the file has more than {MOST_BYTES:,} characters")
+    try:
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise ValueError(f"line {mark.line + 1}: {getattr(error, 'problem', error)}" if mark else str(error)) from None
+    if not all(isinstance(document, dict) for document in documents):
+        raise ValueError("a document is not an object with kind and metadata")
+    return documents
+
+
+def name_of(thing: Mapping[str, Any]) -> str:
+    """The name in an object's metadata; "None" where it has none."""
+    return str(mapping(thing, "metadata").get("name"))
+
+
+def mapping(thing: Mapping[str, Any], *path: str) -> dict[str, Any]:
+    """What lies at that path of keys, where that is a mapping; else an empty one."""
+    here: Any = thing
+    for key in path:
+        here = here.get(key) if isinstance(here, dict) else None
+    return here if isinstance(here, dict) else {}
+
+
+def mappings(thing: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """The mappings in the list of that key; none where it is no list."""
+    items = thing.get(key)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def containers(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The containers of a pod, without its init containers."""
+    return mappings(mapping(pod, "spec"), "containers")
+
+
+def resources(container: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The `limits` or `requests` of a container."""
+    return mapping(container, "resources", kind)
+
+
+def has_version(image: object) -> bool:
+    """Whether an image is named by a digest or by a tag other than latest."""
+    text = str(image or "")
+    return "@sha256:" in text or re.search(r":(?!latest$)[\w.-]+$", text) is not None
+
+
+def ports_are_numbers(container: Mapping[str, Any]) -> bool:
+    """Whether each port of a container is a number, as the API server requires."""
+    ports = container.get("ports") or []
+    numbers = [port.get("containerPort") if isinstance(port, dict) else None for port in ports]
+    return all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
+
+
+def has_schemas() -> bool:
+    """Whether kubernetes-validate is installed (`pip install "gpucourse[tracing]"`)."""
+    try:
+        import kubernetes_validate  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def ask_schemas(objects: list[dict[str, Any]]) -> Iterator[str]:
+    """What Kubernetes' own schemas refuse, a sentence an object; nothing where kubernetes-validate is not installed."""
+    if not has_schemas():
+        return
+    import kubernetes_validate
+
+    for thing in objects:
+        name = f"{thing.get('kind')} {name_of(thing)}"
+        try:
+            kubernetes_validate.validate(thing, KUBERNETES, strict=True)
+        except kubernetes_validate.ValidationError as error:
+            place = ".".join(str(step) for step in error.path)
+            yield f"{name}: {place}: {str(error.message)[:160]}"
+        except (kubernetes_validate.SchemaNotFoundError, kubernetes_validate.InvalidSchemaError):
+            yield f"{name}: Kubernetes {KUBERNETES} knows no such kind"
