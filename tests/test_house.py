@@ -204,6 +204,7 @@ TARGETS = {"local", "aws", "hosts", "here"}
 ABOUT_ONE_TARGET = {  # who may import a target's folder beside the registry, and why
     "cli/leaks.py": "it is about what an AWS account holds, whether or not a lab is on record",
     "cli/cost.py": "it reads the ledger of what AWS bills",
+    "cli/open_.py": "it shows that ledger on a page",
 }
 
 

@@ -6,12 +6,16 @@ import sys
 import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+
+if TYPE_CHECKING:
+    from gpucourse.context import Context
+    from gpucourse.labs.aws.money.cost import Cost
 
 
 def open_(
@@ -31,12 +35,21 @@ def open_(
     folder = (out or context.paths.page).absolute()
     with session.console.watch() as live:
         context.watch = live
-        write_folder(folder, build(context, act(context)))
+        write_folder(folder, build(context, act(context), _read_costs(context)))
     first = folder.joinpath("index.html")
     session.console.text(f"{first}\n")
     if browser and not (_has_display(context.environ) and webbrowser.open(first.as_uri())):
         session.console.note("there is no browser here: open that file in one, or type gpucourse open --serve")
     return ExitCode.DONE
+
+
+def _read_costs(context: Context) -> Cost | None:
+    """What the ledger holds; nobody is asked, so that the page is there at once."""
+    if not context.paths.ledger.exists():
+        return None
+    from gpucourse.labs.aws.money.cost import cost
+
+    return cost(context, offline=True)
 
 
 def _has_display(environ: Mapping[str, str]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
@@ -29,9 +31,20 @@ _PLOT = Plot(
 )
 
 
-def draw_calibration(context: Context, folder: Path) -> tuple[Chapter, ...]:
-    """A chapter with the first prediction of each exercise beside its measurement, drawn in `folder`; none where nothing was
-    predicted."""
+DrawPicture = Callable[[Plot, Mapping[str, Any], str], Picture]
+"""Draws a plot of these metrics, with the subtitle. Raises MissingError where there is nothing to draw."""
+
+
+def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: str) -> Picture:
+    """A picture by matplotlib, whose files are left in `folder`. Raises MissingError where there is nothing to draw."""
+    from gpucourse.figures.plots import draw
+
+    png, svg = draw(plot, metrics, subtitle=subtitle, folder=folder)
+    return Picture(title=plot.title, png=png.read_bytes(), svg=svg.read_bytes())
+
+
+def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]:
+    """A chapter with the first prediction of each exercise beside its measurement; none where nothing was predicted."""
     shown = [
         (exercise, made[0])
         for module in context.catalog.modules
@@ -55,18 +68,15 @@ def draw_calibration(context: Context, folder: Path) -> tuple[Chapter, ...]:
             title=_TITLE,
             text="The first prediction of each exercise, made before its run, beside what the run measured.",
             grids=(Grid(title="Predictions", columns=titles, rows=rows, numeric=(False, False, True, True, True)),),
-            pictures=_draw(context, points, "simulated nodes (mode: local)" if local else "", folder) if points else (),
+            pictures=_draw(context, points, "simulated nodes (mode: local)" if local else "", draw) if points else (),
             sources=tuple(item.record.id for _, item in shown),
         ),
     )
 
 
-def _draw(context: Context, points: list[dict[str, object]], subtitle: str, folder: Path) -> tuple[Picture, ...]:
-    from gpucourse.figures.plots import draw
-
+def _draw(context: Context, points: list[dict[str, object]], subtitle: str, draw: DrawPicture) -> tuple[Picture, ...]:
     try:
-        png, svg = draw(_PLOT, {"predictions": points}, subtitle=subtitle, folder=folder)
+        return (draw(_PLOT, {"predictions": points}, subtitle),)
     except MissingError as error:
         context.watch(Note(text=f"no chart {_PLOT.file}: {error.what}", level="warning"))
         return ()
-    return (Picture(title=_PLOT.title, png=png.read_bytes(), svg=svg.read_bytes()),)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.learning.calibration import draw_calibration
+from gpucourse.learning.calibration import draw_calibration, draw_files
 from gpucourse.learning.evidence import gather
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
@@ -49,7 +50,7 @@ def report_course(context: Context, author: str) -> CourseReport:
             lines += [line for chapter in texts for line in chapter]
     if not covered_count:
         raise MissingError("there is nothing to report yet", hint="gpucourse list: run an exercise, and answer its questions")
-    for chapter in draw_calibration(context, page.parent):
+    for chapter in draw_calibration(context, partial(draw_files, page.parent)):
         lines += [f"## {chapter.title}", "", chapter.text, ""]
         lines += [line for picture in chapter.pictures for line in (f"![{picture.title}](calibration.png)", "")]
     with writing(page) as file:

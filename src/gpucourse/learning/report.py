@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
 from gpucourse.hardware import hardware
-from gpucourse.learning.calibration import draw_calibration
+from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files
 from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Plot
@@ -68,14 +69,15 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
     return ReportResult(report=content, files=tuple(_write(context, content, formats)))
 
 
-def gather(context: Context, plan: ReportPlan, author: str) -> Report:
-    """The report as the runs have it now. Writes nothing."""
+def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | None = None) -> Report:
+    """The report as the runs have it now. Writes nothing. `draw` makes its pictures; without it matplotlib does."""
     subjects = {chapter.id: _subjects(context, chapter) for chapter in plan.chapters}
     everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
     answers = _answers(context, plan)
     with tempfile.TemporaryDirectory(prefix="gpucourse-report-") as folder:
-        chapters = tuple(_chapter(context, chapter, subjects[chapter.id], answers, Path(folder)) for chapter in plan.chapters)
-        chapters += draw_calibration(context, Path(folder))
+        draw = draw or partial(draw_files, Path(folder))
+        chapters = tuple(_chapter(context, chapter, subjects[chapter.id], answers, draw) for chapter in plan.chapters)
+        chapters += draw_calibration(context, draw)
     return Report(
         title=plan.title,
         author=author,
@@ -114,7 +116,11 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
 
 
 def _chapter(
-    context: Context, chapter: ReportChapter, subjects: Mapping[str, Subject], answers: Mapping[str, str], folder: Path
+    context: Context,
+    chapter: ReportChapter,
+    subjects: Mapping[str, Subject],
+    answers: Mapping[str, str],
+    draw: DrawPicture,
 ) -> Chapter:
     _module, exercise = context.catalog.exercise(chapter.exercise)
     sayings = tuple(
@@ -135,9 +141,7 @@ def _chapter(
         title=chapter.title,
         text=chapter.text,
         grids=(*compared, *(grid for table in tables if (grid := grids.together(table, metrics)))),
-        pictures=tuple(
-            _pictures(context, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), folder / chapter.id)
-        ),
+        pictures=tuple(_pictures(context, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), draw)),
         sayings=sayings,
         missing=tuple(missing),
         sources=tuple(subject.record.id for subject in subjects.values()),
@@ -158,22 +162,19 @@ def _pictures(
     metrics: Mapping[str, Mapping[str, Any]],
     numbers: list[dict[str, object]],
     subtitle: str,
-    folder: Path,
+    draw: DrawPicture,
 ) -> Iterator[Picture]:
-    from gpucourse.figures.plots import draw
     from gpucourse.figures.side_by_side import side_by_side
 
     for chart in charts:
-        place = folder / chart.file
         own = chart.rows == SUBJECTS
         plot, rows = (chart, {"subjects": numbers}) if own else side_by_side(chart, metrics)
         try:
-            drawn = draw(plot, rows, subtitle=subtitle, folder=place)
+            picture = draw(plot, rows, subtitle)
         except MissingError as error:
             context.watch(Note(text=f"no chart {chart.file}: {error.what}", level="warning"))
             continue
-        png, svg = (path.read_bytes() for path in drawn)
-        yield Picture(title=chart.title, png=png, svg=svg)
+        yield replace(picture, title=chart.title)
 
 
 def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gpucourse.errors import DamagedFile, MissingError
-from gpucourse.model.deployment import Deployment, Phase, deployment_class
+from gpucourse.model.deployment import Deployment, Phase, Receipt, deployment_class
 from gpucourse.units import now_utc
-from gpucourse.workspace.files import check_record, convert_record, read_json, write_record
+from gpucourse.workspace.files import check_record, convert_record, read_json, read_record, write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
 D = TypeVar("D", bound=Deployment)
@@ -93,3 +93,18 @@ def is_of_module(stack: str, module: str) -> bool:
 def drop(paths: WorkspacePaths, stack: str) -> None:
     """Forget a stack. Only after a leak scan proved it gone."""
     paths.deployment(stack).unlink(missing_ok=True)
+
+
+def list_receipts(paths: WorkspacePaths) -> tuple[list[Receipt], list[MissingError]]:
+    """What each destroy did, oldest first, and why other receipts cannot be read."""
+    receipts: list[Receipt] = []
+    errors: list[MissingError] = []
+    for file in sorted(paths.receipts.glob("*.json")):
+        try:
+            receipt = read_record(file, Receipt)
+            if receipt is not None:
+                check_record(file, names=(receipt.stack, receipt.module), moments=(receipt.created or None, receipt.destroyed))
+                receipts.append(receipt)
+        except MissingError as error:
+            errors.append(error)
+    return receipts, errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from gpucourse.cli.options import Options
 from gpucourse.cli.prediction import ask_prediction, read_prediction
 from gpucourse.cli.session import Session
 from gpucourse.errors import UnknownName, UsageError
-from gpucourse.learning.calibration import draw_calibration
+from gpucourse.learning.calibration import draw_calibration, draw_files
 from gpucourse.learning.evidence import gather
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.node import Inventory, Node
@@ -190,10 +191,10 @@ def test_a_bundle_tells_what_was_predicted_and_after_which_runs(learning: Learni
 def test_the_report_draws_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:
     context = learning.context
     learning.record()
-    assert draw_calibration(context, tmp_path) == ()
+    assert draw_calibration(context, partial(draw_files, tmp_path)) == ()
     learning.record(prediction=GivenPrediction(id="faster", answer="3.8"), parameters={"depth": 20})
     learning.record(prediction=GivenPrediction(id="faster", answer="1.9"), parameters={"depth": 30})
-    (chapter,) = draw_calibration(context, tmp_path)
+    (chapter,) = draw_calibration(context, partial(draw_files, tmp_path))
     assert chapter.grids[0].rows == (("1.1", "How much faster will it be?", "3.8 times", "1.9 times", "+100 %"),)
     (picture,) = chapter.pictures
     assert picture.png.startswith(b"\x89PNG")

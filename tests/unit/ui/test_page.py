@@ -12,7 +12,11 @@ import pytest
 
 from gpucourse.learning.pages.open_ import open_
 from gpucourse.learning.pages.run_content import LOG_BYTES
+from gpucourse.model.deployment import Receipt
+from gpucourse.model.sweep import Point, Sweep
 from gpucourse.ui.page.build import build
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import write_record
 from tests.learning import METRICS, Learning
 
 HOSTILE = "</pre></title></style>\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}\x1b]0;own\x07"
@@ -86,9 +90,42 @@ def test_the_page_of_a_run_shows_checks_tables_and_logs(learning: Learning) -> N
         assert words in page
 
 
+def test_runs_stand_side_by_side_with_differences(learning: Learning) -> None:
+    springs = [{"litres": 1.5}, {"litres": 2.5}]
+    learning.record("1.1", METRICS | {"springs": springs}, parameters={"depth": 10})
+    learning.record("1.1", METRICS | {"springs": springs}, parameters={"depth": 25})
+    page = pages_of(learning)["compare/1.1.html"]
+    assert re.search(r"depth</th><td[^>]*>10 .*?</td><td[^>]*>25 <span class=\"delta\">\+150 %</span>", page)
+    assert '<tr class="same"><th scope="row">row 1' in page
+
+
+def test_a_sweep_is_shown_with_links_to_its_runs(learning: Learning) -> None:
+    record = learning.record("1.1")
+    sweep_id = runs.new_run(learning.context.paths, "1.1")
+    points = [Point(value=10, run=record.id, state="succeeded", seconds=2.0), Point(value=20, state="failed", error=HOSTILE)]
+    sweep = Sweep(id=sweep_id, exercise="1.1", parameter="depth", created=record.created, state="done", points=points)
+    write_record(learning.context.paths.run("1.1", sweep_id).sweep, sweep)
+    page = pages_of(learning)["sweeps.html"]
+    assert f'href="runs/1.1/{record.id}.html"' in page
+    assert "1.1 Source, by depth" in page
+    assert "<script>alert" not in page
+
+
+def test_receipts_are_shown_and_a_damaged_one_is_named(learning: Learning) -> None:
+    paths = learning.context.paths
+    moment = "2026-01-31T14:25:01+00:00"
+    receipt = Receipt(stack="01-local", uid="u", module="1", mode="local", created=moment, destroyed=moment, removed=["a"])
+    write_record(paths.receipt("20260131-142501", "01-local"), receipt)
+    paths.receipt("20260131-142502", "01-local").write_text("{")
+    page = pages_of(learning)["costs.html"]
+    assert "nothing is left" in page
+    assert "20260131-142502-01-local.json" in page
+
+
 def test_names_and_logs_full_of_html_stay_text(learning: Learning) -> None:
     metrics = METRICS | {"device": HOSTILE, "springs": [{"litres": HOSTILE, "busy_percent": 1}]}
-    record = learning.record("1.1", metrics, error=HOSTILE, parameters={HOSTILE: HOSTILE})
+    for _ in range(2):
+        record = learning.record("1.1", metrics, error=HOSTILE, parameters={HOSTILE: HOSTILE})
     logs = learning.context.paths.run("1.1", record.id).logs
     for rank in range(2):
         logs.joinpath(f"node{rank}-rank{rank}.log").write_text(HOSTILE)

@@ -9,20 +9,26 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.learning.list_ import Syllabus, list_course
 from gpucourse.learning.next_ import NextStep, find_next_step
+from gpucourse.learning.pages.sweeps import SweepContent, list_sweeps
+from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
-from gpucourse.workspace import runs
+from gpucourse.workspace import deployments, runs
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageContent:
-    """What all pages speak of: the syllabus, the next step (None where it cannot be told), every run, oldest first, and a
-    sentence for each that cannot be read."""
+    """What all pages speak of: the syllabus, the next step (None where it cannot be told), every run, sweep and receipt, and a
+    sentence for each that cannot be read. Runs and receipts are in the order of their times, sweeps the newest first."""
 
     syllabus: Syllabus
     next_step: NextStep | None
     records: Sequence[RunRecord]
     damaged: Sequence[str]
+    sweeps: Sequence[SweepContent]
+    damaged_sweeps: Sequence[str]
+    receipts: Sequence[Receipt]
+    damaged_receipts: Sequence[str]
 
     def list_runs(self, exercise: str) -> list[RunRecord]:
         """The runs of one exercise, oldest first; scripts of the learner's own belong to none."""
@@ -37,9 +43,15 @@ def open_(context: Context) -> PageContent:
     except GpucourseError as error:
         context.watch(Note(text=f"the next step is not known: {error.what}", level="warning"))
         step = None
+    sweeps, damaged_sweeps = list_sweeps(context)
+    receipts, damaged_receipts = deployments.list_receipts(context.paths)
     return PageContent(
         syllabus=list_course(context),
         next_step=step,
         records=records,
         damaged=[error.what for error in errors.values()],
+        sweeps=sweeps,
+        damaged_sweeps=damaged_sweeps,
+        receipts=receipts,
+        damaged_receipts=[error.what for error in damaged_receipts],
     )

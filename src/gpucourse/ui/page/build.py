@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.learning.pages.open_ import PageContent
@@ -17,9 +18,13 @@ from gpucourse.outside.names import OutsideError
 from gpucourse.runs.parts import list_part_files, read_part_results
 from gpucourse.ui.page.lessons import LessonPage, render_lesson
 from gpucourse.ui.page.markup import render
+from gpucourse.ui.page.other_pages import ComparedRuns, build_costs, build_report, build_side_by_side, build_sweeps
 from gpucourse.ui.page.run_pages import build_run, list_runs, place_of
 from gpucourse.ui.views import course
 from gpucourse.ui.views.parts import list_parts
+
+if TYPE_CHECKING:
+    from gpucourse.labs.aws.money.cost import Cost
 
 File = tuple[str, bytes]
 LARGEST_PICTURE = 1 << 20  # bytes of a lesson's picture
@@ -51,8 +56,8 @@ class BookPart:
         return self.lesson.headings
 
 
-def build(context: Context, content: PageContent) -> Iterator[File]:
-    """Every file of the page; the first page comes first."""
+def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
+    """Every file of the page; the first page comes first. `costs`: what labs on AWS have cost, None where there was none."""
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)
@@ -60,11 +65,21 @@ def build(context: Context, content: PageContent) -> Iterator[File]:
         "runs.html",
         render("runs.html", place="runs.html", title="Runs", runs=list_runs(content.records), damaged=content.damaged),
     )
+    yield build_sweeps(content)
+    yield build_costs(content, costs)
+    yield build_report(context)
+    compared: dict[str, ComparedRuns] = {}
+    for record in reversed(content.records):
+        run = read_run(context, record)
+        yield build_run(run)
+        if run.exercise is not None and run.metrics:
+            compared.setdefault(record.exercise, ComparedRuns(run.exercise)).add(run)
     for module in content.syllabus.modules:
         for exercise in module.exercises:
-            yield _build_exercise(context, content, module, exercise)
-    for record in content.records:
-        yield build_run(read_run(context, record))
+            beside = compared.get(exercise.id)
+            page = build_side_by_side(beside) if beside and len(beside.runs) > 1 else None
+            yield from [page] if page else []
+            yield _build_exercise(context, content, module, exercise, page[0] if page else "")
 
 
 def lesson_file(module_id: str, number: int = 1) -> str:
@@ -148,7 +163,7 @@ def _build_book(content: PageContent, parts: list[BookPart]) -> Iterator[File]:
         )
 
 
-def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise) -> File:
+def _build_exercise(context: Context, content: PageContent, module: Module, exercise: Exercise, compared: str) -> File:
     """What `show` says of an exercise, and its runs."""
     still, answers, signs = still_open(context, exercise)
     yours = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
@@ -165,4 +180,5 @@ def _build_exercise(context: Context, content: PageContent, module: Module, exer
         views=[view],
         footer=view.footer,
         runs=list_runs(content.list_runs(exercise.id)),
+        compared=compared,
     )

@@ -38,7 +38,7 @@ def place_of(record: RunRecord) -> str:
 
 def list_runs(records: Sequence[RunRecord]) -> list[dict[str, object]]:
     """Rows of a table of runs, the newest first."""
-    return [_describe(record) for record in reversed(records)]
+    return [describe_run(record) for record in reversed(records)]
 
 
 def build_run(content: RunContent) -> tuple[str, bytes]:
@@ -85,12 +85,14 @@ def took_s(record: RunRecord) -> float | None:
     return max(seconds) if seconds else record.phases_s.get("run")
 
 
-def _describe(record: RunRecord) -> dict[str, object]:
+def describe_run(record: RunRecord) -> dict[str, object]:
+    """A run as a row of a table: its page, and what is said of it."""
     seconds = took_s(record)
     verdict = None if record.own_script else record.verdict
     return {
         "place": place_of(record),
         "id": record.id,
+        "word": record.id.rpartition("-")[2],
         "subject": record.subject,
         "state": record.state.replace("_", " "),
         "style": STATES.get(record.state, "warn"),

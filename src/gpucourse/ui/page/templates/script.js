@@ -96,3 +96,35 @@ for (const figure of document.querySelectorAll("figure.chart")) {
     caption.textContent = title ? title.textContent : notes;
   });
 }
+
+// Runs side by side: which are shown, which one the others are compared with.
+const compared = document.querySelector("table.compare");
+if (compared) {
+  const boxes = [...document.querySelectorAll("input.show-run")];
+  const bases = [...document.querySelectorAll("input.base-run")];
+  const onlyDifferences = document.getElementById("only-differences");
+  const name = (column) => compared.tHead.rows[0].cells[column].querySelector("a").textContent;
+  const difference = (base, value) => {
+    if (base === undefined || value === undefined || base === value) return "";
+    const signed = (amount) => `${amount > 0 ? "+" : ""}${amount.toLocaleString("en", { maximumSignificantDigits: 3 })}`;
+    return base === 0 ? signed(value) : `${signed((value - base) / Math.abs(base) * 100)} %`;
+  };
+  const numberOf = (cell) => (cell.dataset.number === undefined ? undefined : Number(cell.dataset.number));
+  const update = () => {
+    const shown = boxes.filter((box) => box.checked).map((box) => Number(box.value));
+    const base = Number(bases.find((radio) => radio.checked).value);
+    document.getElementById("base-name").textContent = name(base);
+    for (const box of boxes) compared.tHead.rows[0].cells[Number(box.value)].hidden = !box.checked;
+    for (const row of compared.querySelectorAll("tbody tr:not(.group)")) {
+      const texts = new Set(shown.map((column) => row.cells[column].firstChild.textContent.trim()));
+      row.hidden = onlyDifferences.checked && texts.size < 2;
+      row.classList.toggle("same", texts.size < 2);
+      for (const box of boxes) {
+        const cell = row.cells[Number(box.value)];
+        cell.hidden = !box.checked;
+        cell.querySelector(".delta").textContent = difference(numberOf(row.cells[base]), numberOf(cell));
+      }
+    }
+  };
+  for (const input of [...boxes, ...bases, onlyDifferences]) input.addEventListener("change", update);
+}

@@ -1,0 +1,127 @@
+"""Runs of one exercise side by side: every value that at least one of them has, and how far each is from the first run's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpucourse.learning.pages.run_content import RunContent
+from gpucourse.model.manifest import MetricsTable
+from gpucourse.outside.names import printable
+from gpucourse.report import grids
+
+MOST_RUNS = 8
+"""Runs that stand side by side: the newest."""
+
+MOST_ROWS = 24
+"""Rows of one table of a run: of a longer one the first."""
+
+LONGEST = 120  # characters of a text that is compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedValue:
+    """A value of one run as text, and as a number where it is one."""
+
+    text: str
+    number: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRow:
+    """One value in all runs; None where a run does not have it."""
+
+    title: str
+    values: tuple[ComparedValue | None, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether not all runs have the same."""
+        return len({value.text if value else None for value in self.values}) > 1
+
+    def list_differences(self) -> list[str]:
+        """How far each value is from the first one, such as `+12 %`; empty where that cannot be told."""
+        base = self.values[0].number if self.values[0] else None
+        return [_tell_difference(base, value.number if value else None) for value in self.values]
+
+
+Values = dict[tuple[str, str], ComparedValue]
+"""The values of one run by their group (how it was started, a table, the checks) and their title."""
+
+
+def list_values(content: RunContent) -> Values:
+    """Everything of a run that can be compared, in the order in which it is shown."""
+    record, values = content.record, Values()
+    values["started", "state"] = _text(record.state.replace("_", " "))
+    values["started", "nodes"] = _number(len(record.nodes))
+    values["started", "ranks"] = _number(record.world_size)
+    values |= {("started", str(name)): _value(value) for name, value in record.parameters.items()}
+    values["environment", "device"] = _text(content.metrics.get("device") or "")
+    for name, value in _list_environment(content.environment):
+        values["environment", name] = _text(value)
+    for table in content.exercise.tables if content.exercise else ():
+        values |= {(table.title, name): value for name, value in _list_cells(table, content.metrics)}
+    for check in content.verdict.checks if content.verdict else ():
+        values["checks", check.title] = _text(f"{check.verdict.replace('_', ' ')}: {check.observed}")
+    return values
+
+
+def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:
+    """The rows of each group over these runs, in the order of the first run that has them."""
+    keys = dict.fromkeys(key for values in runs for key in values)
+    groups: dict[str, list[ComparedRow]] = {}
+    for group, title in keys:
+        row = ComparedRow(title=title, values=tuple(values.get((group, title)) for values in runs))
+        groups.setdefault(group, []).append(row)
+    return groups
+
+
+def _list_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    facts = next(iter(nodes.values()), {})
+    yield from ((name, str(facts[name])) for name in ("cpu", "cores", "python", "os") if facts.get(name))
+    packages = facts.get("packages")
+    yield from ((str(name), str(version)) for name, version in (packages.items() if isinstance(packages, dict) else ()))
+
+
+def _list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
+    """The numbers of a table, each named by its row and its column."""
+    first, *others = table.columns
+    for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MOST_ROWS], 1):
+        name = printable(str(row.get(first.key)), LONGEST) if others else f"row {number}"
+        for column in others or [first]:
+            if row.get(column.key) is not None:
+                yield f"{name} · {column.title}", _value(row[column.key], column.digits)
+
+
+def _value(value: object, digits: int | None = None) -> ComparedValue:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _text(grids.number(value, digits))
+    return _number(value, digits)
+
+
+def _number(value: float, digits: int | None = None) -> ComparedValue:
+    text = grids.number(value, digits)
+    try:
+        number = float(value)
+    except OverflowError:
+        return _text(text)
+    return ComparedValue(text=text, number=number if math.isfinite(number) else None)
+
+
+def _text(value: object) -> ComparedValue:
+    return ComparedValue(text=printable(str(value), LONGEST))
+
+
+def _tell_difference(base: float | None, value: float | None) -> str:
+    if base is None or value is None or base == value:
+        return ""
+    if base == 0:
+        return _round(value)
+    return f"{_round((value - base) / abs(base) * 100)} %"
+
+
+def _round(value: float) -> str:
+    """With its sign, to three digits."""
+    return f"{float(f'{value:.3g}'):+,g}"

@@ -1,0 +1,71 @@
+"""Sweeps for the page: each as its record has it, with the points for a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import DamagedFile, GpucourseError, MissingError
+from gpucourse.figures.rows import Drawable, drawable
+from gpucourse.figures.sweep_plot import make_sweep_plot
+from gpucourse.model.manifest import Exercise, Plot
+from gpucourse.model.sweep import Sweep
+from gpucourse.report import grids
+from gpucourse.workspace.files import check_record, read_metrics, read_record
+from gpucourse.workspace.paths import RunPaths
+
+MOST_SWEEPS = 40
+"""Sweeps on the page: the newest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepContent:
+    """A sweep, its exercise (None where the course does not have it any more), and the chart over its values, if any."""
+
+    sweep: Sweep
+    exercise: Exercise | None
+    chart: tuple[Plot, Drawable] | None
+
+
+def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
+    """The newest sweeps, newest first, and a sentence for each that cannot be read."""
+    folders = [RunPaths(folder) for folder in context.paths.runs.glob("*/*") if RunPaths(folder).sweep.is_file()]
+    sweeps: list[SweepContent] = []
+    errors: list[str] = []
+    for files in sorted(folders, key=lambda item: item.folder.name, reverse=True)[:MOST_SWEEPS]:
+        try:
+            sweeps += [_read_sweep(context, files)]
+        except GpucourseError as error:
+            errors.append(error.what)
+    return sweeps, errors
+
+
+def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
+    sweep = read_record(files.sweep, Sweep)
+    if sweep is None or (sweep.exercise, sweep.id) != (files.folder.parent.name, files.folder.name):
+        raise DamagedFile(files.sweep, "it is the record of another sweep")
+    check_record(files.sweep, names=[point.run for point in sweep.points if point.run])
+    try:
+        _, exercise = context.catalog.exercise(sweep.exercise)
+    except GpucourseError:
+        return SweepContent(sweep=sweep, exercise=None, chart=None)
+    return SweepContent(sweep=sweep, exercise=exercise, chart=next(_list_charts(context, exercise, sweep), None))
+
+
+def _list_charts(context: Context, exercise: Exercise, sweep: Sweep) -> Iterator[tuple[Plot, Drawable]]:
+    """The plots that `run --sweep` chooses from, the first of which it draws."""
+    measured = {
+        point.value: read_metrics(context.paths.run(sweep.exercise, point.run).metrics)
+        for point in sweep.points
+        if point.run and point.state == "succeeded" and isinstance(point.value, str | int | float)
+    }
+    for plot in exercise.plots:
+        rows = [(value, grids.rows_of(plot.rows, metrics)) for value, metrics in measured.items() if isinstance(metrics, dict)]
+        if sum(bool(value_rows) for _, value_rows in rows) < 2:
+            continue
+        changed, combined = make_sweep_plot(plot, sweep.parameter, sweep.unit, rows)
+        try:
+            yield changed, drawable(changed, combined)
+        except MissingError:  # no number in any of them
+            continue

@@ -1,0 +1,170 @@
+"""Pages over several runs: side by side, sweeps, costs with receipts, and the report."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.context import Context
+from gpucourse.course.report_plan import read_report_plan
+from gpucourse.errors import GpucourseError
+from gpucourse.figures.rows import drawable
+from gpucourse.learning.pages.open_ import PageContent
+from gpucourse.learning.pages.run_content import RunContent
+from gpucourse.learning.pages.side_by_side import MOST_RUNS, Values, list_values, put_side_by_side
+from gpucourse.learning.pages.sweeps import SweepContent
+from gpucourse.learning.report import gather
+from gpucourse.model.manifest import Exercise, Plot
+from gpucourse.model.node import is_simulated
+from gpucourse.model.record import RunRecord
+from gpucourse.model.report import LOCAL, Grid, Picture, Report
+from gpucourse.model.sweep import Point
+from gpucourse.ui.page.chart import draw_chart
+from gpucourse.ui.page.markup import render, trust
+from gpucourse.ui.page.run_pages import as_table, describe_run
+from gpucourse.ui.views.lab import destroy_result
+from gpucourse.units import format_seconds
+
+if TYPE_CHECKING:
+    from gpucourse.labs.aws.money.cost import Cost
+
+File = tuple[str, bytes]
+EVERY_VALUE = "Every value"
+"""The title of a sweep's table that says no more than its points."""
+
+
+@dataclass
+class ComparedRuns:
+    """The newest runs of one exercise that measured something, the newest first; older ones are only counted."""
+
+    exercise: Exercise
+    runs: list[tuple[RunRecord, Values]] = field(default_factory=list)
+    left_out: int = 0
+
+    def add(self, run: RunContent) -> None:
+        """Take an older run in, while there is room."""
+        if len(self.runs) < MOST_RUNS:
+            self.runs.append((run.record, list_values(run)))
+        else:
+            self.left_out += 1
+
+
+def build_side_by_side(compared: ComparedRuns) -> File:
+    """Runs of one exercise beside each other, the oldest first."""
+    runs = compared.runs[::-1]
+    place = f"compare/{compared.exercise.id}.html"
+    return place, render(
+        "compare.html",
+        place=place,
+        current="runs.html",
+        title=f"{compared.exercise.id} side by side",
+        exercise=compared.exercise,
+        runs=[describe_run(record) for record, _ in runs],
+        left_out=compared.left_out,
+        groups=put_side_by_side([values for _, values in runs]),
+        simulated=LOCAL if any(is_simulated(record.mode) for record, _ in runs) else "",
+    )
+
+
+def build_sweeps(content: PageContent) -> File:
+    """All sweeps, each with its values, its table and its chart."""
+    pages = {record.id: describe_run(record)["place"] for record in content.records}
+    sweeps = [_describe_sweep(item, pages) for item in content.sweeps]
+    return "sweeps.html", render(
+        "sweeps.html", place="sweeps.html", title="Sweeps", sweeps=sweeps, damaged=content.damaged_sweeps
+    )
+
+
+def build_costs(content: PageContent, costs: Cost | None) -> File:
+    """What labs have cost, and the receipt of each destroy, the newest first."""
+    from gpucourse.ui.views.cost import cost
+
+    views = [cost(costs)] if costs else []
+    receipts = [
+        {"stack": receipt.stack, "destroyed": receipt.destroyed, "blocks": destroy_result([receipt]).blocks}
+        for receipt in reversed(content.receipts)
+    ]
+    return "costs.html", render(
+        "costs.html",
+        place="costs.html",
+        title="Costs",
+        crumbs=[],
+        mode="",
+        views=views,
+        footer=() if views else ("Nothing has cost anything: no lab on AWS was ever deployed from here.",),
+        receipts=receipts,
+        damaged=content.damaged_receipts,
+    )
+
+
+def build_report(context: Context) -> File:
+    """The final project as the runs have it now, with charts of the page."""
+    report, reason = _gather_report(context)
+    chapters = report.chapters if report else ()
+    return "report.html", render(
+        "report.html",
+        place="report.html",
+        title="Report",
+        report=report,
+        reason=reason,
+        simulated=LOCAL if report and is_simulated(report.mode) else "",
+        tables={chapter.id: [_describe_table(grid) for grid in chapter.grids] for chapter in chapters},
+        charts={
+            chapter.id: [{"title": picture.title, "svg": trust(picture.svg)} for picture in chapter.pictures]
+            for chapter in chapters
+        },
+    )
+
+
+def _gather_report(context: Context) -> tuple[Report | None, str]:
+    """The report, or why there is none."""
+    try:
+        plan = read_report_plan(context.folders.modules)
+        if plan is None:
+            return None, "This course has no report."
+        return gather(context, plan, context.settings.owner or getpass.getuser(), _draw_picture), ""
+    except GpucourseError as error:
+        return None, error.what
+
+
+def _draw_picture(plot: Plot, metrics: Mapping[str, Any], _subtitle: str) -> Picture:
+    return Picture(title=plot.title, png=b"", svg=str(draw_chart(plot, drawable(plot, metrics))).encode())
+
+
+def _describe_table(grid: Grid) -> dict[str, object]:
+    return {"table": as_table(grid), "note": grid.note}
+
+
+def _describe_sweep(item: SweepContent, pages: Mapping[str, object]) -> dict[str, object]:
+    sweep = item.sweep
+    title = f"{sweep.exercise}{f' {item.exercise.title}' if item.exercise else ''}, by {sweep.parameter}"
+    chart = None
+    if item.chart:
+        plot, data = item.chart
+        chart = {"svg": draw_chart(plot, data), "notes": "; ".join(data.notes)}
+    grid = None
+    if sweep.title != EVERY_VALUE and all(len(row) == len(sweep.columns) == len(sweep.numeric) for row in sweep.rows):
+        rows = tuple(tuple(row) for row in sweep.rows)
+        grid = Grid(title=sweep.title, columns=tuple(sweep.columns), rows=rows, numeric=tuple(sweep.numeric))
+    return {
+        "title": title,
+        "about": f"{sweep.id} · {sweep.state} · {sweep.device} · mode: {sweep.mode}",
+        "parameter": f"{sweep.parameter}{f' ({sweep.unit})' if sweep.unit else ''}",
+        "points": [_describe_point(point, pages) for point in sweep.points],
+        "chart": chart,
+        "table": as_table(grid) if grid else None,
+    }
+
+
+def _describe_point(point: Point, pages: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "value": str(point.value),
+        "state": point.state.replace("_", " "),
+        "verdict": (point.verdict or "").replace("_", " "),
+        "took": "" if point.seconds is None else format_seconds(point.seconds),
+        "run": point.run or "",
+        "place": pages.get(point.run or "", ""),
+        "error": point.error,
+    }
