@@ -181,7 +181,7 @@ class _Training:
     def _step(self, text: torch.Tensor) -> None:
         losses: list[torch.Tensor] = []
         self._optimizer.zero_grad(set_to_none=True)
-        inputs = [text[:, :-1]] if self.stage.first else []
+        inputs = [text[:, :-1].contiguous()] if self.stage.first else []  # torch 2.11 compares strides with a piece of its own
         self._pipeline.step(*inputs, **({"target": text[:, 1:], "losses": losses} if self.stage.last else {}))
         average_over_copies(list(self.stage.parameters()), self.mesh["dp"])
         self._optimizer.step()

@@ -79,10 +79,10 @@ pods_file = Path(__file__).with_name("my_pods.yaml")
 try:
     objects = manifests.read(pods_file.read_text(encoding="utf-8"))
     faults = [text for _, text in pods.find_faults(objects, profiles)]
-    manifests = [{"file": pods_file.name, "kind": str(thing.get("kind")), "name": manifests.name_of(thing)}
+    described = [{"file": pods_file.name, "kind": str(thing.get("kind")), "name": manifests.name_of(thing)}
                  for thing in objects]  # fmt: skip
 except (OSError, ValueError) as error:
-    faults, manifests = [str(error)], []
+    faults, described = [str(error)], []
 say("\n".join(["The manifests:", *(f"  {fault}" for fault in faults)] if faults else ["The manifests have no faults."]))
 if not manifests.has_schemas():
     say("Kubernetes' own schemas: not asked, kubernetes-validate is not installed here")
@@ -108,7 +108,7 @@ metrics = {
     "gpus_beyond_least": len({gpu for gpu, _ in places}) - least if written else None,
     "wasted_memory_gib": sum(by_name[row["profile"]] - row["gib"] for row in rows if row["profile"]) if written else None,
     "gib_of_3g": smallest_half[0].gib if smallest_half else None, "instances": len(right_names),
-    "manifests": manifests, "manifest_faults": faults, "faults_left": len(faults), "sharing": measured,
+    "manifests": described, "manifest_faults": faults, "faults_left": len(faults), "sharing": measured,
     "mps_gain_small": gpu_sharing.find_gain(measured, "small"), "mps_gain_full": gpu_sharing.find_gain(measured, "full"),
 }  # fmt: skip
 (out / "placement.txt").write_text(drawn + "\n", encoding="utf-8")
