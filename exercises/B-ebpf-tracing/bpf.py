@@ -1,0 +1,165 @@
+"""bpftrace as a child process: waited for until its probes are attached, stopped so that its maps are printed, read as JSON."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+READY = 'interval:ms:50 /@ready == 0/ { @ready = 1; printf("ready\\n"); }\n'
+"""Its line "attached_probes" comes before they are attached: a call right after it is lost. The first tick comes after."""
+START_S, STOP_S = 60.0, 60.0
+NOISE = ("RLIMIT_MEMLOCK", "failed to detach", "uprobe_events", "Attaching ", "Lost ")
+DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class TracerFailed(Exception):
+    """A tracer did not start, or did not end as it should. The text is its own."""
+
+
+def find_reason(library: Path) -> str | None:
+    """Why bpftrace cannot trace `library` here; None where it can, which was tried."""
+    if sys.platform != "linux":
+        return "bpftrace is Linux's"
+    if shutil.which("bpftrace") is None:
+        return "bpftrace is not installed (sudo apt-get install bpftrace)"
+    if os.geteuid() != 0:
+        return "bpftrace needs root"
+    try:
+        with run_bpftrace(f"uprobe:{library}:cudaMalloc {{ @calls = count(); }}"):
+            pass
+    except TracerFailed as error:
+        return f"bpftrace is refused here: {error}"
+    return None
+
+
+def list_functions(library: Path) -> set[str]:
+    """The names of the functions that a library exports. Raises TracerFailed where nm cannot read it."""
+    try:
+        done = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=False)
+    except OSError:
+        raise TracerFailed("nm is not there: sudo apt-get install binutils") from None
+    if done.returncode != 0:
+        raise TracerFailed(f"nm cannot read {library}: {done.stderr.strip()[:200]}")
+    return {line.split()[-1].partition("@")[0] for line in done.stdout.splitlines() if line.split()}
+
+
+@contextmanager
+def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any]]:
+    """Trace with a program of bpftrace's language while the block runs; the dictionary has its maps after the block.
+
+    `pid` limits probes to one process, which has to be alive until the block has ended: else names of functions are bare
+    addresses. Where the tracer sees that process in a namespace of its own (a sidecar), give no pid, and name the library
+    as /proc/PID/root/LIBRARY. A map is a number, a dictionary by key ("a,b" of several), or a list of buckets with `min`,
+    `max` and `count`; `errors` has what bpftrace complained of. It has no --unsafe, so a program starts no others.
+    Raises TracerFailed where it does not start or end, and where calls were lost.
+    """
+    maps: dict[str, Any] = {}
+    command = ["bpftrace", "-f", "json", *(["-p", str(pid)] if pid else [])]
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
+        process = subprocess.Popen(
+            [*command, "-e", f"{program}\n{READY}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints,
+            text=True, errors="replace", preexec_fn=make_end_with_parent(),  # noqa: PLW1509 (it only calls the kernel)
+        )  # fmt: skip
+        try:
+            _wait_until_ready(process, complaints)
+            yield maps
+            printed = _stop(process)
+        finally:
+            process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+        errors = _read_complaints(complaints)
+    if process.returncode != 0:
+        raise TracerFailed(errors or f"bpftrace ended with {process.returncode}")
+    maps.update(read_maps(printed))
+    maps["errors"] = errors
+
+
+def make_end_with_parent() -> Callable[[], None]:
+    """What a child process calls first, so that the kernel ends it where this process is killed."""
+    library = ctypes.CDLL(None)  # loaded here: after a fork nothing may be
+
+    def end_with_parent() -> None:
+        library.prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+
+    return end_with_parent
+
+
+def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> None:
+    """Return once the probes are attached. Raises TracerFailed with bpftrace's words."""
+    ends = time.monotonic() + START_S
+    assert process.stdout
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        lines = b""
+        while b"ready" not in lines:
+            if not selector.select(max(0.0, ends - time.monotonic())):
+                raise TracerFailed(f"bpftrace did not attach its probes within {START_S:g} s")
+            some = os.read(process.stdout.fileno(), 1 << 16)
+            if not some:
+                process.wait()
+                raise TracerFailed(_read_complaints(complaints) or f"bpftrace ended with {process.returncode}")
+            lines += some
+
+
+def _stop(process: subprocess.Popen[str]) -> str:
+    """What bpftrace prints at its end. It sees a signal only where that ends its wait for events, and loses the one that comes
+    while it prints; the next one after it has begun to end kills it. So it is sent while bpftrace waits and still takes it."""
+    ends = time.monotonic() + STOP_S
+    while time.monotonic() < ends:
+        if _waits_for_events(process.pid):
+            process.send_signal(signal.SIGINT)
+        try:
+            return process.communicate(timeout=0.2)[0]
+        except subprocess.TimeoutExpired:
+            continue
+    raise TracerFailed(f"bpftrace did not end within {STOP_S:g} s")
+
+
+def _waits_for_events(pid: int) -> bool:
+    """Whether a process sleeps and has a handler for SIGINT; bpftrace takes its own away when it begins to end."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    status = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+    takes = int(status.get("SigCgt", ["0"])[0], 16) >> (signal.SIGINT - 1) & 1
+    return bool(takes) and status["State"][0] == "S"
+
+
+def _read_complaints(complaints: IO[str]) -> str:
+    """What bpftrace complained of in one line, without what it always says."""
+    complaints.seek(0)
+    lines = complaints.read(1 << 16).splitlines()
+    return "; ".join(line.strip() for line in lines if line.strip() and not any(noise in line for noise in NOISE))[:400]
+
+
+def read_maps(printed: str) -> dict[str, Any]:
+    """The maps in the lines of JSON that bpftrace prints at its end. Raises TracerFailed where it lost events."""
+    maps: dict[str, Any] = {}
+    for line in printed.splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            record: Mapping[str, Any] = json.loads(line)
+        except ValueError:
+            raise TracerFailed(f"bpftrace printed what is no JSON: {line[:100]}") from None
+        if record["type"] in ("map", "hist", "lhist", "stats"):
+            maps.update(record["data"])
+        elif record["type"] == "lost_events":
+            raise TracerFailed("bpftrace lost events: take fewer tokens")
+    maps.pop("@ready", None)
+    return maps

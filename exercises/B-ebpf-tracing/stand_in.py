@@ -1,0 +1,229 @@
+"""A stand-in for an inference engine on a GPU: a process that makes the CUDA calls of one, and keeps a ledger of them.
+
+`build` compiles the runtime (cudart.c), the engine (engine.c) and the tracer for everybody (count_calls.c), once for each content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+HERE = Path(__file__).resolve().parent
+LIBRARY, ENGINE, COUNTER = "libcudart.so.13", "engine", "count_calls.so"
+FLAGS = ("-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")  # so that stacks can be walked and have names
+STEPS = {
+    LIBRARY: ("cudart.c", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}"),
+    ENGINE: ("engine.c", f"./{LIBRARY}", "-rdynamic", "-Wl,-rpath,$ORIGIN"),
+    COUNTER: ("count_calls.c", "-shared", "-fPIC", "-ldl"),
+}
+COMPILE_S = 120.0
+MOST_KEPT = 3  # builds in the cache
+PAGE = 16  # tokens of a page of the engine's cache; engine.c has the same number
+
+
+class UnsupportedMachine(Exception):
+    """The stand-in cannot be built or used on this computer. The text says what to do."""
+
+
+class EngineEnded(Exception):
+    """The engine ended before it answered. The text is what it said last."""
+
+
+class Preloaded(Protocol):
+    """What has to be in an engine's environment from its start, for a tracer that lives inside of it."""
+
+    environment: Mapping[str, str]
+    descriptors: Sequence[int]
+
+
+def build(cache: Path | None = None) -> Path:
+    """The folder with the runtime, the engine and the counter, built now or taken from `cache` (the user's, where None).
+
+    Raises UnsupportedMachine where there is a GPU, no Linux, no compiler, or one that cannot compile this.
+    """
+    if Path("/dev/nvidia0").exists():
+        raise UnsupportedMachine("this computer has a GPU: the stand-in for one is refused here (--engine torch uses the GPU)")
+    return _build(cache)
+
+
+def build_counter(cache: Path | None = None) -> Path:
+    """The library that counts calls from inside a process (count_calls.so), GPU or not. Raises UnsupportedMachine."""
+    return _build(cache) / COUNTER
+
+
+def _build(cache: Path | None) -> Path:
+    if sys.platform != "linux":
+        raise UnsupportedMachine(
+            f"uprobes and LD_PRELOAD are Linux's, and this is {platform.system()}: use a Linux machine of your own "
+            "(--target hosts), or one of AWS (--target aws)"
+        )
+    if (compiler := shutil.which("cc")) is None:
+        raise UnsupportedMachine("a C compiler is needed, and cc is not there: sudo apt-get install gcc libc6-dev")
+    texts = [(HERE / words[0]).read_bytes() for words in STEPS.values()]
+    key = hashlib.sha256(b"\0".join([*texts, repr([compiler, platform.machine(), FLAGS, STEPS]).encode()])).hexdigest()[:20]
+    store = _choose_store(cache)
+    if not (store / key / COUNTER).is_file():
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=store) as folder:
+            built = Path(folder) / "built"
+            built.mkdir(mode=0o755)
+            for target, (source, *words) in STEPS.items():
+                _compile([compiler, *FLAGS, str(HERE / source), *words, "-o", target], built)
+            with suppress(OSError):  # another process put the same there meanwhile
+                built.rename(store / key)
+        for old in sorted(store.glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime)[:-MOST_KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+    return store / key
+
+
+def _choose_store(cache: Path | None) -> Path:
+    """A folder of this user alone that can be written, for what was built. Raises UnsupportedMachine."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or ".") / ".cache"
+    for place in (cache or Path(home) / "gpucourse" / "tracing", Path("build").absolute()):
+        with suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            status = place.stat()
+            if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(place, os.W_OK | os.X_OK):
+                return place
+    raise UnsupportedMachine("there is no folder of your own to build in: set XDG_CACHE_HOME to one")
+
+
+def _compile(words: Sequence[str], folder: Path) -> None:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=COMPILE_S, check=False)
+    if done.returncode != 0:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), "it does not say why")
+        raise UnsupportedMachine(f"cc cannot compile {words[len(FLAGS) + 1]}: {first[:300]}")
+
+
+class Engine:
+    """An engine process. To be used with `with`: it ends there, and with this process however that ends.
+
+    `layers` and `seed` decide what it computes (engine.c), `memory` is the GPU's in bytes, `tracer` what counts from inside,
+    `prefix` the words before its command, such as those of unshare. `pid` is that of the started command.
+    """
+
+    def __init__(
+        self, *, layers: int = 6, seed: int = 1, memory: int | None = None, tracer: Preloaded | None = None,
+        prefix: Sequence[str] = (), folder: Path | None = None,
+    ) -> None:  # fmt: skip
+        self.folder = folder or build()
+        self.library = self.folder / LIBRARY
+        self._command = [*prefix, str(self.folder / ENGINE), str(layers), str(seed)]
+        self._environment = dict(os.environ) | dict(tracer.environment if tracer else {})
+        if memory is not None:
+            self._environment["STAND_IN_MEMORY"] = str(memory)
+        self._descriptors = tuple(tracer.descriptors) if tracer else ()
+        self._lock = threading.Lock()  # requests of several clients come one after the other
+
+    def __enter__(self) -> Engine:  # noqa: PYI034 (Self is newer than Python 3.10)
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment,
+            pass_fds=self._descriptors,
+        )  # fmt: skip
+        try:
+            self.ledger()  # once it answers, its libraries are loaded, and a tracer can find them
+        except EngineEnded:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with suppress(OSError):  # of an engine that is gone
+            self._stdin.close()  # the end of its input is the end of the engine
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._stdout.close()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process that was started."""
+        return self._process.pid
+
+    def load(self) -> str | None:
+        """Load the weights. Gives why they could not be, None where all is well."""
+        return self._ask("load")["error"]
+
+    def request(self, prompt: int, tokens: int) -> tuple[int, str | None]:
+        """How many of `tokens` were made after a prompt of so many, and why not all, or None."""
+        answer = self._ask(f"request {prompt} {tokens}")
+        return answer["tokens"], answer["error"]
+
+    def ledger(self) -> dict[str, Any]:
+        """What the engine really did since its start: `calls`, `bytes`, `failed`, `alive_bytes`, `kernels`, `sites`."""
+        return self._ask("ledger")
+
+    @contextmanager
+    def serve(self) -> Iterator[str]:
+        """The address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a text, a number of whose
+        words is taken for tokens, or a list of tokens) and `max_tokens`, as vLLM has it."""
+        engine = self
+
+        class Front(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                try:
+                    body = json.loads(self.rfile.read(min(int(self.headers["Content-Length"]), 1 << 20)))
+                    prompt = body["prompt"]
+                    count = len(prompt.split() if isinstance(prompt, str) else list(prompt))
+                    made, why = engine.request(max(1, count), max(1, int(body["max_tokens"])))
+                except (KeyError, TypeError, ValueError) as error:
+                    return self._answer(400, {"error": f"prompt and max_tokens are needed: {error}"})
+                usage = {"prompt_tokens": count, "completion_tokens": made, "total_tokens": count + made}
+                text = " ".join(["token"] * made)
+                answer = {"object": "text_completion", "choices": [{"index": 0, "text": text}], "usage": usage}
+                return self._answer(500 if why else 200, {"error": why} if why else answer)
+
+            def _answer(self, status: int, content: Mapping[str, object]) -> None:
+                text = json.dumps(content).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_words: object) -> None:
+                """The run's log is for what the exercise says."""
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Front) as server:
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{server.server_port}"
+            finally:
+                server.shutdown()
+                thread.join()
+
+    def _ask(self, words: str) -> Any:
+        with self._lock:
+            try:
+                self._stdin.write(words + "\n")
+                self._stdin.flush()
+            except OSError:
+                line = ""
+            else:
+                line = self._stdout.readline()
+        if not line:
+            raise EngineEnded(f"the engine ended (exit {self._process.wait()}) before it answered: {words}")
+        return json.loads(line)
+
+    @property
+    def _stdin(self) -> Any:
+        return self._process.stdin
+
+    @property
+    def _stdout(self) -> Any:
+        return self._process.stdout

@@ -1,0 +1,256 @@
+"""Tracers of the calls that a process makes of the CUDA runtime: which of them works here, and what each brings home.
+
+The same counts come from each: `bpftrace` (root) puts probes on functions of the library; `preload` (anybody) is loaded into
+the process and counts there. `auto` takes the first that works, and says why those before it do not.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import bpf
+import stand_in
+from bpf import TracerFailed
+
+NAMES = ("bpftrace", "preload")  # in the order in which `auto` tries them
+APIS: dict[str, int | None] = {  # the calls that are traced, and which of their arguments has the bytes
+    "cudaMalloc": 1, "cudaFree": None, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaLaunchKernel": None,
+    "cudaGraphLaunch": None, "cudaDeviceSynchronize": None,
+}  # fmt: skip
+SLOT = struct.Struct("120sQ")  # as in count_calls.c
+SLOTS = 4096
+Counters = dict[tuple[str, ...], int]
+"""Numbers by key: ("calls", API), ("failed", API, code), ("bytes", API), ("ns", API, power), ("size", power),
+("kernel", name), ("site_calls", function), ("site_bytes", function). A power n stands for 2^n to 2^(n+1) - 1."""
+
+
+class NoTracer(Exception):
+    """No tracer works here. The text says why each does not."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of one function: how many, how many failed, the bytes of those that did not, and how long they took.
+
+    `p50_us` and `p99_us` are upper ends of buckets, each twice as long as the one before it: half of the calls took at most
+    that long. The time of the tracer itself is in it.
+    """
+
+    calls: int
+    failed: int = 0
+    bytes: int | None = None
+    p50_us: float | None = None
+    p99_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """The blocks that one function of the program got by cudaMalloc, and their bytes."""
+
+    calls: int
+    bytes: int
+
+
+@dataclass
+class Trace:
+    """What was counted between the begin and the end of a trace; empty until its end."""
+
+    tracer: str
+    calls: dict[str, Calls] = field(default_factory=dict)
+    kernels: dict[str, int] = field(default_factory=dict)
+    sites: dict[str, Site] = field(default_factory=dict)
+    sizes: list[tuple[int, int, int]] = field(default_factory=list)  # least, most bytes of cudaMalloc's blocks; how many
+
+    @property
+    def total(self) -> int:
+        """All calls. A trace of none was none."""
+        return sum(calls.calls for calls in self.calls.values())
+
+    def count(self, api: str) -> int:
+        """The calls of one function."""
+        return self.calls[api].calls if api in self.calls else 0
+
+
+class Tracer(Protocol):
+    """A way to count. What stands in `environment` and `descriptors` has to be given to the engine when it starts."""
+
+    name: str
+    stacks: bool  # whether it sees more than the function that made a call
+    refusals: Sequence[str]
+    environment: Mapping[str, str]
+    descriptors: Sequence[int]
+
+    def count(self, pid: int, library: Path) -> AbstractContextManager[Counters]:
+        """Counters that are filled when the block ends."""
+        ...
+
+
+class Engine(Protocol):
+    """What is traced: a process, and the library whose calls are counted."""
+
+    pid: int
+    library: Path
+
+
+def find(name: str, library: Path | None = None) -> Tracer:
+    """The tracer of that name, or with "auto" the first that works here; its `refusals` say why those before it do not.
+
+    `library` is what is tried on, the stand-in's runtime where it is None. Raises NoTracer.
+    """
+    refusals: list[str] = []
+    for each_name in NAMES if name == "auto" else (name,):
+        tracer, reason = _MAKERS[each_name](library or stand_in.build() / stand_in.LIBRARY)
+        if tracer is not None:
+            tracer.refusals = refusals
+            return tracer
+        refusals.append(reason)
+    raise NoTracer("; ".join(refusals))
+
+
+@contextmanager
+def trace(tracer: Tracer, engine: Engine) -> Iterator[Trace]:
+    """The calls of an engine while the block runs, counted from the moment it begins. Stop it before the engine ends.
+
+    Raises TracerFailed where it does not start or end.
+    """
+    result = Trace(tracer.name)
+    with tracer.count(engine.pid, engine.library) as counters:
+        yield result
+    _fill(result, counters)
+
+
+def _fill(result: Trace, counters: Counters) -> None:
+    def select(kind: str) -> dict[str, int]:
+        return {key[1]: number for key, number in sorted(counters.items()) if key[0] == kind and len(key) == 2 and number}
+
+    for api, calls in select("calls").items():
+        failed = sum(number for key, number in counters.items() if key[:2] == ("failed", api))
+        times = {int(key[2]): number for key, number in counters.items() if key[:2] == ("ns", api)}
+        carried = counters.get(("bytes", api), 0) if APIS[api] is not None else None
+        result.calls[api] = Calls(calls, failed, carried, _percentile_us(times, 50), _percentile_us(times, 99))
+    result.kernels.update(select("kernel"))
+    totals = select("site_bytes")
+    result.sites.update({name: Site(calls, totals.get(name, 0)) for name, calls in select("site_calls").items()})
+    powers = sorted((int(power), number) for power, number in select("size").items())
+    result.sizes.extend((2**power, 2 ** (power + 1) - 1, number) for power, number in powers)
+
+
+def _percentile_us(times: Mapping[int, int], percent: float) -> float | None:
+    """The upper end, in microseconds, of the bucket below which `percent` of the calls lie; None without calls."""
+    left = sum(times.values()) * percent / 100
+    for power, number in sorted(times.items()):
+        left -= number
+        if left <= 0:
+            return 2 ** (power + 1) / 1e3
+    return None
+
+
+class _Bpftrace:
+    name, stacks = "bpftrace", True
+    refusals: Sequence[str] = ()
+    environment: Mapping[str, str] = {}
+    descriptors: Sequence[int] = ()
+
+    @contextmanager
+    def count(self, pid: int, library: Path) -> Iterator[Counters]:
+        counters: Counters = {}
+        with bpf.run_bpftrace(write_program(library), pid) as maps:
+            yield counters
+        counters.update(_read_counters(maps))
+
+
+def write_program(library: Path, apis: Sequence[str] | None = None) -> str:
+    """A program of bpftrace's language that counts calls of a library: those of APIS that it has, where none are named."""
+    exported = bpf.list_functions(library)
+    return "".join(_write_probes(library, api, APIS[api]) for api in apis or APIS if api in exported)
+
+
+def _write_probes(library: Path, api: str, size: int | None) -> str:
+    place = f"probe:{library}:{api}"
+    entry = f'@calls["{api}"] = count(); @began_{api}[tid] = nsecs;'
+    good = ""
+    if size is not None:
+        entry += f" @want_{api}[tid] = arg{size};"
+        good = f'@bytes["{api}"] = sum(@want_{api}[tid]);'
+    if api == "cudaLaunchKernel":
+        entry += " @kernel[usym(arg0)] = count();"
+    if api == "cudaMalloc":  # on top of the stack lies the address to return to: the function that called
+        entry += ' @from[tid] = *(uint64*)uptr(reg("sp"));'
+        good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
+        good += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
+    return (
+        f"u{place} {{ {entry} }}\n"
+        f"uret{place} /@began_{api}[tid]/ {{\n"
+        f'  @ns["{api}"] = hist(nsecs - @began_{api}[tid]);\n'
+        f'  if ((int32)retval == 0) {{ {good} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'
+        f"  delete(@began_{api}[tid]);\n}}\n"
+    )
+
+
+def _read_counters(maps: Mapping[str, Any]) -> Counters:
+    """Counters from the maps of `write_program`."""
+    counters: Counters = {}
+    for kind in ("calls", "bytes", "failed", "kernel", "site_calls", "site_bytes"):
+        for key, number in (maps.get(f"@{kind}") or {}).items():
+            counters[(kind, *key.split(","))] = number
+    for api, buckets in (maps.get("@ns") or {}).items():
+        counters.update({("ns", api, str(_power(bucket))): bucket["count"] for bucket in buckets})
+    counters.update({("size", str(_power(bucket))): bucket["count"] for bucket in maps.get("@size") or []})
+    return counters
+
+
+def _power(bucket: Mapping[str, int]) -> int:
+    return max(0, bucket.get("min", 0)).bit_length() - 1 if bucket.get("min", 0) > 0 else 0
+
+
+class _Preload:
+    name, stacks = "preload", False
+    refusals: Sequence[str] = ()
+
+    def __init__(self, library: Path) -> None:
+        self._file = os.memfd_create("counters")  # in memory, and gone with the last process that has it
+        os.ftruncate(self._file, SLOTS * SLOT.size)
+        self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TRACE_COUNTERS": str(self._file)}
+        self.descriptors: Sequence[int] = (self._file,)
+
+    @contextmanager
+    def count(self, pid: int, library: Path) -> Iterator[Counters]:  # noqa: ARG002 (another tracer needs them)
+        counters: Counters = {}
+        before = self._read()
+        if f"{self.environment['LD_PRELOAD']}\n" not in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
+            raise TracerFailed("the engine was started without this tracer: give it to Engine(tracer=...)")
+        yield counters
+        counters.update({key: number - before.get(key, 0) for key, number in self._read().items()})
+
+    def _read(self) -> Counters:
+        with mmap.mmap(self._file, SLOTS * SLOT.size, access=mmap.ACCESS_READ) as slots:
+            return {
+                tuple(key.rstrip(b"\0").decode(errors="replace").split(" ")): number
+                for key, number in SLOT.iter_unpack(slots)
+                if key[0]
+            }
+
+    def __del__(self) -> None:
+        os.close(self._file)
+
+
+def _make_bpftrace(library: Path) -> tuple[Tracer | None, str]:
+    reason = bpf.find_reason(library)
+    return (None, reason) if reason else (_Bpftrace(), "")
+
+
+def _make_preload(_library: Path) -> tuple[Tracer | None, str]:
+    try:
+        return _Preload(stand_in.build_counter()), ""
+    except stand_in.UnsupportedMachine as error:
+        return None, str(error)
+
+
+_MAKERS: dict[str, Callable[[Path], tuple[Tracer | None, str]]] = {"bpftrace": _make_bpftrace, "preload": _make_preload}
