@@ -156,6 +156,7 @@ static void write_ledger(void) {
          copies, all);
   printf("\"cudaDeviceSynchronize\": %ld}, \"bytes\": {\"cudaMalloc\": %zu, \"cudaMemcpy\": %zu}, ", synchronisations, bytes,
          copied);
+  printf("\"layers\": %d, \"width\": %zu, \"vocabulary\": %zu, ", layers, width, vocabulary);
   printf("\"failed\": %ld, \"alive_bytes\": %zu, \"kernels\": {", failed, alive);
   for (int kernel = 0; kernel < KERNELS; kernel++)
     printf("%s\"%s\": %ld", kernel ? ", " : "", kernel_names[kernel], launches[kernel]);

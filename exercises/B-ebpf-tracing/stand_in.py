@@ -1,6 +1,6 @@
 """A stand-in for an inference engine on a GPU: a process that makes the CUDA calls of one, and keeps a ledger of them.
 
-`build` compiles the runtime (cudart.c), the engine (engine.c) and the tracer for everybody (count_calls.c), once for each content.
+`build` compiles the runtime (cudart.c), the engine (engine.c) and the tracer for everybody (count_calls.c), and keeps them.
 """
 
 from __future__ import annotations
@@ -119,11 +119,14 @@ class Engine:
         prefix: Sequence[str] = (), folder: Path | None = None,
     ) -> None:  # fmt: skip
         self.folder = folder or build()
-        self.library = self.folder / LIBRARY
-        self._command = [*prefix, str(self.folder / ENGINE), str(layers), str(seed)]
-        self._environment = dict(os.environ) | dict(tracer.environment if tracer else {})
+        self._start_as([*prefix, str(self.folder / ENGINE), str(layers), str(seed)], tracer)
         if memory is not None:
             self._environment["STAND_IN_MEMORY"] = str(memory)
+
+    def _start_as(self, command: Sequence[str], tracer: Preloaded | None) -> None:
+        """What process this will be."""
+        self._command = list(command)
+        self._environment = dict(os.environ) | dict(tracer.environment if tracer else {})
         self._descriptors = tuple(tracer.descriptors) if tracer else ()
         self._lock = threading.Lock()  # requests of several clients come one after the other
 
@@ -153,6 +156,11 @@ class Engine:
     def pid(self) -> int:
         """The number of the process that was started."""
         return self._process.pid
+
+    @property
+    def library(self) -> Path:
+        """The CUDA runtime that it uses."""
+        return self.folder / LIBRARY
 
     def load(self) -> str | None:
         """Load the weights. Gives why they could not be, None where all is well."""

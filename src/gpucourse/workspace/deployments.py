@@ -14,8 +14,8 @@ D = TypeVar("D", bound=Deployment)
 
 
 def stack_name(module: str, target: str, gpu: str = "") -> str:
-    """The name of a module's stack on a target: `03-local`, `B-local`; with the GPU, where one is chosen: `04-aws-l4`."""
-    name = f"{module.zfill(2) if module.isdecimal() else module}-{target}"
+    """The name of a module's stack on a target: `03-local`, `b-local`; with the GPU, where one is chosen: `04-aws-l4`."""
+    name = f"{module.zfill(2) if module.isdecimal() else module.lower()}-{target}"
     return f"{name}-{gpu}" if gpu else name
 
 

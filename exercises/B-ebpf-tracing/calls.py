@@ -1,0 +1,165 @@
+"""The CUDA calls of one request: counted from outside, compared with the engine's own ledger, and with your formulas.
+
+You will learn    how many kernels a token takes; who allocates memory while tokens are made; what a tracer costs
+You will produce  calls, kernels and blocks of one request, exact to the last one, beside what you predicted
+Run it            python calls.py --prompt 16 --tokens 8; as root with bpftrace, else with LD_PRELOAD
+Your part         `count_launches` and `count_blocks` in my_costs.py
+Reading           modules/B-ebpf-tracing/lesson-2-calls.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import my_costs
+import stand_in
+import torch_engine
+import tracers
+from bench import say
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="count the CUDA calls of one request")
+parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
+parser.add_argument("--tokens", type=int, default=8, help="tokens to make")
+parser.add_argument("--puzzle", type=int, default=1, help="decides the engine's layers and sizes")
+parser.add_argument("--tracer", choices=("auto", *tracers.NAMES), default="auto", help="auto: the first that works here")
+parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: torch where there is a GPU")
+args = parser.parse_args()
+if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
+    parser.error("--prompt 1 to 2048, --tokens 1 to 512 and --puzzle from 1 are needed")
+REPEATS = 20  # requests with and without a tracer
+layers = 4 + (args.puzzle - 1) % 6
+device = bench.here()
+real = args.engine == "torch" or (args.engine == "auto" and device.type == "cuda")
+if real and device.type != "cuda":
+    parser.error("--engine torch needs a GPU")
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+
+
+def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
+    """An engine that has not started: PyTorch's on a GPU, the stand-in elsewhere."""
+    if real:
+        return torch_engine.TorchEngine(layers=layers, tracer=tracer)
+    return stand_in.Engine(layers=layers, seed=args.puzzle, tracer=tracer)
+
+
+def time_requests(engine: stand_in.Engine) -> float:
+    """The median of the seconds of a warm request."""
+    seconds = []
+    for _ in range(REPEATS + 1):
+        began = time.perf_counter()
+        engine.request(args.prompt, args.tokens)
+        seconds.append(time.perf_counter() - began)
+    return bench.percentile(seconds[1:], 50)
+
+
+def find_largest_difference(some: Mapping[str, int], others: Mapping[str, int]) -> int:
+    """The largest difference between two numbers of the same name; a name that only one of them has counts as 0."""
+    return max((abs(some.get(name, 0) - others.get(name, 0)) for name in {*some, *others}), default=0)
+
+
+# --- one request, and what the tracer costs ----------------------------------------------------------------------------------
+try:
+    tracer = tracers.find(args.tracer, torch_engine.find_library(os.getpid()) if real else None)
+    say("".join(f"not used: {reason}\n" for reason in tracer.refusals) + f"tracer: {tracer.name}\n")
+    with make_engine(tracer) as engine:
+        with tracers.trace(tracer, engine) as counted:
+            engine.load()
+            made, why = engine.request(args.prompt, args.tokens)
+        ledger = engine.ledger()
+        with tracers.trace(tracer, engine):
+            traced_s = time_requests(engine)
+        graphs = torch_engine.count_graphs(tracer, engine, args.prompt, args.tokens)
+    with make_engine(None) as engine:
+        plain_s = time_requests(engine)
+except (stand_in.UnsupportedMachine, stand_in.EngineEnded, tracers.NoTracer, tracers.TracerFailed) as error:
+    sys.exit(str(error))
+if why:
+    sys.exit(f"the engine made {made} of {args.tokens} tokens: {why}")
+
+# --- the formulas -------------------------------------------------------------------------------------------------------------
+launches: dict[str, int] | None = None
+blocks: dict[str, tuple[int, int]] | None = None
+if not real:
+    try:
+        launches = dict(my_costs.count_launches(layers, args.prompt, args.tokens))
+        blocks = dict(my_costs.count_blocks(layers, ledger["width"], ledger["vocabulary"], args.prompt, args.tokens))
+    except NotImplementedError as error:
+        say(f"Your part is open: {error}\n")
+
+# --- the tables ---------------------------------------------------------------------------------------------------------------
+calls = [{"api": api, "calls": row.calls, "bytes": row.bytes, "failed": row.failed, "p50_us": row.p50_us, "p99_us": row.p99_us,
+          "ledger": ledger["calls"].get(api)} for api, row in counted.calls.items()]  # fmt: skip
+kernels = [{"kernel": name, "launches": count, "by_formula": None if launches is None else launches.get(name, 0)}
+           for name, count in sorted(counted.kernels.items(), key=lambda item: -item[1])[:20]]  # fmt: skip
+sites = [{"site": name, "calls": site.calls, "bytes": site.bytes, "by_formula": blocks.get(name, (0, 0))[1] if blocks else None}
+         for name, site in counted.sites.items()]  # fmt: skip
+if real:
+    say(f"A transformer of PyTorch with {layers} layers: a prompt of {args.prompt} tokens, {args.tokens} made\n")
+else:
+    say(f"An engine of {layers} layers, {ledger['width']} wide, {ledger['vocabulary']:,} words: "
+        f"a prompt of {args.prompt} tokens, {made} made\n")  # fmt: skip
+before = 2 * layers if not real else 0  # calls that load the weights: a block and a copy a layer
+say(bench.table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "failed": "failed", "p50_us": "p50, us",
+                        "p99_us": "p99, us", "ledger": "ledger"}))  # fmt: skip
+say("\n" + bench.table(kernels, {"kernel": "kernel", "launches": "launches", "by_formula": "by your formula"}))
+say(
+    "\n"
+    + bench.table(sites, {"site": "who asked for memory", "calls": "blocks", "bytes": "bytes", "by_formula": "by your formula"})
+)
+overhead = 100 * (traced_s / plain_s - 1)
+a_call_us = 1e6 * (traced_s - plain_s) / (counted.total - before)
+say(f"\nA request takes {1e3 * plain_s:.2f} ms, and {1e3 * traced_s:.2f} ms with the tracer: {overhead:+.0f} %, "
+    f"or {a_call_us:.1f} us a call.")  # fmt: skip
+if not real:
+    say("The calls of the stand-in do next to nothing, so this share is the most that a tracer can cost.")
+
+# --- the record ---------------------------------------------------------------------------------------------------------------
+by_site = {name: site.calls for name, site in counted.sites.items()}
+bytes_by_site = {name: site.bytes for name, site in counted.sites.items()}
+off = [
+    find_largest_difference({api: row.calls for api, row in counted.calls.items() if api in ledger["calls"]}, ledger["calls"])
+]
+bytes_off = None
+if not real:
+    true_sites = {name: site["calls"] - site["failed"] for name, site in ledger["sites"].items()}
+    off += [find_largest_difference(counted.kernels, ledger["kernels"]), find_largest_difference(by_site, true_sites)]
+    seen = {api: row.bytes for api, row in counted.calls.items() if row.bytes is not None}
+    true_bytes = {name: site["bytes"] for name, site in ledger["sites"].items()}
+    bytes_off = max(find_largest_difference(seen, ledger["bytes"]), find_largest_difference(bytes_by_site, true_bytes))
+total = counted.count("cudaLaunchKernel")
+metrics = {
+    **vars(args), "layers": layers, "engine": "torch" if real else "stand-in", "tracer": tracer.name, "stacks": tracer.stacks,
+    "not_used": list(tracer.refusals), "calls": calls, "kernels": kernels, "sites": sites, "ledger": ledger,
+    "calls_total": counted.total, "trace_off": max(off), "bytes_off": bytes_off, "launches": total,
+    "launches_predicted": None if real else total,
+    "mallocs": counted.count("cudaMalloc"), "request_mallocs": counted.count("cudaMalloc") - before // 2,
+    "launches_a_token": total / args.tokens,
+    "kernels_off": None if launches is None else find_largest_difference(counted.kernels, launches),
+    "blocks_off": None if blocks is None else max(
+        find_largest_difference(by_site, {name: count for name, (count, _) in blocks.items()}),
+        find_largest_difference(bytes_by_site, {name: size for name, (_, size) in blocks.items()}),
+    ),
+    "plain_ms": 1e3 * plain_s, "traced_ms": 1e3 * traced_s, "overhead_percent": overhead,
+    "us_a_call": a_call_us,
+    "torch_num_device_alloc": ledger["calls"]["cudaMalloc"] if real else None,
+    "graph_launches": graphs, "graph_launches_off": None if graphs is None else abs(graphs - args.tokens),
+}  # fmt: skip
+(out / "calls.json").write_text(
+    json.dumps({"calls": calls, "kernels": kernels, "sites": sites}, indent=2) + "\n", encoding="utf-8"
+)
+if (own := Path(my_costs.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / own.name)
+path = bench.write_metrics("calls/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
+say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")

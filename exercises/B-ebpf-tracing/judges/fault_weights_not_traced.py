@@ -1,0 +1,25 @@
+"""Judges a repaired copy: the trace has everything that the ledger has, the weights included."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way(
+        "the ledger has {ledger} calls of cudaMalloc, and the trace {given}: which of them came before the trace began?"
+    )
+}
+LEDGER = {"calls": {"cudaMalloc": 15}}
+RUNS = {
+    "right": {"trace_off": 0, "mallocs": 15, "ledger": LEDGER},
+    "wrong": {"trace_off": 4, "mallocs": 11, "ledger": LEDGER},
+}
+
+
+def judge(part: Part) -> None:
+    """Calls of the trace and of the ledger are the same."""
+    right = part.metrics["ledger"]["calls"]["cudaMalloc"]
+    given = part.metrics["mallocs"]
+    if part.metrics["trace_off"] or given != right:
+        raise part.wrong("still", ledger=right, given=given)
+    part.note(f"all {right} calls of cudaMalloc are in the trace")

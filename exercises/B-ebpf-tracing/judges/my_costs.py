@@ -1,0 +1,120 @@
+"""Judges my_costs.py of B.2 on requests of several sizes, by the engine's own rules (engine.c)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+PAGE = 16
+WAYS = {
+    "prompt-token-by-token": Way(
+        "you gave the prompt a pass for each of its tokens: all of them go through the layers together, in one pass. It is "
+        "the reason why a prompt of {prompt} tokens is read faster than as many are made",
+        ("passes = tokens", "passes = prompt + tokens - 1"),
+    ),
+    "a-pass-too-many": Way(
+        "you counted a pass more than there are tokens: the pass over the prompt makes the first token already",
+        ("passes = tokens", "passes = tokens + 1"),
+    ),
+    "one-norm": Way(
+        "a layer has two rms_norm, one before the attention and one before the MLP",
+        ("2 * layers * passes", "layers * passes"),
+    ),
+    "sampled-once": Way(
+        "sample_token is launched for every token, as the next pass needs its result",
+        ('"sample_token": passes', '"sample_token": 1'),
+    ),
+    "one-layer": Way(
+        "you counted one layer: a pass goes through all {layers}",
+        ('"qkv_gemm": layers * passes,\n        "attention": layers * passes,\n        "mlp_gemm": layers * passes,',
+         '"qkv_gemm": passes,\n        "attention": passes,\n        "mlp_gemm": passes,'),
+    ),
+    "last-token-in-cache": Way(
+        "your cache has room for the last token that is made. No pass computes it, so it has no keys and values: with "
+        "{prompt} + {tokens} tokens that is a page more",
+        ("seen = prompt + tokens - 1", "seen = prompt + tokens"),
+    ),
+    "rounded-down": Way(
+        "{prompt} tokens of prompt and {tokens} more fill the last page only in part, and it is allocated all the same",
+        ("-(-seen // PAGE)", "seen // PAGE"),
+    ),
+    "keys-alone": Way(
+        "a page holds keys and values: you counted one of them",
+        ("2 * layers * PAGE * width * 2", "layers * PAGE * width * 2"),
+    ),
+    "page-of-one-layer": Way(
+        "a page holds the keys and values of all {layers} layers, and yours those of one",
+        ("2 * layers * PAGE * width * 2", "2 * PAGE * width * 2"),
+    ),
+    "logits-kept": Way(
+        "you let the engine keep one buffer for the logits. A good engine would; this one gets a new one for every token, "
+        "which is what the trace is there to show",
+        ('(tokens, tokens * 4 * vocabulary)', '(1, 4 * vocabulary)'),
+    ),
+}  # fmt: skip
+REQUESTS = [(4, 16, 8), (6, 1, 1), (9, 100, 33), (5, 17, 16), (6, 16, 17), (7, 15, 2), (4, 48, 1)]  # layers, prompt, tokens
+WIDTH, VOCABULARY = 320, 33000
+
+
+def judge(part: Part) -> None:
+    """Both functions, each on every request."""
+    launches, blocks = part.function("count_launches"), part.function("count_blocks")
+    launch_cases, block_cases = [], []
+    for layers, prompt, tokens in REQUESTS:
+        name = f"{layers} layers, a prompt of {prompt}, {tokens} tokens"
+        values = {"layers": layers, "prompt": prompt, "tokens": tokens}
+        given = part.call(launches, layers, prompt, tokens, case=name)
+        launch_cases.append(Case(name, _by_name(given), *_launches(layers, prompt, tokens), values))
+        given = part.call(blocks, layers, WIDTH, VOCABULARY, prompt, tokens, case=name)
+        block_cases.append(Case(name, _by_name(given), *_blocks(layers, prompt, tokens), values))
+    part.compare(launch_cases)
+    part.compare(block_cases)
+    part.note(f"right for {len(REQUESTS)} requests, from one token to {max(tokens for _, _, tokens in REQUESTS)}")
+
+
+def _by_name(given: Any) -> Any:
+    """A mapping without its zeros, in the order of its names: a Counter is as good as a dictionary."""
+    if not isinstance(given, dict):
+        return given
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(given.items(), key=str)}
+
+
+def _launches(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
+    """The right launches, and those of every wrong way."""
+
+    def count(passes: int, *, norms: int = 2, samples: int | None = None, deep: int = layers) -> dict[str, int]:
+        return {
+            "attention": deep * passes, "embed_tokens": passes, "mlp_gemm": deep * passes, "qkv_gemm": deep * passes,
+            "rms_norm": norms * layers * passes, "sample_token": passes if samples is None else samples,
+        }  # fmt: skip
+
+    ways = {
+        "prompt-token-by-token": count(prompt + tokens - 1),
+        "a-pass-too-many": count(tokens + 1),
+        "one-norm": count(tokens, norms=1),
+        "sampled-once": count(tokens, samples=1),
+        "one-layer": count(tokens, deep=1),
+    }
+    return count(tokens), ways
+
+
+def _blocks(layers: int, prompt: int, tokens: int) -> tuple[Any, dict[str, Any]]:
+    """The right blocks, and those of every wrong way."""
+    seen, page = prompt + tokens - 1, 2 * layers * PAGE * WIDTH * 2
+
+    def count(pages: int, page_bytes: int = page, logits: int = tokens) -> dict[str, list[int]]:
+        return {
+            "allocate_logits": [logits, logits * 4 * VOCABULARY], "copy_prompt": [1, 4 * prompt],
+            "grow_cache": [pages, pages * page_bytes], "load_weights": [layers, layers * 12 * WIDTH * WIDTH * 2],
+        }  # fmt: skip
+
+    pages = -(-seen // PAGE)
+    ways = {
+        "last-token-in-cache": count(-(-(seen + 1) // PAGE)),
+        "rounded-down": count(seen // PAGE),
+        "keys-alone": count(pages, page // 2),
+        "page-of-one-layer": count(pages, page // layers),
+        "logits-kept": count(pages, logits=1),
+    }
+    return count(pages), ways

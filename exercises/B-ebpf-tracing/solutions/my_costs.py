@@ -1,0 +1,31 @@
+"""The course's solution of my_costs.py: passes times what a pass launches, and a product for each function."""
+
+from __future__ import annotations
+
+PAGE = 16  # tokens whose keys and values lie in one page of the cache
+
+
+def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
+    """One pass for the prompt and one for each token but the last: as many as tokens."""
+    passes = tokens
+    return {
+        "embed_tokens": passes,
+        "rms_norm": 2 * layers * passes,
+        "qkv_gemm": layers * passes,
+        "attention": layers * passes,
+        "mlp_gemm": layers * passes,
+        "sample_token": passes,
+    }
+
+
+def count_blocks(layers: int, width: int, vocabulary: int, prompt: int, tokens: int) -> dict[str, tuple[int, int]]:
+    """The last pass sees the prompt and all tokens but the last that is made."""
+    seen = prompt + tokens - 1
+    pages = -(-seen // PAGE)
+    page_bytes = 2 * layers * PAGE * width * 2
+    return {
+        "load_weights": (layers, layers * 12 * width * width * 2),
+        "copy_prompt": (1, 4 * prompt),
+        "grow_cache": (pages, pages * page_bytes),
+        "allocate_logits": (tokens, tokens * 4 * vocabulary),
+    }
