@@ -42,7 +42,7 @@ class EngineEnded(Exception):
     """The engine ended before it answered. The text is what it said last."""
 
 
-class Preloaded(Protocol):
+class InsideTracer(Protocol):
     """What has to be in an engine's environment from its start, for a tracer that lives inside of it."""
 
     environment: Mapping[str, str]
@@ -115,7 +115,7 @@ class Engine:
     """
 
     def __init__(
-        self, *, layers: int = 6, seed: int = 1, memory: int | None = None, tracer: Preloaded | None = None,
+        self, *, layers: int = 6, seed: int = 1, memory: int | None = None, tracer: InsideTracer | None = None,
         prefix: Sequence[str] = (), folder: Path | None = None,
     ) -> None:  # fmt: skip
         self.folder = folder or build()
@@ -123,7 +123,7 @@ class Engine:
         if memory is not None:
             self._environment["STAND_IN_MEMORY"] = str(memory)
 
-    def _start_as(self, command: Sequence[str], tracer: Preloaded | None) -> None:
+    def _start_as(self, command: Sequence[str], tracer: InsideTracer | None) -> None:
         """What process this will be."""
         self._command = list(command)
         self._environment = dict(os.environ) | dict(tracer.environment if tracer else {})

@@ -22,7 +22,7 @@ VOCABULARY, WIDTH, HEADS = 32000, 1024, 16
 class TorchEngine(stand_in.Engine):
     """The process of this file, with the same questions as the stand-in's, and `graph` beside them."""
 
-    def __init__(self, *, layers: int, tracer: stand_in.Preloaded | None = None) -> None:
+    def __init__(self, *, layers: int, tracer: stand_in.InsideTracer | None = None) -> None:
         self._start_as([sys.executable, __file__, str(layers)], tracer)
 
     @property
