@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from gpucourse.cli import app
+from gpucourse.cli import app, options
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer carries click under a private name; this is its UsageError
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def check_command(words: list[str]) -> None:
     """Raises a typer error where the parser of the program refuses these words."""
     program: Any = typer.main.get_command(app.tree(words[0]))
     context = program.make_context("gpucourse", ["list"], resilient_parsing=True)
-    name, command, rest = program.resolve_command(context, words)
+    name, command, rest = program.resolve_command(context, options.split(words)[1])
     command.make_context(name, rest, parent=context)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,11 +36,15 @@ def grade(
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
         list[Path] | None,
-        typer.Option("--open", help="Open what a learner handed in; may be given several times."),
+        typer.Option("--open", help="Open what a learner handed in; several make a class table."),
     ] = None,
+    more: Annotated[list[Path] | None, typer.Argument(help="More bundles: grade --open *.zip.", show_default=False)] = None,
     json: JsonFlag = False,
 ) -> int:
     """Your points, from evidence; or those of a bundle."""
+    if more and not open_:
+        raise UsageError(f"{more[0]}: what is to be done with it?", hint=f"gpucourse grade --open {shlex.quote(str(more[0]))}")
+    opened = list(dict.fromkeys([*(open_ or ()), *(more or ())]))
     if bundle is not None and (open_ or csv or review or judge):
         raise UsageError("--bundle cannot be combined with other options", hint="gpucourse grade --bundle work.zip")
     if csv and json:
@@ -49,11 +54,12 @@ def grade(
     if bundle is not None:
         return _bundle(session, bundle, by, json=json)
     judging = bool(review or judge)
-    if judging and len(open_ or ()) > 1:
-        raise UsageError("--review takes one bundle at a time", hint=f"gpucourse grade --open {(open_ or [])[0]} --review")
-    if open_:
+    if judging and len(opened) > 1:
+        first = shlex.quote(str(opened[0]))
+        raise UsageError("--review takes one bundle at a time", hint=f"gpucourse grade --open {first} --review")
+    if opened:
         ask_for = (lambda context: _review(session, context, judge or [], by)) if judging else None
-        return _show_bundles(session, open_, ask_for, csv=csv, json=json)
+        return _show_bundles(session, opened, ask_for, csv=csv, json=json)
     if judging:
         _review(session, session.context, judge or [], by)
     return _show_own(session, csv=csv, json=json)
@@ -95,6 +101,8 @@ def _show_bundles(
         console.text(views.as_csv([(bundle.card.by, bundle.card.made, points) for bundle, points in grades]))
     elif json:
         console.document({"bundles": [_document(*bundle) for bundle in grades], "errors": [error.what for error in errors]})
+    elif len(paths) > 1:
+        console.show(views.class_table(grades, broken=len(errors)))
     else:
         for bundle, points in grades:
             console.show(views.bundle_grade(bundle, points))

@@ -210,6 +210,28 @@ def change_bundle(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: 
     return target
 
 
+def test_a_class_is_one_table_and_goes_on_past_a_broken_bundle(learning: Learning) -> None:
+    whole = hand_in(learning)
+    second = learning.root / "second one.zip"
+    learning.types("grade", "--bundle", str(second), "--by", "Ada\x1b[2J")
+    changed = change_bundle(whole, "metrics.json", b"1.9", b"9.9")
+    broken = learning.root / "broken.zip"
+    broken.write_bytes(b"no zip")
+    leave(learning)
+    names = [str(path) for path in (whole, second, broken, changed, whole)]  # as a shell makes of --open *.zip
+    said = learning.types("grade", "--open", *names, code=5)
+    lines = [line for line in said.out.splitlines() if ".zip" in line]
+    assert [line.split()[0] for line in lines] == ["Ada", "Noah", "Noah", "Next:"], "by name, each bundle once"
+    assert "17.5" in lines[0]
+    assert "2 files" in next(line for line in lines if "changed.zip" in line)
+    assert "3 bundles, and 1 that cannot be opened, median 17.5 of 25 points" in said.out
+    assert lines[-1].endswith(f"gpucourse grade --open '{second}' --review")
+    assert "broken.zip" in said.err
+    assert "\x1b" not in said.out
+    assert learning.types("grade", "--open", *names, code=5).out == said.out, "opened again, it is the same"
+    assert "--open" in learning.types("grade", str(whole), code=2).err
+
+
 def test_a_file_changed_in_the_bundle_shows(learning: Learning) -> None:
     other = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
     said = learning.types("grade", "--open", str(other), code=5)

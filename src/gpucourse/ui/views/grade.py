@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -63,6 +65,38 @@ def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
     if bundle.changed:
         seal = Items(tuple(Cell(name, "bad") for name in bundle.changed[:12]), title="Not as it was when the bundle was made")
     return shown._replace(blocks=(about, seal, *shown.blocks))
+
+
+def class_table(graded: Sequence[tuple[OpenBundle, Grade]], broken: int = 0) -> View:
+    """A row for every bundle of a class, by name: points, what waits for a review, how far it is, what was changed."""
+    rows: list[Sequence[Content]] = []
+    ordered = sorted(graded, key=lambda pair: (pair[0].card.by.casefold(), str(pair[0].path)))
+    for bundle, result in ordered:
+        files = len(bundle.changed) or sum(map(len, result.changed.values()))
+        done = sum(item.is_done for item in result.signs.values())
+        bonus = f" + {_points(result.bonus)}" if result.bonus else ""
+        rows.append(
+            (
+                clean_line(bundle.card.by),
+                f"{_points(result.earned)}{bonus}",
+                Cell(_points(result.waiting), "" if result.waiting else "dim"),
+                f"{done} of {len(result.signs)}",
+                Cell(format_count(files, "file"), "bad") if files else Cell(UNICODE.absent, "dim"),
+                clean_line(bundle.path.name),
+            )
+        )
+    right = [Column(name, align="right") for name in ("points", "to review", "done")]
+    columns: list[Column | str] = [Column("who", wrap=True), *right, "changed", Column("bundle", wrap=True)]
+    earned = sorted(result.earned for _, result in graded)
+    middle = f"median {_points(statistics.median(earned))} of {_points(graded[0][1].points)} points" if graded else ""
+    count = format_count(len(graded), "bundle") + (f", and {broken} that cannot be opened" if broken else "")
+    waiting = next((bundle for bundle, result in ordered if result.waiting), None)
+    footer = [] if waiting is None else [f"Next: gpucourse grade --open {shlex.quote(str(waiting.path))} --review"]
+    return View(
+        title="Class",
+        blocks=(table(columns, rows), Paragraph(", ".join(filter(None, (count, middle))), "strong")),
+        footer=tuple(footer),
+    )
 
 
 def new_bundle(card: Card, path: str) -> View:
