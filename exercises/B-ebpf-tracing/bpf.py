@@ -19,7 +19,7 @@ from typing import IO, Any
 
 READY = 'interval:ms:50 /@ready == 0/ { @ready = 1; printf("ready\\n"); }\n'
 """Its line "attached_probes" comes before they are attached: a call right after it is lost. The first tick comes after."""
-START_S, STOP_S = 60.0, 60.0
+START_S, STOP_S, LOOK_S = 60.0, 60.0, 0.5
 NOISE = ("RLIMIT_MEMLOCK", "failed to detach", "uprobe_events", "Attaching ", "Lost ")
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
@@ -116,28 +116,17 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
-    """What bpftrace prints at its end. It sees a signal only where that ends its wait for events, and loses the one that comes
-    while it prints; the next one after it has begun to end kills it. So it is sent while bpftrace waits and still takes it."""
-    ends = time.monotonic() + STOP_S
-    while time.monotonic() < ends:
-        if _waits_for_events(process.pid):
+    """What bpftrace prints at its end. A signal that comes while it handles an event (its "ready" is one) is lost: it is told
+    again where it sleeps. Raises TracerFailed where it does not end."""
+    sleeps = True
+    for _ in range(int(STOP_S / LOOK_S)):
+        if sleeps:
             process.send_signal(signal.SIGINT)
         try:
-            return process.communicate(timeout=0.2)[0]
+            return process.communicate(timeout=LOOK_S)[0]
         except subprocess.TimeoutExpired:
-            continue
+            sleeps = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "S"
     raise TracerFailed(f"bpftrace did not end within {STOP_S:g} s")
-
-
-def _waits_for_events(pid: int) -> bool:
-    """Whether a process sleeps and has a handler for SIGINT; bpftrace takes its own away when it begins to end."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return False
-    status = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
-    takes = int(status.get("SigCgt", ["0"])[0], 16) >> (signal.SIGINT - 1) & 1
-    return bool(takes) and status["State"][0] == "S"
 
 
 def _read_complaints(complaints: IO[str]) -> str:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 HERE = Path(__file__).resolve().parent
-LIBRARY, ENGINE, COUNTER = "libcudart.so.13", "engine", "count_calls.so"
+LIBRARY, ENGINE, COUNTER, HEADER = "libcudart.so.13", "engine", "count_calls.so", "counters.h"
 FLAGS = ("-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")  # so that stacks can be walked and have names
 STEPS = {
     LIBRARY: ("cudart.c", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}"),
@@ -38,6 +38,10 @@ class UnsupportedMachine(Exception):
     """The stand-in cannot be built or used on this computer. The text says what to do."""
 
 
+class CompilerRefused(UnsupportedMachine):
+    """The compiler refused a file. The text has its first error."""
+
+
 class EngineEnded(Exception):
     """The engine ended before it answered. The text is what it said last."""
 
@@ -49,12 +53,13 @@ class InsideTracer(Protocol):
     descriptors: Sequence[int]
 
 
-def build(cache: Path | None = None) -> Path:
+def build(cache: Path | None = None, *, measured: bool = True) -> Path:
     """The folder with the runtime, the engine and the counter, built now or taken from `cache` (the user's, where None).
 
-    Raises UnsupportedMachine where there is a GPU, no Linux, no compiler, or one that cannot compile this.
+    Raises UnsupportedMachine where there is no Linux, no compiler, or one that cannot compile this; and where there is a GPU,
+    unless nothing of the engine is `measured`: a judge tries a tracer on it anywhere.
     """
-    if Path("/dev/nvidia0").exists():
+    if measured and Path("/dev/nvidia0").exists():
         raise UnsupportedMachine("this computer has a GPU: the stand-in for one is refused here (--engine torch uses the GPU)")
     return _build(cache)
 
@@ -70,9 +75,8 @@ def _build(cache: Path | None) -> Path:
             f"uprobes and LD_PRELOAD are Linux's, and this is {platform.system()}: use a Linux machine of your own "
             "(--target hosts), or one of AWS (--target aws)"
         )
-    if (compiler := shutil.which("cc")) is None:
-        raise UnsupportedMachine("a C compiler is needed, and cc is not there: sudo apt-get install gcc libc6-dev")
-    texts = [(HERE / words[0]).read_bytes() for words in STEPS.values()]
+    compiler = _find_compiler()
+    texts = [(HERE / name).read_bytes() for name in (HEADER, *(words[0] for words in STEPS.values()))]
     key = hashlib.sha256(b"\0".join([*texts, repr([compiler, platform.machine(), FLAGS, STEPS]).encode()])).hexdigest()[:20]
     store = _choose_store(cache)
     if not (store / key / COUNTER).is_file():
@@ -86,6 +90,21 @@ def _build(cache: Path | None) -> Path:
         for old in sorted(store.glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime)[:-MOST_KEPT]:
             shutil.rmtree(old, ignore_errors=True)
     return store / key
+
+
+def build_library(source: Path, folder: Path) -> Path:
+    """A library in `folder` from a file in C that is to be loaded before the runtime. Raises UnsupportedMachine without a
+    compiler, and CompilerRefused with its first error."""
+    target = folder / f"{source.stem}.so"
+    words = (str(source), "-I", str(HERE), "-shared", "-fPIC", "-ldl", "-o", str(target))
+    _compile([_find_compiler(), *FLAGS, *words], folder)
+    return target
+
+
+def _find_compiler() -> str:
+    if (compiler := shutil.which("cc")) is None:
+        raise UnsupportedMachine("a C compiler is needed, and cc is not there: sudo apt-get install gcc libc6-dev")
+    return compiler
 
 
 def _choose_store(cache: Path | None) -> Path:
@@ -104,7 +123,7 @@ def _compile(words: Sequence[str], folder: Path) -> None:
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=COMPILE_S, check=False)
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), "it does not say why")
-        raise UnsupportedMachine(f"cc cannot compile {words[len(FLAGS) + 1]}: {first[:300]}")
+        raise CompilerRefused(f"cc cannot compile {Path(words[len(FLAGS) + 1]).name}: {first[:300]}")
 
 
 class Engine:

@@ -24,7 +24,7 @@ APIS: dict[str, int | None] = {  # the calls that are traced, and which of their
     "cudaMalloc": 1, "cudaFree": None, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaLaunchKernel": None,
     "cudaGraphLaunch": None, "cudaDeviceSynchronize": None,
 }  # fmt: skip
-SLOT = struct.Struct("120sQ")  # as in count_calls.c
+SLOT = struct.Struct("120sQ")  # as in counters.h
 SLOTS = 4096
 Counters = dict[tuple[str, ...], int]
 """Numbers by key: ("calls", API), ("failed", API, code), ("bytes", API), ("ns", API, power), ("size", power),
@@ -210,7 +210,9 @@ def _power(bucket: Mapping[str, int]) -> int:
     return max(0, bucket.get("min", 0)).bit_length() - 1 if bucket.get("min", 0) > 0 else 0
 
 
-class _Preload:
+class Preload:
+    """Counters that a library keeps in the process (counters.h), from the moment at which it starts."""
+
     name, stacks = "preload", False
     refusals: Sequence[str] = ()
 
@@ -248,7 +250,7 @@ def _make_bpftrace(library: Path) -> tuple[Tracer | None, str]:
 
 def _make_preload(_library: Path) -> tuple[Tracer | None, str]:
     try:
-        return _Preload(stand_in.build_counter()), ""
+        return Preload(stand_in.build_counter()), ""
     except stand_in.UnsupportedMachine as error:
         return None, str(error)
 
