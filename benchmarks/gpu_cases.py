@@ -1,4 +1,4 @@
-"""What `python -m benchmarks gpu` runs of modules 0 to 6 on one GPU, and which figures it sets beside which ceilings."""
+"""What `python -m benchmarks gpu` runs of every module on one GPU, and which figures it sets beside which ceilings."""
 
 from __future__ import annotations
 

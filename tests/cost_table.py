@@ -1,21 +1,28 @@
-"""What the labs cost, worked out from the manifests and the shipped prices: the table of docs/cost-and-safety.md.
+"""Tables of the pages that are worked out: what the labs cost (docs/cost-and-safety.md), from the manifests and the shipped
+prices, and the syllabus (README.md), from the manifests and the rubric.
 
-`python -m tests.cost_table --write` puts it there anew.
+`python -m tests.cost_table --write` puts both into their pages.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
+from gpucourse.course.rubric import parts_of, read_rubric
 from gpucourse.labs.aws.needs import needs
+from gpucourse.model.launching import USUAL, advised_extra
+from gpucourse.model.manifest import Module
 from gpucourse.model.money import usd_per_hour
+from gpucourse.model.rubric import RubricPart
 
-PAGE = Path(__file__).parent.parent / "docs" / "cost-and-safety.md"
+ROOT = Path(__file__).parent.parent
+PAGE, README = ROOT / "docs" / "cost-and-safety.md", ROOT / "README.md"
 BEGIN, END = "<!-- worked out: python -m tests.cost_table --write -->", "<!-- end -->"
 REGION = "us-east-2"
 
@@ -39,16 +46,52 @@ def table() -> str:
     return "\n".join([*lines, "", f"Region {REGION}; the oldest of these prices is of {min(days)}."])
 
 
-def page_with(table: str) -> str:
+def syllabus() -> str:
+    """The syllabus in Markdown: what a module takes, what it gives, and what it needs."""
+    folders = find_course({})
+    modules = load(folders).modules
+    points = {part.module: part for part in parts_of(read_rubric(folders.modules), modules)}
+    lines = [
+        "| module | exercises | hours | points | after | simulated nodes | beside `[local]` |",
+        "|---|--:|--:|---|---|--:|---|",
+    ]
+    lines += [_describe_module(module, points[module.id]) for module in modules]
+    course = sum(part.points for part in points.values() if part.counts == "course")
+    exercises, hours = sum(len(module.exercises) for module in modules), sum(module.hours for module in modules)
+    return "\n".join([*lines, f"| together | {exercises} | {hours:g} | {course:g} | | | |"])
+
+
+def _describe_module(module: Module, part: RubricPart) -> str:
+    points = f"{part.points:g}" + {"course": "", "bonus": " more", "own": ", a score of its own"}[part.counts]
+    nodes = module.lab.local.nodes if module.lab.local else "none"
+    after = ", ".join(module.needs) or "–"
+    start = f"| {module.id} {module.title} | {len(module.exercises)} | {module.hours:g} | {points} "
+    return f"{start}| {after} | {nodes} | {', '.join(_list_needs(module)) or 'nothing'} |"
+
+
+def _list_needs(module: Module) -> Iterator[str]:
+    """What the exercises of a module need beside what `[local]` brings, each with the exercises that need it."""
+    if module.lab.scheduler == "slurm":
+        yield "Slurm ([where from](docs/troubleshooting.md#slurm))"
+    users: dict[str, list[str]] = {}
+    for exercise in module.exercises:
+        extras = {advised_extra(name) for name in exercise.packages} - {USUAL}
+        for name in [f"`{program}`" for program in exercise.programs] + [f"`[{extra}]`" for extra in sorted(extras)]:
+            users.setdefault(name, []).append(exercise.id)
+    yield from (f"{name} ({', '.join(ids)})" for name, ids in users.items())
+
+
+def page_with(table: str, page: Path = PAGE) -> str:
     """The page, with this table in it."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":
-    made = page_with(table())
+    pages = {PAGE: page_with(table()), README: page_with(syllabus(), README)}
     if "--write" in sys.argv:
-        PAGE.write_text(made, encoding="utf-8")
+        for page, text in pages.items():
+            page.write_text(text, encoding="utf-8")
     else:
-        sys.stdout.write(table() + "\n")
+        sys.stdout.write(f"{table()}\n\n{syllabus()}\n")
