@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +14,7 @@ from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 if TYPE_CHECKING:
+    from gpucourse.cli.session import Session
     from gpucourse.context import Context
     from gpucourse.labs.aws.money.cost import Cost
 
@@ -23,6 +24,9 @@ def open_(
     out: Annotated[
         Path | None, typer.Option("--out", help="Where to write it (default: page in the workspace).", show_default=False)
     ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve it on loopback, for a browser that comes through ssh -L.")
+    ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Show it in the browser.")] = True,
 ) -> int:
     """A page to look at: lessons, progress, every run."""
@@ -37,10 +41,33 @@ def open_(
         context.watch = live
         write_folder(folder, build(context, act(context), _read_costs(context)))
     first = folder.joinpath("index.html")
+    if serve:
+        return _serve(session, folder, browser=browser)
     session.console.text(f"{first}\n")
-    if browser and not (_has_display(context.environ) and webbrowser.open(first.as_uri())):
+    if browser and not _show(context, first.as_uri()):
         session.console.note("there is no browser here: open that file in one, or type gpucourse open --serve")
     return ExitCode.DONE
+
+
+def _serve(session: Session, folder: Path, *, browser: bool) -> int:
+    """Give the page to browsers until Ctrl-C."""
+    from gpucourse.learning.pages.serve import PageServer
+
+    with PageServer(folder) as server:
+        session.console.text(f"{server.url}\n")
+        tunnel = f"ssh -L {server.port}:127.0.0.1:{server.port} HOST"
+        session.console.note(f"Ctrl-C ends it. From another computer: {tunnel}, then open that address there")
+        if browser:
+            _show(session.context, server.url)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return ExitCode.DONE
+
+
+def _show(context: Context, address: str) -> bool:
+    """Whether a browser was started; one that draws in the terminal is not."""
+    has_display = sys.platform == "darwin" or context.environ.get("DISPLAY") or context.environ.get("WAYLAND_DISPLAY")
+    return bool(has_display) and webbrowser.open(address)
 
 
 def _read_costs(context: Context) -> Cost | None:
@@ -50,8 +77,3 @@ def _read_costs(context: Context) -> Cost | None:
     from gpucourse.labs.aws.money.cost import cost
 
     return cost(context, offline=True)
-
-
-def _has_display(environ: Mapping[str, str]) -> bool:
-    """Whether a browser has a screen to open on; a browser that draws in the terminal is not started."""
-    return sys.platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))

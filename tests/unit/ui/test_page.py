@@ -15,6 +15,7 @@ from gpucourse.learning.pages.run_content import LOG_BYTES
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.sweep import Point, Sweep
 from gpucourse.ui.page.build import build
+from gpucourse.ui.page.markup import TEMPLATES
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from tests.learning import METRICS, Learning
@@ -150,6 +151,31 @@ def test_a_page_allows_its_own_style_and_script_and_nothing_else(learning: Learn
         (inside,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
         assert f"{tag}-src 'sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}'" in policy
     assert "http" not in re.sub(r"http-equiv", "", text)  # nothing is fetched from anywhere
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of a colour such as `#1c2430` (WCAG 2.2)."""
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(front: str, back: str) -> float:
+    darker, lighter = sorted((luminance(front), luminance(back)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_text_has_the_contrast_of_aa_and_marks_of_charts_too(scheme: int) -> None:
+    style = TEMPLATES.joinpath("style.css").read_text()
+    colours = dict(
+        re.findall(r"--(\w+): (#[0-9a-f]{6})", style.split("@media (prefers-color-scheme: dark)")[scheme].split("}")[0])
+    )
+    for ground in ("back", "pale"):
+        for name in ("ink", "soft", "link", "good", "bad", "warn", "mark"):
+            assert contrast(colours[name], colours[ground]) >= 4.5, f"{name} on {ground}"
+    for index in range(6):
+        assert contrast(colours[f"c{index}"], colours["back"]) >= 3.0, f"c{index}"
 
 
 def test_of_a_log_of_200_mb_the_page_holds_both_ends(learning: Learning) -> None:

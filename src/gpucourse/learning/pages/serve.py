@@ -1,0 +1,99 @@
+"""The page over HTTP on loopback, for a browser on another computer that comes through an SSH tunnel.
+
+Every user of the computer can reach a port on loopback, so the address holds a random word; without it there is nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from gpucourse.outside.files import file_inside, read_bounded
+from gpucourse.outside.names import OutsideError
+
+ADDRESS = "127.0.0.1"
+HOSTS = frozenset({ADDRESS, "localhost"})
+"""Names by which a request may call the server. A web page that points a name of its own to loopback has another one."""
+
+LARGEST = 64 << 20  # bytes of one file
+PATIENCE_S = 10.0  # for a request that does not come to its end
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class PageServer(ThreadingHTTPServer):
+    """Gives the files of one folder to whoever knows the token."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.token = secrets.token_urlsafe(24)
+        super().__init__((ADDRESS, 0), _Request)
+
+    @property
+    def port(self) -> int:
+        """The port that the system gave."""
+        return self.server_port
+
+    @property
+    def url(self) -> str:
+        """The address of the first page."""
+        return f"http://{ADDRESS}:{self.port}/{self.token}/index.html"
+
+
+class _Request(BaseHTTPRequestHandler):
+    server: PageServer
+    timeout = PATIENCE_S
+
+    def do_GET(self) -> None:
+        """A file of the page."""
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        """What a GET would say of the file."""
+        self._answer(with_body=False)
+
+    def version_string(self) -> str:
+        """Nothing of the versions here."""
+        return "gpucourse"
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: what was asked for holds the token."""
+
+    def _answer(self, *, with_body: bool) -> None:
+        data = self._read() if self._is_for_us() else None
+        self.send_response(HTTPStatus.OK if data is not None else HTTPStatus.NOT_FOUND)
+        body = b"There is no such page.\n" if data is None else data
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def _is_for_us(self) -> bool:
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        return host in HOSTS
+
+    def _read(self) -> bytes | None:
+        """The file that the path names; None for a wrong token, and for everything that is no page."""
+        _, _, rest = self.path.partition("/")
+        token, _, name = rest.partition("?")[0].partition("/")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return None
+        name = unquote(name) or "index.html"
+        if not name.endswith(".html"):
+            return None
+        try:
+            return read_bounded(file_inside(self.server.folder, name), LARGEST)
+        except (OSError, OutsideError):
+            return None
