@@ -1,7 +1,8 @@
-"""`compare`: runs of one exercise side by side, as one table each and one chart each, kept with what is handed in."""
+"""`compare`: runs of one exercise side by side: values, differences, charts; kept with what is handed in."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
+from gpucourse.learning.pages.side_by_side import NOISE, ComparedRow, list_cells, put_side_by_side
 from gpucourse.model.event import Note
-from gpucourse.model.manifest import Exercise
+from gpucourse.model.manifest import Exercise, MetricsTable
 from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Grid
@@ -18,6 +20,8 @@ from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
 from gpucourse.runs.results import material
 from gpucourse.workspace import runs
+
+_PERCENTILE = re.compile(r"p\d\d_")  # a column that tells how far another one spread, and not a value of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +62,51 @@ def compare(context: Context, wanted: Sequence[str]) -> Comparison:
     metrics = {record.id: _metrics(context, record) for record in records}
     labels = _labels(records, metrics)
     named = {labels[record.id]: metrics[record.id] for record in records}
-    tables = tuple(grid for table in exercise.tables if (grid := grids.together(table, named)))
-    files = [*_draw(context, exercise, named), _store(context, exercise, tables)]
+    tables = tuple(grid for table in exercise.tables if (grid := _make_grid(table, named)))
+    mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
+    files = [*_draw(context, exercise, named, mode), _store(context, exercise, tables, mode)]
     return Comparison(
         exercise=exercise.id,
         title=exercise.title,
-        mode=SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode,
+        mode=mode,
         labels=labels,
         records=tuple(records),
         grids=tables,
         files=tuple(files),
     )
+
+
+def _make_grid(table: MetricsTable, named: Mapping[str, Mapping[str, Any]]) -> Grid | None:
+    """A row for each value of the table, a column for each run, and how far each is from the first; None without a value."""
+    group = table.title
+    shown = table.model_copy(update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]})
+    values = [{(group, name): value for name, value in list_cells(shown, metrics)} for metrics in named.values()]
+    rows = put_side_by_side(values).get(group, [])
+    if not rows:
+        return None
+    cells = [(row.title, *_tell_values(row)) for row in rows if row.differs]
+    same = len(rows) - len(cells)
+    notes = [
+        f"{same} {'value is' if same == 1 else 'values are'} the same in all runs" if same else "",
+        f"{NOISE.strip()} may be noise: the runs' own spreads (p20 to p80) overlap" if NOISE in str(cells) else "",
+    ]
+    columns = ("value", *named, *([] if len(named) > 2 else ["difference"]))
+    return Grid(
+        title=group,
+        columns=columns,
+        rows=tuple(cells),
+        numeric=(False, *[True] * (len(columns) - 1)),
+        note="; ".join(filter(None, notes)),
+    )
+
+
+def _tell_values(row: ComparedRow) -> tuple[str, ...]:
+    """The values of a row, and how far each is from the first: of two runs in a cell of its own."""
+    first, *others = (value.text if value else grids.NOTHING for value in row.values)
+    differences = row.list_differences()[1:]
+    if len(others) == 1:
+        return first, others[0], differences[0]
+    return first, *(f"{text} ({far})" if far else text for text, far in zip(others, differences, strict=True))
 
 
 def _metrics(context: Context, record: RunRecord) -> Mapping[str, Any]:
@@ -102,26 +140,27 @@ def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any
     return labels
 
 
-def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str, Any]]) -> Iterator[Path]:
+def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str, Any]], mode: str) -> Iterator[Path]:
     from gpucourse.figures.plots import draw
     from gpucourse.figures.side_by_side import side_by_side
 
     folder = context.paths.deliverables(exercise.id)
+    subtitle = " · ".join([exercise.id, " / ".join(named), *([f"mode: {mode}"] if mode == SIMULATED else [])])
     for manifest_plot in exercise.plots:
         plot, combined = side_by_side(manifest_plot, named)
         plot = plot.model_copy(update={"file": f"comparison-{manifest_plot.file}"})
         try:
-            yield from draw(plot, combined, subtitle=f"{exercise.id} · {' / '.join(named)}", folder=folder)
+            yield from draw(plot, combined, subtitle=subtitle, folder=folder)
         except MissingError as error:
             context.watch(Note(text=f"no chart {manifest_plot.file}: {error.what}", level="warning"))
 
 
-def _store(context: Context, exercise: Exercise, tables: Sequence[Grid]) -> Path:
+def _store(context: Context, exercise: Exercise, tables: Sequence[Grid], mode: str) -> Path:
     from gpucourse.storage import write_text
 
     path = context.paths.comparison(exercise.id)
-    parts = [f"# {exercise.id} {exercise.title}, compared"]
+    parts = [f"# {exercise.id} {exercise.title}, compared", *([f"mode: {mode}"] if mode else [])]
     for grid in tables:
-        parts += [f"## {grid.title}", as_markdown(grid), *([grid.note] if grid.note else [])]
+        parts += [f"## {grid.title}", *([as_markdown(grid)] if grid.rows else []), *([grid.note] if grid.note else [])]
     write_text(path, "\n\n".join(parts) + "\n")
     return path

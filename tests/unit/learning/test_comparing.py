@@ -58,9 +58,43 @@ def test_tables_and_charts_of_two_runs(learning: Learning) -> None:
         assert words in said.out + said.err
     folder = learning.workspace / "deliverables" / "1.1"
     assert (folder / "comparison-flow.svg").is_file()
-    assert "| depth 20 | 7.2 |" in (folder / "comparison.md").read_text()
+    page = (folder / "comparison.md").read_text()
+    assert "mode: local" in page
+    assert "| row 1 · litres | 1.5 | 7.2 | +383 % |" in page
+    assert "| row 2 · litres | 2.5 | – |" in page
     document = learning.types("compare", first.id, second.id, "--json").document
     assert document["labels"] == {first.id: "depth 10", second.id: "depth 20"}
+
+
+TIMED = MANIFEST.replace(
+    "columns: [{key: litres, title: litres, digits: 1}]",
+    "columns: [{key: busy_percent, title: busy}, {key: median_ms, title: ms}, {key: p80_ms, title: p80}, "
+    "{key: litres, title: litres}]",
+)
+
+
+def test_differences_that_may_be_noise_are_marked(learning: Learning) -> None:
+    learning.put(f"modules/{FOLDER}/module.yaml", TIMED)
+
+    def record(median: float) -> str:
+        row = {"litres": 1.5, "busy_percent": 78, "median_ms": median, "p20_ms": median - 1, "p80_ms": median + 2}
+        return learning.record("1.1", METRICS | {"springs": [row]}).id
+
+    near, far = (learning.types("compare", record(10.0), record(other)).out for other in (12.5, 20.0))
+    assert "≈ +25 %" in near
+    assert "≈ may be noise: the runs' own spreads (p20 to p80) overlap" in near
+    assert "1 value is the same in all runs" in near
+    assert "p80" not in near.replace("p20 to p80", ""), "a percentile is no value of its own"
+    assert "+100 %" in far
+    assert "≈" not in far
+
+
+def test_of_three_runs_each_says_how_far_it_is_from_the_first(learning: Learning) -> None:
+    runs = [
+        learning.record("1.1", METRICS | {"springs": [{"litres": litres, "busy_percent": 1}]}).id for litres in (2.0, 3.0, 2.0)
+    ]
+    (line,) = [line for line in learning.types("compare", *runs).out.splitlines() if "row 1" in line]
+    assert line.split() == ["row", "1", "·", "litres", "2.0", "3.0", "(+50", "%)", "2.0"]
 
 
 def test_runs_that_nothing_tells_apart_are_named_by_their_word(learning: Learning) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpucourse.learning.pages.run_content import RunContent
@@ -18,15 +18,27 @@ MOST_RUNS = 8
 MOST_ROWS = 24
 """Rows of one table of a run: of a longer one the first."""
 
+NOISE = "≈ "
+"""Before a difference that may be noise: the spreads of both values overlap."""
+
 LONGEST = 120  # characters of a text that is compared
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedValue:
-    """A value of one run as text, and as a number where it is one."""
+    """A value of one run as text, and as a number where it is one. `low` and `high` are how far it spread in its own run (the
+    20th and 80th percentile around a median), where that was measured."""
 
     text: str
     number: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def overlaps(self, other: ComparedValue) -> bool:
+        """Whether the spreads of both were measured and overlap: such a difference may be noise."""
+        if self.low is None or self.high is None or other.low is None or other.high is None:
+            return False
+        return self.low <= other.high and other.low <= self.high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +55,8 @@ class ComparedRow:
 
     def list_differences(self) -> list[str]:
         """How far each value is from the first one, such as `+12 %`; empty where that cannot be told."""
-        base = self.values[0].number if self.values[0] else None
-        return [_tell_difference(base, value.number if value else None) for value in self.values]
+        base = self.values[0]
+        return [_tell_difference(base, value) for value in self.values]
 
 
 Values = dict[tuple[str, str], ComparedValue]
@@ -62,7 +74,7 @@ def list_values(content: RunContent) -> Values:
     for name, value in _list_environment(content.environment):
         values["environment", name] = _text(value)
     for table in content.exercise.tables if content.exercise else ():
-        values |= {(table.title, name): value for name, value in _list_cells(table, content.metrics)}
+        values |= {(table.title, name): value for name, value in list_cells(table, content.metrics)}
     for check in content.verdict.checks if content.verdict else ():
         values["checks", check.title] = _text(f"{check.verdict.replace('_', ' ')}: {check.observed}")
     return values
@@ -85,14 +97,25 @@ def _list_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[
     yield from ((str(name), str(version)) for name, version in (packages.items() if isinstance(packages, dict) else ()))
 
 
-def _list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
-    """The numbers of a table, each named by its row and its column."""
+def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
+    """The values of a run's table, each named by its row and its column."""
     first, *others = table.columns
     for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MOST_ROWS], 1):
         name = printable(str(row.get(first.key)), LONGEST) if others else f"row {number}"
+        if others and isinstance(row.get(first.key), int | float):
+            name = f"{first.title} {name}"
         for column in others or [first]:
             if row.get(column.key) is not None:
-                yield f"{name} · {column.title}", _value(row[column.key], column.digits)
+                yield f"{name} · {column.title}", _with_spread(_value(row[column.key], column.digits), column.key, row)
+
+
+def _with_spread(value: ComparedValue, key: str, row: Mapping[str, Any]) -> ComparedValue:
+    """The value with its percentiles: those of `median_ms` are `p20_ms` and `p80_ms` in the same row."""
+    name, _, unit = key.partition("_")
+    low, high = row.get(f"p20_{unit}"), row.get(f"p80_{unit}")
+    if name != "median" or not isinstance(low, int | float) or not isinstance(high, int | float):
+        return value
+    return replace(value, low=float(low), high=float(high))
 
 
 def _value(value: object, digits: int | None = None) -> ComparedValue:
@@ -114,12 +137,13 @@ def _text(value: object) -> ComparedValue:
     return ComparedValue(text=printable(str(value), LONGEST))
 
 
-def _tell_difference(base: float | None, value: float | None) -> str:
-    if base is None or value is None or base == value:
+def _tell_difference(base: ComparedValue | None, value: ComparedValue | None) -> str:
+    if base is None or value is None or base.number is None or value.number is None or base.number == value.number:
         return ""
-    if base == 0:
-        return _round(value)
-    return f"{_round((value - base) / abs(base) * 100)} %"
+    if base.number == 0:
+        return _round(value.number)
+    noise = NOISE if value.overlaps(base) else ""
+    return f"{noise}{_round((value.number - base.number) / abs(base.number) * 100)} %"
 
 
 def _round(value: float) -> str:

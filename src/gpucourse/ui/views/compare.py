@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Column, Facts, View, facts, table
+from gpucourse.ui.tables import Block, Column, Facts, Paragraph, View, facts, table
 
 if TYPE_CHECKING:
     from gpucourse.learning.compare import Comparison
@@ -16,10 +16,15 @@ def compare(result: Comparison) -> View:
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]
     for grid in result.grids:
+        if not grid.rows:
+            blocks.append(Paragraph(f"{grid.title}: {grid.note}", "dim"))
+            continue
         columns: list[Column | str] = [
             Column(title, align="right" if numeric else "left", wrap=not numeric)
             for title, numeric in zip(grid.columns, grid.numeric, strict=True)
         ]
         blocks.append(table(columns, list(grid.rows), title=grid.title))
+        if grid.note:
+            blocks.append(Paragraph(grid.note, "dim"))
     blocks.append(Facts(tuple(("file", str(path)) for path in result.files), title="Kept"))
     return View(title=f"{result.exercise}  {result.title}, compared", blocks=tuple(blocks), mode=result.mode)
