@@ -41,13 +41,13 @@ def _by_hand(bench_lab: Lab, plan: dict) -> None:  # type: ignore[type-arg]
     scripts = [upload["source"] for upload in plan["plan"]["uploads"]]
     started = []
     for command in plan["plan"]["commands"]:
-        node = command["node"]["name"]
+        node = command["node"]
         subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{node}:"], check=True)
     for command in plan["plan"]["commands"]:
         words = by_hand(command["argv"])
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in command["env"].items())
         line = f"{settings} {shlex.join(words)}"
-        started.append(subprocess.Popen(["ssh", "-F", str(config), command["node"]["name"], line], stdout=subprocess.DEVNULL))
+        started.append(subprocess.Popen(["ssh", "-F", str(config), command["node"], line], stdout=subprocess.DEVNULL))
     for process in started:
         if process.wait():
             raise RuntimeError(f"by hand: ssh ended with {process.returncode}")

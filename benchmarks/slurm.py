@@ -37,7 +37,7 @@ def measure() -> list[Row]:
 def _by_hand(bench_lab: Lab, plan: dict) -> None:  # type: ignore[type-arg]
     """Copy the files to the head, submit there, look five times a second, and show the output."""
     config = next((bench_lab.root / ".gpucourse" / "stacks").glob("*/ssh_config"))
-    head = plan["commands"][0]["node"]["name"]
+    head = plan["commands"][0]["node"]
     file = plan["batch"]["files"][0]
     local = Path(bench_lab.root) / f"{file['name']}.sbatch"
     local.write_text(file["text"], encoding="utf-8")

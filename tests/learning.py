@@ -8,7 +8,6 @@ learning.types("answer", "1.1", "--set", "speedup=1.9")
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.locate import open_workspace
+from tests.documents import read_document
 
 MANIFEST = """\
 format: 1
@@ -103,7 +103,6 @@ exercises:
 SCRIPT = '''"""Find the source."""
 
 import argparse
-import json
 import os
 from pathlib import Path
 
@@ -156,11 +155,12 @@ class Said:
     code: int
     out: str
     err: str
+    words: tuple[str, ...] = ()
 
     @property
     def document(self) -> Any:
-        """Its JSON document."""
-        return json.loads(self.out)
+        """Its JSON document, which is as its schema says."""
+        return read_document(self.words, self.out)
 
 
 class Learning:
@@ -231,7 +231,7 @@ class Learning:
             answered = run_command(list(words))
         out, err = self._capture.readouterr()
         assert code is None or answered == code, f"gpucourse {' '.join(words)} answered {answered}:\n{out}\n{err}"
-        return Said(answered, out, err)
+        return Said(answered, out, err, words)
 
 
 class _Terminal(io.StringIO):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests import forks
+from tests.documents import read_document
 from tests.forks import SHARED
 from tests.parts import need
 from tests.ports import take_ports
@@ -30,11 +31,12 @@ class Typed:
     code: int
     out: str
     err: str
+    words: tuple[str, ...] = ()
 
     @property
     def document(self) -> Any:
-        """Its JSON document."""
-        return json.loads(self.out)
+        """Its JSON document, which is as its schema says."""
+        return read_document(self.words, self.out)
 
 
 @dataclass
@@ -59,7 +61,7 @@ class Learner:
         """Run a command to its end; fails unless it answers `code` (None: whatever). `mount`: with a disk of its own at the
         workspace, made with these options, that is gone afterwards; skips where the machine does not allow that."""
         command = [*self.before, *(self._prepare_mount(mount) if mount else ()), *COMMAND, *words]
-        typed = Typed(*_run(command, self.environment | environ, timeout))
+        typed = Typed(*_run(command, self.environment | environ, timeout), words)
         assert code is None or typed.code == code, (
             f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.describe_surroundings()}"
         )

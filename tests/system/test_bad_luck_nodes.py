@@ -32,7 +32,7 @@ def kill_nodes(learner: Learner) -> None:
 
 
 def test_a_node_dead_before_a_run_is_seen_and_healed(two: Learner) -> None:
-    ports = [node["port"] for node in two.documents("status")["stacks"][0]["deployment"]["inventory"]["nodes"]]
+    ports = [node["port"] for node in two.documents("status")["stacks"][0]["deployment"]["nodes"]]
     kill_nodes(two)
     status = two.types("status")
     assert "gpucourse deploy 3" in status.out
@@ -42,7 +42,7 @@ def test_a_node_dead_before_a_run_is_seen_and_healed(two: Learner) -> None:
     assert "gpucourse deploy" in typed.err
     healed = two.documents("deploy", "3")
     assert len(healed["healed"]) == 2
-    assert [node["port"] for node in healed["deployment"]["inventory"]["nodes"]] == ports
+    assert [node["port"] for node in healed["deployment"]["nodes"]] == ports
     two.types("ssh", "3", "--", "true")
 
 

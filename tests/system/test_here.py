@@ -63,7 +63,7 @@ def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
     give_gpu(learner, f'PYTHONPATH="{FAKE_GPU}:$PYTHONPATH" OMP_NUM_THREADS=1 exec python_here "$@"')
     assert "lab of module 1 is ready" in learner.types("deploy", "1", "--target", "here").out
     [lab] = learner.documents("status")["stacks"]
-    [node] = lab["deployment"]["inventory"]["nodes"]
+    [node] = lab["deployment"]["nodes"]
     assert (lab["healthy"], node["mode"], node["gpus"], node["instance_type"]) == (True, "here", 1, "NVIDIA H100 80GB HBM3")
     learner.types("run", "1.1", "--set", "small=64", "--set", "size=128", code=None)
     run = learner.newest_run()

@@ -80,7 +80,7 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert learner.documents("status")["stacks"] == []
 
     document = learner.documents("deploy", "3", "--target", "hosts", "--hosts", format_hosts(servers))
-    inventory = document["deployment"]["inventory"]["nodes"]
+    inventory = document["deployment"]["nodes"]
     assert [node["mode"] for node in inventory] == ["hosts", "hosts"]
     assert [node["python"] for node in inventory] == [sys.executable] * 2
     assert all(node["private_address"] for node in inventory)
@@ -266,7 +266,7 @@ def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, serv
     write_known_hosts(learner, servers)
     for server in servers:
         (server.home / ".bashrc").write_text(NOISY)
-    nodes = learner.documents("deploy", "3", "--hosts", format_hosts(servers))["deployment"]["inventory"]["nodes"]
+    nodes = learner.documents("deploy", "3", "--hosts", format_hosts(servers))["deployment"]["nodes"]
     assert all(node["private_address"] for node in nodes)
     assert learner.documents("status")["stacks"][0]["healthy"]
     script = write_script(learner, "meet.py", MEET)

@@ -76,9 +76,9 @@ def test_a_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(somebody: 
     somebody.types("run", "2.1", "--script", own, "--detach")
     assert slurm.eventually(somebody, "RUNNING", "squeue -h -o '%i %T'").split()[0] == number
     first, second = somebody.documents("runs")["runs"]
-    assert (first["record"]["state"], second["record"]["state"]) == ("lost", "running")
-    assert first["record"]["diagnoses"][0]["symptom"] == "job-lost"
-    somebody.types("cancel", first["record"]["id"], code=2)
+    assert (first["state"], second["state"]) == ("lost", "running")
+    assert first["diagnoses"][0]["symptom"] == "job-lost"
+    somebody.types("cancel", first["id"], code=2)
     assert slurm.queue(somebody) == [f"{number} RUNNING"]
     somebody.types("cancel")
 

@@ -78,17 +78,17 @@ def test_deploy_run_destroy(learner: Learner) -> None:
 def test_a_lab_grows_and_shrinks(learner: Learner) -> None:
     learner.types("deploy", "3", "--nodes", "1")
     grown = learner.documents("deploy", "3", "--nodes", "3")
-    assert [node["name"] for node in grown["deployment"]["inventory"]["nodes"]] == ["node0", "node1", "node2"]
+    assert [node["name"] for node in grown["deployment"]["nodes"]] == ["node0", "node1", "node2"]
     assert {action for action, _ in grown["changes"]} == {"create"}
     learner.types("deploy", "3", "--nodes", "2")
     assert [node["healthy"] for node in learner.documents("status")["stacks"][0]["nodes"]] == [True, True]
 
 
 def test_deploying_again_changes_nothing_and_says_so(lab: Learner) -> None:
-    before = lab.documents("status")["stacks"][0]["deployment"]["inventory"]
+    before = lab.documents("status")["stacks"][0]["deployment"]["nodes"]
     again = lab.documents("deploy", "3")
     assert again["changes"] == []
-    assert again["deployment"]["inventory"] == before
+    assert again["deployment"]["nodes"] == before
 
 
 def test_folded_logs_say_once_what_all_ranks_say(lab: Learner, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Pa
 
 def test_detach_cancel_and_the_list(lab: Learner, tmp_path: Path) -> None:
     lab.types("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
-    assert lab.documents("runs")["runs"][-1]["record"]["state"] == "running"
+    assert lab.documents("runs")["runs"][-1]["state"] == "running"
     lab.types("cancel")
     record = lab.newest_run()
     assert record["state"] == "cancelled"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
+from gpucourse.cli.documents.describe import describe_run
 from gpucourse.cli.flags import JsonFlag, ParametersFlag
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, UsageError
@@ -55,7 +56,7 @@ def break_(
     if record is None:  # only a dry run has none
         raise AssertionError(exercise)
     if json:
-        session.console.document({"run": record, "folder": context.paths.run(record.exercise, record.id).folder})
+        session.console.document({"run": describe_run(record), "folder": context.paths.run(record.exercise, record.id).folder})
     session.console.show(drill(record))
     return ExitCode.DONE
 
@@ -76,7 +77,8 @@ def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int
     copy = context.paths.broken_copy(exercise.id)
     faults = list_faults(context)
     if json:
-        session.console.document({"run": record, "copy": copy, "faults": {word: fault.title for word, fault in faults.items()}})
+        titles = {word: fault.title for word, fault in faults.items()}
+        session.console.document({"run": describe_run(record), "copy": copy, "faults": titles})
     session.console.show(code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults))
     return ExitCode.DONE
 
@@ -90,7 +92,7 @@ def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> i
         context.watch = live
         result = judge_repair(context, run_request)
     if json:
-        session.console.document({"run": result.record, "verdict": result.verdict, "judged": result.judged})
+        session.console.document({"run": describe_run(result.record), "verdict": result.verdict, "judged": result.judged})
     session.console.show(view(result))
     if not result.is_right:
         says = result.judged.says if result.judged else "the copy does not run to its end"

@@ -34,6 +34,8 @@ def cancel(
         context.watch = live
         record = act(context, run_record)
     if json:
-        session.console.document({"run": record})
+        from gpucourse.cli.documents.describe import describe_run
+
+        session.console.document({"run": describe_run(record)})
     session.console.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
     return ExitCode.DONE

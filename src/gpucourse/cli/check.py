@@ -109,7 +109,11 @@ def _diagnose_code(session: Session, exercise: str, word: str, *, json: bool) ->
 
     diagnosis = diagnose_code(session.context, exercise, word)
     if json:
-        session.console.document({"diagnosis": diagnosis})
+        fault = diagnosis.fault
+        told = {"fault": fault.title if fault else None, "explanation": fault.explanation if fault else None}
+        session.console.document(
+            {"diagnosis": {"right": diagnosis.right, "hint": diagnosis.hint, "copy": diagnosis.copy, **told}}
+        )
     if not diagnosis.right:
         raise CheckFailed(f"not yet: it is not {word}", hint=diagnosis.hint)
     session.console.show(code_diagnosis(exercise, diagnosis))
@@ -117,12 +121,13 @@ def _diagnose_code(session: Session, exercise: str, word: str, *, json: bool) ->
 
 
 def _diagnose_drill(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
+    from gpucourse.cli.documents.describe import describe_run
     from gpucourse.runs.drill import judge_diagnosis
     from gpucourse.ui.views.drill import diagnosis_result
 
     record, verdict = judge_diagnosis(session.context, exercise, how, rank)
     if json:
-        session.console.document({"run": record, "verdict": verdict})
+        session.console.document({"run": describe_run(record), "verdict": verdict})
     session.console.show(diagnosis_result(record, verdict))
     bad = [check for check in verdict.checks if check.verdict != "passed"]
     if bad:

@@ -27,6 +27,8 @@ def compare(
         context.watch = live
         result = act(context, runs)
     if json:
-        session.console.document(result)
+        from gpucourse.cli.documents.describe import describe_comparison
+
+        session.console.document(describe_comparison(result))
     session.console.show(view(result))
     return ExitCode.DONE

@@ -164,24 +164,27 @@ def _deploy_priced(
 
 
 def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
+    from gpucourse.cli.documents.describe import describe_built
     from gpucourse.ui.views.lab import deploy_plan
 
     if json:
-        session.console.document(planned)
+        session.console.document(describe_built(planned))
     session.console.show(deploy_plan(planned))
     return ExitCode.DONE
 
 
 def _show_built(session: Session, built: BuildResult, *, prices: dict[str, object] | None = None, json: bool) -> int:
     """Show every lab that stands. Raises the gravest error of those that do not: it decides the exit code."""
+    from gpucourse.cli.documents.describe import describe_built, describe_errors
     from gpucourse.ui.views.cloud import cloud_deploy_result as paid
     from gpucourse.ui.views.lab import deploy_result
 
     context, console = session.context, session.console
     if json and prices is None:  # it is one lab
-        console.document(built.labs[0])
+        console.document(describe_built(built.labs[0]))
     elif json:
-        console.document({"labs": built.labs, **(prices or {}), **_worst(built)})
+        gravest = {"error": describe_errors(built.errors)} if built.errors else {}
+        console.document({"labs": [describe_built(lab) for lab in built.labs], **(prices or {}), **gravest})
     for lab in built.labs:
         first = context.catalog.module(lab.deployment.module).exercises[0].id
         show = paid if lab.deployment.costs else deploy_result
@@ -192,17 +195,6 @@ def _show_built(session: Session, built: BuildResult, *, prices: dict[str, objec
     for error in others:
         console.error(error)
     raise worst
-
-
-def _worst(built: BuildResult) -> dict[str, object]:
-    """The gravest error, where some labs were built and others were not."""
-    if not built.errors:
-        return {}
-    worst = max(built.errors, key=lambda error: error.exit_code)
-    what = "\n".join(error.what for error in built.errors)
-    return {
-        "error": {"code": worst.code, "what": what, "hint": worst.hint, "log": worst.log, "exit_code": int(worst.exit_code)}
-    }
 
 
 def _prices(proposal: PricedProposal) -> dict[str, object]:

@@ -56,9 +56,10 @@ def destroy(
         context.watch = live
         result = act(context, survey_result, discard=discard)
     if json:
-        session.console.document(
-            {"receipts": result.receipts} | ({"error": _describe_errors(result.errors)} if result.errors else {})
-        )
+        from gpucourse.cli.documents.describe import describe_errors, describe_receipt
+
+        error = {"error": describe_errors(result.errors)} if result.errors else {}
+        session.console.document({"receipts": [describe_receipt(receipt) for receipt in result.receipts], **error})
     if result.receipts or not result.errors:
         asked = _not_deployed(module, target, gpu)
         session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=survey_result.others))
@@ -85,12 +86,6 @@ def _not_deployed(module: str | None, target: str | None, gpu: str | None) -> st
     """What to say where none of the labs that were asked for is there."""
     what = f"Module {module} is not deployed" if module else "No such lab is deployed"
     return what + (f" on {target}" if target else "") + (f" with {gpu}" if gpu else "")
-
-
-def _describe_errors(errors: list[GpucourseError]) -> dict[str, object]:
-    worst = max(errors, key=lambda error: error.exit_code)
-    said = " | ".join(error.what for error in errors)
-    return {"code": worst.code, "what": said, "hint": worst.hint, "log": worst.log, "exit_code": int(worst.exit_code)}
 
 
 def _worst(session: Session, errors: list[GpucourseError]) -> int:

@@ -125,8 +125,9 @@ def _grade_bundle(session: Session, path: Path, review: Callable[[Context], None
 
 
 def _document(bundle: OpenBundle, points: Grade) -> dict[str, object]:
-    card = vars(bundle.card) | {"files": len(bundle.card.files)}
-    return {"bundle": bundle.path, "card": card, "changed": bundle.changed, "grade": points}
+    from gpucourse.cli.documents.describe import describe_card
+
+    return {"bundle": bundle.path, "card": describe_card(bundle.card), "changed": bundle.changed, "grade": points}
 
 
 def _worst(session: Session, errors: list[GpucourseError]) -> int:
@@ -145,7 +146,9 @@ def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
 
     card = pack(session.context, path, by=by)
     if json:
-        session.console.document({"bundle": path, "card": vars(card) | {"files": len(card.files)}})
+        from gpucourse.cli.documents.describe import describe_card
+
+        session.console.document({"bundle": path, "card": describe_card(card)})
     session.console.show(new_bundle(card, str(path)))
     return ExitCode.DONE
 

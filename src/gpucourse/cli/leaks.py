@@ -45,7 +45,9 @@ def leaks(
         context.watch = live
         receipts, left = act.clean(context, held, everyone=everyone)
     if json:
-        console.document({"receipts": receipts, "left": left})
+        from gpucourse.cli.documents.describe import describe_receipt
+
+        console.document({"receipts": [describe_receipt(receipt) for receipt in receipts], "left": left})
     console.show(views.clean_result(len(held.leaks) - len(left), left))
     return _verdict(left)
 

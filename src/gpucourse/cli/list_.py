@@ -17,6 +17,8 @@ def list_(ctx: typer.Context, json: JsonFlag = False) -> int:
     session = session_of(ctx)
     syllabus = list_course(session.context)
     if json:
-        session.console.document(vars(syllabus) | {"broken": [error.what for error in syllabus.broken]})
+        from gpucourse.cli.documents.describe import describe_course
+
+        session.console.document(describe_course(syllabus))
     session.console.show(view(syllabus.modules, syllabus.progress, syllabus.broken, syllabus.points))
     return ExitCode.USAGE if syllabus.broken else ExitCode.DONE

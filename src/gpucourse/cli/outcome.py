@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpucourse.cli.documents.describe import describe_plan, describe_run
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, GpucourseError
 from gpucourse.model.plan import LaunchPlan
@@ -27,7 +28,7 @@ def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
     from gpucourse.ui.views.plan import launch
 
     if json:
-        session.console.document({"plan": plan})
+        session.console.document({"plan": describe_plan(plan)})
     session.console.show(launch(plan))
     return ExitCode.DONE
 
@@ -35,7 +36,7 @@ def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
 def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
     """A run that goes on without us, and how to come back to it."""
     if json:
-        session.console.document({"run": record})
+        session.console.document({"run": describe_run(record)})
     session.console.note(
         f"run {record.id} is running in the background. "
         f"Follow it: gpucourse logs {record.id} -f; stop it: gpucourse cancel {record.id}"
@@ -88,7 +89,9 @@ def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | 
         part_files=list_part_files(context, exercise),
     )
     if json:
-        session.console.document({"run": record, "verdict": verdict, "prediction": prediction, "folder": files.folder})
+        session.console.document(
+            {"run": describe_run(record), "verdict": verdict, "prediction": prediction, "folder": files.folder}
+        )
     session.console.show(view)
     return view
 

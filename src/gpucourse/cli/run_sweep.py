@@ -31,7 +31,9 @@ def run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bo
 
     done = act.sweep(context, run_request, parameter, values, run_point)
     if json:
-        session.console.document({"sweep": done.sweep, "folder": done.folder, "files": done.files})
+        keys = ("id", "exercise", "parameter", "unit", "state", "points")
+        sweep = {key: getattr(done.sweep, key) for key in keys}
+        session.console.document({"sweep": sweep, "folder": done.folder, "files": done.files})
     session.console.show(view(done))
     if (error := act.make_failure(done.sweep)) is not None:
         raise error

@@ -24,7 +24,9 @@ def runs(
     session = session_of(ctx)
     listed, damaged = every_run(session.context, exercise)
     if json:
-        session.console.document({"runs": listed})
+        from gpucourse.cli.documents.describe import describe_run
+
+        session.console.document({"runs": [{**describe_run(item.record), "detail": item.detail} for item in listed]})
     session.console.show(view(listed))
     if damaged:
         raise damaged[0]

@@ -28,6 +28,7 @@ def show(
     json: JsonFlag = False,
 ) -> int:
     """A lesson (3), or an exercise (3.2)."""
+    from gpucourse.cli.documents.describe import describe_exercise, describe_module
     from gpucourse.learning.progress import progress
     from gpucourse.learning.show import still_open
     from gpucourse.runs.parts import list_part_files, read_part_results
@@ -48,15 +49,15 @@ def show(
         lines, answers, signs = still_open(session.context, exercise)
         results = read_part_results(session.context, exercise)
         if json:
-            told = {"module": module.id, "exercise": exercise, "verdict": verdict, "answers": answers, "open": lines}
-            session.console.document(told | {"parts": results, "signs": signs})
+            told = {"verdict": verdict, "answers": answers, "parts": results, "signs": signs, "open": lines}
+            session.console.document({"module": module.id, **describe_exercise(exercise), **told})
         yours = list_parts(exercise, results, list_part_files(session.context, exercise))
         view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours, signs=signs)
         session.console.show(view)
         return ExitCode.DONE
     module = catalog.module(number)
     if json:
-        session.console.document({"module": module, "lesson": catalog.lesson(module)})
+        session.console.document(describe_module(session.context, module))
     lessons = catalog.lesson_parts(module)
     if not 1 <= part <= len(lessons):
         parts = format_count(len(lessons), "part")

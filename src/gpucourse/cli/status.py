@@ -25,7 +25,9 @@ def status(
         # Not with --watch: to the idle agent on a node each question is somebody at work there.
         status = act(session.context, ask_nodes=not watch)
         if json:
-            document = {"stacks": [_stack_document(stack) for stack in status.stacks], "warnings": status.warnings}
+            from gpucourse.cli.documents.describe import describe_stack
+
+            document = {"stacks": [describe_stack(stack) for stack in status.stacks], "warnings": status.warnings}
             session.console.document(document)
         if watch and session.console.can_redraw(session.console.out):
             session.console.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
@@ -35,7 +37,3 @@ def status(
         if not watch:
             return ExitCode.DONE
         session.context.stop.wait(10.0 if any(stack.cloud for stack in status.stacks) else 2.0)
-
-
-def _stack_document(stack: object) -> dict[str, object]:
-    return dict(vars(stack)) | {"healthy": getattr(stack, "healthy", False)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
@@ -94,3 +96,13 @@ def _too_large(item: object) -> bool:
     if isinstance(item, int):
         return not -_LARGEST_NUMBER <= item <= _LARGEST_NUMBER
     return isinstance(item, float) and not math.isfinite(item)
+
+
+def make_schemas(kinds: Sequence[type]) -> dict[str, Any]:
+    """The JSON Schema of each of these types (dataclasses, TypedDicts, Structs) and of those in them, by the type's name. An
+    amount of money or a path is text, as `--json` writes it."""
+    text, anything = {"type": "string"}, {"description": "any value"}
+    _, schemas = msgspec.json.schema_components(
+        kinds, ref_template="#/$defs/{name}", schema_hook=lambda kind: text if issubclass(kind, PurePath) else anything
+    )
+    return schemas
