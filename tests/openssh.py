@@ -19,6 +19,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from tests.parts import INSTALLED, lack, need
 from tests.ports import take_port
+from tests.waiting import STUCK_S
 
 _CONFIG = """\
 ListenAddress 127.0.0.1
@@ -98,7 +99,7 @@ def explain(code: int, log: str, *, installed: Path = INSTALLED) -> NoReturn:
 
 
 def _wait(server: Server, log: Path) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + STUCK_S
     while time.monotonic() < deadline:
         if server.process.poll() is not None:
             explain(server.process.returncode, log.read_text(errors="replace") if log.exists() else "no log")

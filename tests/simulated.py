@@ -14,9 +14,8 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +26,6 @@ from gpucourse.model.node import Inventory, Node
 from tests.parts import need, need_module
 
 DRIVER = Path(driver.__file__)
-DEADLINE_S = 90.0  # what takes a second alone takes half a minute beside everything else
 
 
 @dataclass
@@ -150,14 +148,6 @@ def serve_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) 
         yield lab
     finally:
         health.end_everything(lab.folder, lab.uid)
-
-
-def eventually(what: str, true: Callable[[], bool], *, within_s: float = DEADLINE_S) -> None:
-    """Wait until `true` says so; fails after the deadline."""
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"
-        time.sleep(0.01)
 
 
 def start_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> SimulatedNodes:

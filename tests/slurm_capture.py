@@ -17,11 +17,11 @@ from pathlib import Path
 
 from gpucourse.local import health
 from gpucourse.remote.agent import slurm_words as say
-from tests.simulated import eventually, make_key
+from tests.simulated import make_key
 from tests.slurm_cluster import Cluster
+from tests.waiting import until
 
 DATA = Path(__file__).parent / "data" / "slurm"
-PATIENCE_S = 120.0
 JOB = """#!/bin/bash
 #SBATCH --job-name=hello
 #SBATCH --gres=gpu:1
@@ -98,7 +98,7 @@ class Recorder:
 
     def waits(self, role: str, state: str) -> None:
         """Wait until the job is `STATE|reason`, as a pattern."""
-        eventually(f"{role} is {state}", lambda: bool(re.match(state, self.states()[role])), within_s=PATIENCE_S)
+        until(lambda: bool(re.match(state, self.states()[role])), f"{role} is {state}")
 
 
 def record(cluster: Cluster) -> Recorder:
@@ -124,7 +124,7 @@ def _a_queue(recorder: Recorder) -> None:
     recorder.submits("after", f"--dependency=afterany:{recorder.jobs['array']} job.sbatch 1")
     stands = dict.fromkeys(("well", "fails", "cancelled"), "RUNNING|None")
     stands |= {"next": "PENDING|Resources", "array": "PENDING|Priority", "after": "PENDING|Dependency"}
-    eventually("the queue stands", lambda: stands.items() <= recorder.states().items(), within_s=PATIENCE_S)
+    until(lambda: stands.items() <= recorder.states().items(), "the queue stands")
     recorder.queue("squeue-waiting.txt", *stands)
     recorder.nodes("sinfo-busy.txt")
     recorder.asks("scontrol-d-running.txt", f"scontrol -d show job -o {recorder.jobs['cancelled']}")
@@ -132,9 +132,7 @@ def _a_queue(recorder: Recorder) -> None:
     recorder.cluster.run_on_head(f"scancel {recorder.jobs['cancelled']}")
     for role in stands:
         recorder.waits(role, "COMPLETED|FAILED|CANCELLED")
-    eventually(
-        "none is left", lambda: len(recorder.cluster.run_on_head("squeue -h -o %i").splitlines()) == 1, within_s=PATIENCE_S
-    )
+    until(lambda: len(recorder.cluster.run_on_head("squeue -h -o %i").splitlines()) == 1, "none is left")
     recorder.queue("squeue-ended.txt", *stands)
     recorder.details("scontrol-ended.txt", *stands)
     recorder.asks("scontrol-d-ended.txt", f"scontrol -d show job -o {recorder.jobs['cancelled']}")
@@ -188,10 +186,10 @@ def _a_node_down(recorder: Recorder) -> None:
 def _daemons_down(recorder: Recorder) -> None:
     cluster = recorder.cluster
     cluster.inside("node0", "pkill", "-TERM", "-x", "slurmctld")
-    eventually("slurmctld has ended", lambda: cluster.inside("node0", "pgrep", "-x", "slurmctld")["code"] != 0)
+    until(lambda: cluster.inside("node0", "pgrep", "-x", "slurmctld")["code"] != 0, "slurmctld has ended")
     recorder.asks("squeue-controller-down.txt", "squeue")
     cluster.up("node0")
-    eventually("slurmctld answers", lambda: "node1" in cluster.run_on_head("sinfo -h -N -o %N"))
+    until(lambda: "node1" in cluster.run_on_head("sinfo -h -N -o %N"), "slurmctld answers")
     cluster.inside("node0", "pkill", "-TERM", "-x", "munged")
     recorder.asks("squeue-munge-down.txt", "squeue")
     cluster.up("node0")
@@ -225,7 +223,7 @@ def _a_time_limit(recorder: Recorder) -> None:
 def _no_power(recorder: Recorder) -> None:
     recorder.cluster.power("node1", "off")
     listed = "sinfo -h -N -o '%N|%T'"
-    eventually("it counts as down", lambda: "node1|down*" in recorder.cluster.run_on_head(listed), within_s=PATIENCE_S)
+    until(lambda: "node1|down*" in recorder.cluster.run_on_head(listed), "it counts as down")
     recorder.nodes("sinfo-no-power.txt")
 
 
@@ -260,7 +258,7 @@ def main(layer: str = "") -> None:
         try:
             for name in lab.names:
                 lab.up(name)
-            eventually("idle", lab.idle)
+            until(lab.idle, "idle")
             recorder = record(lab)
         finally:
             health.end_everything(lab.folder, lab.uid)

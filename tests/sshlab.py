@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -163,14 +162,6 @@ def _break(sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         return
-
-
-def eventually(condition: Callable[[], bool], what: str, *, within_s: float = 15.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {within_s} s"
-        time.sleep(0.02)
 
 
 def _signal(pid: int, number: int) -> None:

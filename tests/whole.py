@@ -170,6 +170,7 @@ def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
     with ExitStack() as stack:
         folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)  # short: sockets lie below it
         ENVIRONMENT[SHARED] = stack.enter_context(folder)
+        ENVIRONMENT["XDG_CACHE_HOME"] = f"{ENVIRONMENT[SHARED]}/cache"  # what the CUDA emulator compiles, it compiles once
         logs = [stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in others]
         threads = [threading.Thread(target=group.run, args=(arguments, log)) for group, log in zip(others, logs, strict=True)]
         stack.callback(_end, groups, threads)

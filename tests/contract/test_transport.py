@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +17,8 @@ from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableEr
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import SshLink, SshTransport
-from tests.sshlab import KINDS, Line, SshLab, eventually, ssh_lab
+from tests.sshlab import KINDS, Line, SshLab, ssh_lab
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -100,7 +100,7 @@ def test_a_late_word_about_a_channel_that_is_closed_costs_nothing(link: SshLink,
     channel.exec_command("true" if closed_by == "both ends" else "cat /dev/zero")
     if closed_by == "both ends":
         channel.recv_exit_status()
-        eventually(lambda: channel.closed, "both ends have closed the channel")
+        until(lambda: channel.closed, "both ends have closed the channel")
     else:
         channel.close()
     late = paramiko.Message()
@@ -120,7 +120,7 @@ def test_input_is_pulled_only_as_fast_as_the_command_reads(link: SshLink, lab: S
             pulled += 1 << 16
             yield bytes(1 << 16)
 
-    assert link.run("head -c 10 | wc -c; exec 0<&-; sleep 0.3", stdin=endless(), timeout_s=5).stdout.strip() == b"10"
+    assert link.run("head -c 10 | wc -c; exec 0<&-; sleep 0.3", stdin=endless(), timeout_s=STUCK_S).stdout.strip() == b"10"
     assert pulled < 64 << 20
 
 
@@ -139,56 +139,46 @@ def test_an_error_of_the_inputs_source_is_raised(link: SshLink) -> None:
 
 
 def test_eight_megabytes_of_errors_do_not_block_the_output(link: SshLink) -> None:
-    done = link.run("head -c 8000000 /dev/zero >&2; echo done; head -c 8000000 /dev/zero >&2", timeout_s=20)
+    done = link.run("head -c 8000000 /dev/zero >&2; echo done; head -c 8000000 /dev/zero >&2", timeout_s=STUCK_S)
     assert done.stdout == b"done\n"
     assert 0 < len(done.stderr) <= 1 << 20  # its end
     assert set(done.stderr) == {0}
 
 
 def test_silence_ends(link: SshLink) -> None:
-    began = time.monotonic()
     with pytest.raises(UnreachableError, match=r"nothing was heard .* 0.5 s"):
-        link.run("sleep 30", timeout_s=0.5)
-    assert time.monotonic() - began < 3
+        link.run("sleep 3600", timeout_s=0.5)
     assert link.run("echo alive").stdout == b"alive\n"
 
 
-def test_a_slow_talker_is_not_silent(link: SshLink) -> None:
-    assert link.run("for i in 1 2 3 4; do echo $i; sleep 0.2; done", timeout_s=0.6).stdout == b"1\n2\n3\n4\n"
-
-
 def test_a_frozen_peer_is_noticed(lab: SshLab, node: Node) -> None:
-    link = SshTransport(lab.key, alive_every_s=0.3, patience_s=0.7).connect(node)
+    link = SshTransport(lab.key).connect(node)
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            link.run("echo up; sleep 60", timeout_s=60)
+            link.run("echo up; sleep 3600", timeout_s=3600)
         except UnreachableError as error:
             failures.append(error)
 
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
-    eventually(lambda: link.run("true").ok, "the link works")
+    until(lambda: link.run("true").ok, "the link works")
     with lab.frozen(node):
-        began = time.monotonic()
-        worker.join(8)
+        SshLink(node, link._transport, alive_every_s=0.01, patience_s=0.3)  # looks after the same connection
+        worker.join(STUCK_S)
         assert failures, "the frozen peer went unnoticed"
-        assert time.monotonic() - began < 6
         assert not link.alive
         with pytest.raises(UnreachableError):
-            link.run("true", timeout_s=2)
+            link.run("true", timeout_s=3600)
     link.close()
 
 
 def test_a_frozen_peer_holds_no_command_back(lab: SshLab, node: Node) -> None:
-    link = SshTransport(lab.key).connect(node)  # the watchdog sleeps 15 s: the command's own deadline must do
+    link = SshTransport(lab.key, alive_every_s=3600).connect(node)  # the command's own deadline must do
     assert link.run("true").ok
-    with lab.frozen(node):
-        began = time.monotonic()
-        with pytest.raises(UnreachableError):
-            link.run("true", timeout_s=0.7)
-        assert time.monotonic() - began < 4
+    with lab.frozen(node), pytest.raises(UnreachableError):
+        link.run("true", timeout_s=0.7)
     link.close()
 
 
@@ -219,10 +209,8 @@ def test_closing_wakes_whoever_waits(lab: SshLab, node: Node) -> None:
 def test_a_stream_arrives_while_the_command_runs(link: SshLink) -> None:
     with link.stream("echo first; read x; echo $x", stdin=b"second\n") as pieces:
         assert b"".join(pieces) == b"first\nsecond\n"
-    began = time.monotonic()
-    with link.stream("echo first; sleep 30") as pieces:
+    with link.stream("echo first; sleep 3600", silence_s=3600) as pieces:
         assert next(pieces) == b"first\n"
-        assert time.monotonic() - began < 5
     assert link.run("echo the channel is free again").ok
 
 
@@ -244,15 +232,12 @@ def test_sixty_four_megabytes_each_way(link: SshLink) -> None:
         assert hashlib.md5(b"".join(pieces), usedforsecurity=False).hexdigest().encode() == digest
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "command", ["yes", "yes >&2", "while sleep 0.2; do echo x; done", "while sleep 0.2; do echo x >&2; done"]
 )
 def test_an_answer_without_end_is_given_up(link: SshLink, command: str) -> None:
-    began = time.monotonic()
     with pytest.raises(UnreachableError):
         link.run(command, timeout_s=1.0)
-    assert time.monotonic() - began < 10
     assert link.run("echo the channel is free again").ok
 
 
@@ -270,7 +255,7 @@ def test_more_commands_at_once_than_the_server_allows(link: SshLink) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(STUCK_S)
     assert answers == {number: f"{number}\n".encode() for number in range(24)}
 
 
@@ -329,10 +314,8 @@ def test_somebody_else_listens(lab: SshLab, node: Node, greeting: bytes) -> None
             held.append(sock)
 
         threading.Thread(target=serve, daemon=True).start()
-        began = time.monotonic()
         with pytest.raises(NoAnswer, match="node0 does not answer SSH"):
             SshTransport(lab.key).connect(replace(node, port=server.getsockname()[1]), timeout_s=0.3)
-        assert time.monotonic() - began < 4
         for sock in held:
             sock.close()
 

@@ -6,8 +6,7 @@ import http.client
 import json
 import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from gpucourse.local import health
 from tests.mock_aws.process import AccountProcess
 from tests.parts import need_module
+from tests.waiting import until
 
 PROXY = Path(__file__).with_name("ssh_proxy.py")
 REGION = "us-east-2"
@@ -185,7 +185,7 @@ class Account:
 
     def computer(self, instance_id: str) -> dict[str, Any]:
         """The node behind one instance; waits while it boots."""
-        eventually(f"{instance_id} boots", lambda: instance_id in self.computers())
+        until(lambda: instance_id in self.computers(), f"{instance_id} boots")
         return self.computers()[instance_id]
 
     def _new_client(self, service: str, region: str) -> Any:
@@ -243,11 +243,3 @@ def mock_account(
         if uid.exists():
             health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))
     assert gaps or not account.list_unimplemented_calls(), account.list_unimplemented_calls()
-
-
-def eventually(what: str, true: Callable[[], bool], within_s: float = 30.0) -> None:
-    """Wait until `true` says so; fails after the deadline."""
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"
-        time.sleep(0.02)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tests.documents import read_document
 from tests.forks import SHARED
 from tests.parts import need
 from tests.ports import take_ports
+from tests.waiting import STUCK_S
 
 COMMAND = (sys.executable, "-m", "gpucourse")
 
@@ -166,23 +166,14 @@ def finish(fork: forks.Fork, timeout: float) -> tuple[int, str, str]:
     return fork.returncode, out, err or ""
 
 
-def wait_for_words(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> str:
+def wait_for_words(process: subprocess.Popen[bytes], words: bytes) -> str:
     """Wait until a line of what the process says on its standard error holds these words; the line."""
     stream = process.stderr
     assert stream is not None
-    deadline, shown = time.monotonic() + seconds, b""
+    deadline, shown = time.monotonic() + STUCK_S, b""
     while words not in (line := stream.readline()):
         shown += line
-        text = f"{words!r} did not come onto the screen within {seconds} s, but:\n{shown.decode(errors='replace')}"
+        text = f"{words!r} did not come onto the screen within {STUCK_S:.0f} s, but:\n{shown.decode(errors='replace')}"
         assert line, f"the command ended: {text}"
         assert time.monotonic() < deadline, text
     return line.decode(errors="replace")
-
-
-def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:
-    """Wait for a condition; its value. Fails after the deadline."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true within {seconds} s"
-        time.sleep(0.02)
-    return value

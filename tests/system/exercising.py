@@ -58,6 +58,7 @@ def environment(out: Path) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(out),
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(out / ".cache")),  # the emulator is compiled once
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
         "GPUCOURSE_BACKEND": "gloo",

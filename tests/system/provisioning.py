@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,9 @@ from gpucourse.model.event import Event, Note, ResourceEvent
 from gpucourse.provision.binary import TerraformBinary, find_terraform
 from gpucourse.provision.stack import TerraformStack
 from gpucourse.workspace.stack_paths import StackPaths
+from tests.waiting import STUCK_S
 
 STACKS = Path(__file__).parent.parent / "data" / "stacks"
-DEADLINE_S = 30.0
 
 
 def any_terraform() -> TerraformBinary:
@@ -28,14 +26,6 @@ def any_terraform() -> TerraformBinary:
         return find_terraform(os.environ)
     except MissingError as error:
         pytest.skip(error.what)
-
-
-def eventually(what: str, true: Callable[[], bool]) -> None:
-    """Wait until `true` says so; fails after the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < deadline, f"{what} did not happen within {DEADLINE_S:.0f} s"
-        time.sleep(0.01)
 
 
 class Lab:
@@ -50,7 +40,7 @@ class Lab:
         marks = self.root / "marks" / name
         marks.mkdir(parents=True, exist_ok=True)
         variables = {"node_count": nodes, "python": sys.executable, "folder": str(marks)}
-        settings = {"binary": self.binary, "lock_wait_s": DEADLINE_S, **more}
+        settings = {"binary": self.binary, "lock_wait_s": STUCK_S, **more}
         return TerraformStack(
             paths=StackPaths(self.root / "stacks" / name), template=template or STACKS / "pair", variables=variables, **settings
         )

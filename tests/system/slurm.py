@@ -17,6 +17,7 @@ import pytest
 
 from gpucourse.local import health
 from tests.system.cli import COMMAND, Learner
+from tests.waiting import STUCK_S
 
 PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
 
@@ -61,9 +62,9 @@ def script(folder: Path, text: str) -> str:
     return str(path)
 
 
-def eventually(learner: Learner, words: str, command: str, seconds: float = 60) -> str:
+def eventually(learner: Learner, words: str, command: str) -> str:
     """Wait until the command on the head says these words."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + STUCK_S
     while True:
         said = on_head(learner, command, code=None)
         if re.search(words, said):
@@ -80,7 +81,7 @@ def head(learner: Learner) -> dict[str, Any]:
 
 
 def in_terminal(
-    learner: Learner, words: Sequence[str], steps: Sequence[tuple[str, str]], seconds: float = 90, *, closed_at: str = ""
+    learner: Learner, words: Sequence[str], steps: Sequence[tuple[str, str]], *, closed_at: str = ""
 ) -> tuple[int, str]:
     """Type a command in a terminal of its own, then each answer once its words are on the screen; the exit code and what was
     shown. `closed_at`: the terminal's window is closed once, after all answers, these words are on the screen."""
@@ -93,7 +94,7 @@ def in_terminal(
             os._exit(127)  # a second process of these tests would go on with them
     shown, read = b"", 0
     waiting = list(steps)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + STUCK_S
     try:
         while True:
             if waiting and (match := re.search(waiting[0][0].encode(), shown[read:])):

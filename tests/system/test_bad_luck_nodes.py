@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.system import scripts
-from tests.system.cli import Learner, until, wait_for_words
+from tests.system.cli import Learner, wait_for_words
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 

@@ -10,17 +10,14 @@ import re
 import signal
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.parts import needs_module
 from tests.system.cli import Learner
 from tests.system.exercising import (
-    DEADLINE_S,
     FOLDERS,
     Finished,
     by_command_line,
@@ -37,6 +34,7 @@ from tests.system.exercising import (
     with_faults,
     words,
 )
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -189,15 +187,6 @@ def test_an_engine_ends_with_its_script(how: signal.Signals, tmp_path: Path) -> 
     process.send_signal(how)
     wait(process)
     until(lambda: not answers(int(port[1])))
-
-
-def until(probe: Callable[[], Any]) -> Any:
-    """What `found` finds, as soon as it finds something."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (result := probe()):
-        assert time.monotonic() < deadline, "past the deadline"
-        time.sleep(0.05)
-    return result
 
 
 def answers(port: int) -> bool:

@@ -12,8 +12,9 @@ from subprocess import PIPE, Popen
 import pytest
 
 from tests import forks
-from tests.system.cli import COMMAND, Learner, until
+from tests.system.cli import COMMAND, Learner
 from tests.system.exercising import environment, needs_torch
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 

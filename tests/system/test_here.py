@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local import processes
-from tests.simulated import eventually
 from tests.system.cli import Learner
 from tests.system.exercising import FAKE_GPU, needs_torch
+from tests.waiting import until
 
 NONE_LISTED = '{"torch": "2.11.0", "gpus": []}'  # what torch answered to deploy, without importing it again
 LISTED = '{"torch": "2.11.0", "gpus": ["NVIDIA L4"]}'
@@ -84,7 +84,7 @@ def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
 def test_a_deploy_that_is_killed_leaks_nothing(learner: Learner, moment: str) -> None:
     give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')
     deploy = learner.begins("deploy", "1", "--target", "here")
-    eventually(f"{moment} is there", (learner.workspace / moment).exists)
+    until((learner.workspace / moment).exists, f"{moment} is there")
     deploy.send_signal(signal.SIGKILL)
     deploy.communicate()
     uid = str(record(learner)["uid"])
@@ -119,9 +119,9 @@ def test_cancel_ends_the_script_and_its_children(learner: Learner) -> None:
         "time.sleep(600)\n"
     )
     learner.types("run", "1.1", "--script", str(script), "--detach")
-    eventually("the script runs", began.exists)
+    until(began.exists, "the script runs")
     assert learner.documents("status")["stacks"][0]["healthy"]
     learner.types("cancel")
     assert learner.newest_run()["state"] == "cancelled"
     pids = [int(word) for word in began.read_text().split()]
-    eventually("both processes are gone", lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "both processes are gone")

@@ -16,7 +16,8 @@ from gpucourse.remote.keys import ensure_client_key
 from tests.openssh import Server, openssh_nodes
 from tests.parts import need
 from tests.simulated import start_simulated_nodes
-from tests.system.cli import Learner, until
+from tests.system.cli import Learner
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -132,7 +133,7 @@ def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, serve
     learner.types("destroy", "3", "--discard")
     assert list_left_files(servers) == []
     homes = [str(server.home).encode() for server in servers]
-    until(lambda: not _alive(homes), 10, "every process of the run has ended")
+    until(lambda: not _alive(homes), "every process of the run has ended")
 
 
 def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(learner: Learner, servers: list[Server]) -> None:

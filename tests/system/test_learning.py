@@ -11,7 +11,8 @@ import pytest
 
 from gpucourse.course.schema import write_schema
 from tests.learning import FOLDER, MANIFEST, RUBRIC, SCRIPT
-from tests.system.cli import Learner, until
+from tests.system.cli import Learner
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -118,12 +119,12 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
             said.append(process.stderr.read() or b"" if process.stderr else b"")
             return words in b"".join(said)
 
-        until(lambda: has_said(b"watching 3 files of 1.1"), 30, "the beginning")
+        until(lambda: has_said(b"watching 3 files of 1.1"), "the beginning")
         mine.write_text(before + "\n# saved\n")
-        until(lambda: has_said(b"watching; Ctrl-C ends"), 60, "the run after a save")
+        until(lambda: has_said(b"watching; Ctrl-C ends"), "the run after a save")
         assert len(list(student.workspace.glob("runs/1.1/*/run.json"))) == runs + 1
         mine.write_text("if\n")
-        until(lambda: has_said(b"source.py:1: invalid syntax; it was not run"), 30, "the complaint about the syntax")
+        until(lambda: has_said(b"source.py:1: invalid syntax; it was not run"), "the complaint about the syntax")
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     finally:

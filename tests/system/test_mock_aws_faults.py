@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.mock_aws.account import Account, eventually, mock_account
+from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import SPOT, clean, expect_refusal, image, launch, wish
 from tests.mock_aws.process import ROOT
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
@@ -189,7 +190,7 @@ def test_a_launch_can_be_held_back_before_and_after_it_happened(account: Account
     account.hold("RunInstances", after=done)
     caller = threading.Thread(target=account.client("ec2").run_instances, kwargs=asked)
     caller.start()
-    eventually("the call is held", lambda: account.list_held_calls() == ["ec2:RunInstances"])
+    until(lambda: account.list_held_calls() == ["ec2:RunInstances"], "the call is held")
     assert len(account.resources("instance")) == int(done)
     account.client("ec2").describe_vpcs()  # nobody else is held
     account.release()
@@ -245,7 +246,7 @@ def test_the_process_ends_with_a_test_that_was_killed(tmp_path: Path) -> None:
         account = Account(folder=tmp_path, port=int(killed.stdout.readline()), region="us-east-2")
         assert account.resources() == []
         os.kill(killed.pid, signal.SIGKILL)
-    eventually("nobody listens any more", lambda: _refuses(account))
+    until(lambda: _refuses(account), "nobody listens any more")
 
 
 def _refuses(account: Account) -> Any:

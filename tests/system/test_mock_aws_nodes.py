@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local import processes
-from tests.mock_aws.account import Account, eventually, mock_account
+from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import describe_instance, launch
 from tests.parts import need
 from tests.simulated import make_key
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
@@ -37,9 +38,9 @@ class Learner:
     def pin(self, instance: str) -> None:
         """Trust the host key that the console shows, under the instance's present address, and no other."""
         ec2 = self.account.client("ec2")
-        eventually(
-            "the console shows the keys",
+        until(
             lambda: "END SSH HOST KEY KEYS" in ec2.get_console_output(InstanceId=instance)["Output"],
+            "the console shows the keys",
         )
         said = ec2.get_console_output(InstanceId=instance, Latest=True)["Output"]
         block = said.partition("-----BEGIN SSH HOST KEY KEYS-----")[2].partition("-----END")[0]
@@ -102,8 +103,8 @@ def test_a_machine_goes_with_its_instance(learner: Learner) -> None:
     address = learner.address(first)
     learner.account.client("ec2").terminate_instances(InstanceIds=[first])
     assert learner.ssh(address, "true").returncode == 255
-    eventually("its files are gone", lambda: not home.exists())
+    until(lambda: not home.exists(), "its files are gone")
     address = learner.address(other)
     learner.account.shut_down(other)
     assert learner.ssh(address, "true").returncode == 255
-    eventually("no machine is left", lambda: learner.account.computers() == {})
+    until(lambda: learner.account.computers() == {}, "no machine is left")

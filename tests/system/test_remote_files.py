@@ -18,7 +18,8 @@ from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
-from tests.sshlab import OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
+from tests.sshlab import OPENSSH_FIRST, Line, SshLab, find_marked_processes, ssh_lab
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
@@ -258,7 +259,7 @@ def test_temporary_files_of_a_lost_run_go_with_whoever_finds_it(
 ) -> None:
     run = prepare(lab, tmp_path, TEMPORARY, "and stay").launch()
     link, run_id = fleet.link(lab.nodes[0]), run.plan.run_id
-    eventually(lambda: any((run.folder() / "tmp").glob("*/error.json")), "the rank has left something")
+    until(lambda: any((run.folder() / "tmp").glob("*/error.json")), "the rank has left something")
     place = Path((run.folder() / "logs" / "rank0.log").read_text().strip())
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
     if found_by == "a look":

@@ -17,7 +17,8 @@ from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
 from tests.runs import Run, prepare
-from tests.sshlab import OPENSSH_FIRST, SshLab, eventually, find_marked_processes, ssh_lab
+from tests.sshlab import OPENSSH_FIRST, SshLab, find_marked_processes, ssh_lab
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
@@ -143,7 +144,7 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
     push(link, parcels(run.plan.uploads))
     jobs.start(link, spec)
     run.fleet.close()  # no client: the node must do it alone
-    eventually((run.folder() / "done").exists, "the node ends the run")
+    until((run.folder() / "done").exists, "the node ends the run")
     assert not find_marked_processes(run.folder())
     result = run.follow()
     (ended,) = result.node_exits
@@ -156,7 +157,7 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
 @on_openssh_first
 def test_cancel_ends_stubborn_stopped_and_detached_processes(make: Make) -> None:
     run = make(STUBBORN).launch()
-    eventually(lambda: all(len(find_marked_processes(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
+    until(lambda: all(len(find_marked_processes(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
     outcomes = execute.cancel(run.fleet, run.plan.run_id, 0.5)
     assert all(outcome.take().killed >= 4 for outcome in outcomes)
     assert not find_marked_processes(run.folder("node0"))
@@ -173,7 +174,7 @@ def test_cancel_lets_a_script_tidy_up_and_tells_it_once(make: Make, lab: SshLab)
     )
     run = make(script, nodes=lab.nodes[:1]).launch()
     log = run.folder() / "logs" / "rank0.log"
-    eventually(lambda: log.exists() and log.read_bytes() == b"up\n", "the script is up")
+    until(lambda: log.exists() and log.read_bytes() == b"up\n", "the script is up")
     execute.cancel(run.fleet, run.plan.run_id, 4.0)
     assert [(e.reason, e.code) for e in run.follow().node_exits] == [("cancelled", 143)]
     assert run.log() == b"up\ntidying\ntidy\n"
@@ -211,7 +212,7 @@ def test_what_hides_its_environment_and_its_session_is_ended_too(make: Make, lab
     assert (ended.code, ended.killed) == (0, 1)
     assert not is_hidden()
     run = make(script, "stay", nodes=lab.nodes[:1]).launch()
-    eventually(is_hidden, "the hidden process is up")
+    until(is_hidden, "the hidden process is up")
     execute.cancel(run.fleet, run.plan.run_id, 0.5)
     assert not is_hidden()
 
@@ -231,7 +232,7 @@ def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> N
 @on_openssh_first
 def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -> None:
     run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
-    eventually((run.folder() / "logs" / "rank0.log").exists, "the rank is up")
+    until((run.folder() / "logs" / "rank0.log").exists, "the rank is up")
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
     (ended,) = run.follow().node_exits
     assert (ended.reason, ended.code) == ("lost", 137)

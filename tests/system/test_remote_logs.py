@@ -17,7 +17,8 @@ from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute
 from gpucourse.remote.follow_result import FollowBroken
 from tests.runs import Run, prepare
-from tests.sshlab import OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
+from tests.sshlab import OPENSSH_FIRST, Line, SshLab, find_marked_processes, ssh_lab
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
@@ -97,7 +98,7 @@ def test_a_slow_watcher_does_not_slow_the_run(lab: SshLab, tmp_path: Path) -> No
 
     def watch(event: Event) -> None:
         if isinstance(event, LogBytes) and not slow.is_set():
-            eventually((run.folder() / "done").exists, "the run ends though nobody reads")
+            until((run.folder() / "done").exists, "the run ends though nobody reads")
             slow.set()
 
     result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)

@@ -15,7 +15,8 @@ import pytest
 from gpucourse.model.event import Note
 from gpucourse.remote import execute
 from tests.runs import Run, prepare
-from tests.sshlab import SshLab, eventually, find_marked_processes, ssh_lab
+from tests.sshlab import SshLab, find_marked_processes, ssh_lab
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -104,7 +105,7 @@ def test_a_cancel_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
     ended = threading.Thread(target=lambda: follow(run, restarts=100), daemon=True)
     ended.start()
     log = run.paths.rank_log("node1", 1)
-    eventually(lambda: log.exists() and b"--- restart 2 ---" in log.read_bytes(), "rank 1 begins again twice")
+    until(lambda: log.exists() and b"--- restart 2 ---" in log.read_bytes(), "rank 1 begins again twice")
     outcomes = execute.cancel(run.fleet, run.plan.run_id, 0.5)
     assert all(outcome.error is None for outcome in outcomes)
     ended.join(10)
@@ -124,6 +125,6 @@ def test_the_time_limit_ends_a_launcher_that_restarts_for_ever(make: Make) -> No
 def test_whoever_takes_a_run_up_later_hears_of_every_life(make: Make) -> None:
     run = make(CRASH_ONCE, restarts=2).launch()
     for node in run.plan.nodes:
-        eventually((run.folder(node.name) / "done").exists, "the run ends with nobody watching")
+        until((run.folder(node.name) / "done").exists, "the run ends with nobody watching")
     result = follow(run, restarts=2)
     assert (result.restarts, result.first_failure, len(result.rank_exits)) == (1, None, 4)

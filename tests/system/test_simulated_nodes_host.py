@@ -18,7 +18,8 @@ from gpucourse.local import health, layout, processes
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.workspace.lock import is_held
 from tests.parts import slow_after
-from tests.simulated import SimulatedNodes, eventually, make_key, serve_simulated_nodes
+from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -41,14 +42,14 @@ def has_ended(pid: int) -> bool:
 def end_host(lab: SimulatedNodes, number: int = signal.SIGKILL) -> int:
     pid = lab.host_pid
     os.kill(pid, number)
-    eventually("the host ends", lambda: has_ended(pid) and not is_held(lab.folder / layout.LOCK))
+    until(lambda: has_ended(pid) and not is_held(lab.folder / layout.LOCK), "the host ends")
     return pid
 
 
 def start_on(lab: SimulatedNodes, name: str, command: str) -> int:
     """A process in the background of a node, as a session leaves it, once it runs its program; its id."""
     pid = int(lab.ssh(name, f"{command} >/dev/null 2>&1 </dev/null & echo $!").stdout)
-    eventually("it runs its program", lambda: command.endswith(processes.command_of(pid) or "-"))
+    until(lambda: command.endswith(processes.command_of(pid) or "-"), "it runs its program")
     return pid
 
 
@@ -140,7 +141,7 @@ def test_a_host_ends_when_its_folder_is_taken_away(lab: SimulatedNodes, what: st
         shutil.rmtree(lab.folder)
         if what == "content":
             lab.folder.mkdir()
-    eventually("the host ends", lambda: has_ended(pid))
+    until(lambda: has_ended(pid), "the host ends")
     assert has_ended(running)
     if what != "socket":
         assert lab.leftovers() == []
@@ -188,7 +189,7 @@ def test_a_driver_killed_in_the_middle(tmp_path: Path, moment: str, then: str) -
             lab.up("node0")
             assert lab.ssh("node0", "exit 4").returncode == 4
         assert lab.drive("down", "node0").returncode == 0
-        eventually("the host that nobody waited for ends", lambda: lab.leftovers() == [])
+        until(lambda: lab.leftovers() == [], "the host that nobody waited for ends")
 
 
 def kill_driver_when(lab: SimulatedNodes, verb: str, now: Callable[[], bool]) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from gpucourse.local import processes
 from tests.parts import need, need_module
-from tests.simulated import SimulatedNodes, eventually, serve_simulated_nodes
-from tests.system.cli import until
+from tests.simulated import SimulatedNodes, serve_simulated_nodes
+from tests.waiting import until
 
 asyncssh = need_module("asyncssh")
 
@@ -69,7 +69,7 @@ def test_a_signal_from_the_client_reaches_the_whole_group(lab: SimulatedNodes) -
 
     done = asyncio.run(ask())
     assert done.exit_signal[0] == "TERM"
-    eventually("the child ends with its parent", lambda: list_processes(lab) == [])
+    until(lambda: list_processes(lab) == [], "the child ends with its parent")
 
 
 # A shell without a trap forgets an interrupt that comes while its child is just ending by itself.
@@ -171,10 +171,10 @@ STUBBORN = f"trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM; echo $$; {L
 @pytest.mark.parametrize("script", ["setsid sleep 600 & sleep 600 & echo $$; wait", STUBBORN], ids=["meek", "stubborn"])
 def test_nothing_stays_of_a_client_that_was_killed(lab: SimulatedNodes, script: str, terminal: list[str]) -> None:
     client = begin(lab, script, terminal)
-    eventually("all run", lambda: len(list_processes(lab)) >= 3)  # one that starts a program has no environment for a moment
+    until(lambda: len(list_processes(lab)) >= 3, "all run")  # one that starts a program has no environment for a moment
     client.kill()
     client.communicate()
-    eventually("every process ends", lambda: list_processes(lab) == [])
+    until(lambda: list_processes(lab) == [], "every process ends")
 
 
 def test_a_process_without_our_mark_ends_too(lab: SimulatedNodes) -> None:
@@ -182,17 +182,17 @@ def test_a_process_without_our_mark_ends_too(lab: SimulatedNodes) -> None:
     (sleeping,) = until(lambda: [pid for pid in children_of(lab.host_pid) if processes.command_of(pid) == "sleep 600"])
     client.kill()
     client.communicate()
-    eventually("it ends", lambda: processes.command_of(sleeping) == "")
+    until(lambda: processes.command_of(sleeping) == "", "it ends")
 
 
 def test_a_detached_run_outlives_its_client_but_not_its_node(tmp_path: Path) -> None:
     with serve_simulated_nodes(tmp_path, 1) as lab:
         script = "GPUCOURSE_RUN_DIR=/run/7 setsid sleep 600 & GPUCOURSE_RUN_DIR=/run/8 sleep 601 & sleep 602 & echo $$; wait"
         client = begin(lab, script, [])
-        eventually("all run", lambda: {"sleep 600", "sleep 601", "sleep 602"} <= commands(lab))
+        until(lambda: {"sleep 600", "sleep 601", "sleep 602"} <= commands(lab), "all run")
         client.kill()
         client.communicate()
-        eventually("the attached ones end", lambda: len(list_processes(lab)) == 2)
+        until(lambda: len(list_processes(lab)) == 2, "the attached ones end")
         assert commands(lab) == {"sleep 600", "sleep 601"}
         lab.down("node0")
         assert list_processes(lab) == []
@@ -241,8 +241,8 @@ def test_a_dropped_connection_is_not_the_end_of_the_input(lab: SimulatedNodes) -
     assert client.stdin is not None
     client.stdin.write(b"half")
     client.stdin.flush()
-    eventually("the half arrives", lambda: half.exists() and half.read_bytes() == b"half")
+    until(lambda: half.exists() and half.read_bytes() == b"half", "the half arrives")
     os.kill(client.pid, signal.SIGKILL)
     client.communicate()
-    eventually("the command ends", lambda: list_processes(lab) == [])
+    until(lambda: list_processes(lab) == [], "the command ends")
     assert not (lab.home("node0") / "ended").exists()

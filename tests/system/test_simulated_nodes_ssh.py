@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.parts import need
-from tests.simulated import SimulatedNodes, eventually, make_key, serve_simulated_nodes
+from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -222,7 +223,7 @@ def test_a_forwarded_port(lab: SimulatedNodes) -> None:
     words = [need("ssh"), *lab.options("node0"), "-N", "-L", f"{port}:127.0.0.1:{target}", lab.address("node0")]
     tunnel = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:
-        eventually("the tunnel stands", lambda: first_line(port).startswith(b"SSH-2.0-gpucourse"))
+        until(lambda: first_line(port).startswith(b"SSH-2.0-gpucourse"), "the tunnel stands")
     finally:
         tunnel.terminate()
         tunnel.wait(10)

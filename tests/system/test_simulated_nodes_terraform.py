@@ -19,8 +19,9 @@ from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.node import Node
 from gpucourse.provision.template import copy_template
 from tests.parts import slow_after
-from tests.simulated import SimulatedNodes, eventually, make_key
+from tests.simulated import SimulatedNodes, make_key
 from tests.system.provisioning import any_terraform
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -146,7 +147,7 @@ def test_more_and_fewer_nodes(stack: Terraformed) -> None:
 def test_a_killed_host_is_healed_with_the_same_ports(stack: Terraformed) -> None:
     before = list(stack.apply())
     os.kill(stack.nodes.host_pid, signal.SIGKILL)
-    eventually("the loss shows", lambda: stack.sick() == ["node0", "node1"])
+    until(lambda: stack.sick() == ["node0", "node1"], "the loss shows")
     assert stack.apply("-replace=terraform_data.node[0]", "-replace=terraform_data.node[1]") == before
     assert stack.sick() == []
     stack.destroy()
@@ -177,14 +178,14 @@ def test_destroy_from_a_broken_state(stack: Terraformed, damage: str) -> None:
     else:
         os.kill(stack.nodes.host_pid, signal.SIGTERM)
     stack.destroy()
-    eventually("the host without a folder ends", lambda: stack.nodes.leftovers() == [])
+    until(lambda: stack.nodes.leftovers() == [], "the host without a folder ends")
 
 
 def test_a_node_that_fails_is_tainted_and_still_taken_down(stack: Terraformed) -> None:
     stack.nodes.folder.mkdir(mode=0o700)
     (stack.nodes.folder / "node1").write_text("a file where the node's folder belongs")
     assert stack.run("apply", "-auto-approve", "-input=false") == 1
-    eventually("the other node stands", lambda: stack.sick() == ["node1"])
+    until(lambda: stack.sick() == ["node1"], "the other node stands")
     stack.destroy()
     stack.assert_nothing_is_left()
 
@@ -200,10 +201,10 @@ def test_a_failed_node_comes_up_with_the_next_apply(stack: Terraformed) -> None:
 
 def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     process = stack.start("apply", "-auto-approve", "-input=false")
-    eventually("it has begun", lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None)
+    until(lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None, "it has begun")
     process.send_signal(number)
     process.wait(60)
-    eventually("the drivers that it left have ended", lambda: drivers(stack) == [])
+    until(lambda: drivers(stack) == [], "the drivers that it left have ended")
 
 
 MOMENTS = slow_after(1, "host.json", "host.lock", "node0.json")
@@ -213,7 +214,7 @@ MOMENTS = slow_after(1, "host.json", "host.lock", "node0.json")
 def test_an_interrupted_apply_is_destroyed(stack: Terraformed, moment: str) -> None:
     end_in_the_middle(stack, moment, signal.SIGINT)
     stack.destroy()
-    eventually("nothing is left", lambda: stack.nodes.leftovers() == [])
+    until(lambda: stack.nodes.leftovers() == [], "nothing is left")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -236,7 +237,7 @@ def test_a_lost_state_is_made_anew_on_the_same_nodes(stack: Terraformed) -> None
 
 def test_drivers_killed_in_the_middle(stack: Terraformed) -> None:
     process = stack.start("apply", "-auto-approve", "-input=false")
-    eventually("the drivers run", lambda: drivers(stack) != [] or process.poll() is not None)
+    until(lambda: drivers(stack) != [] or process.poll() is not None, "the drivers run")
     for pid in drivers(stack):
         processes.send(pid, signal.SIGKILL)
     process.wait(60)

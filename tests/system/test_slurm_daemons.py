@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.system import slurm
-from tests.system.cli import Learner, until, wait_for_words
+from tests.system.cli import Learner, wait_for_words
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -95,7 +96,7 @@ def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Calla
 def test_a_node_that_nobody_but_slurm_finds_dead(cluster: Learner, work: Work) -> None:
     node = wait_for_words(work.running, b"is RUNNING on").split()[-1]
     kill_slurmd(cluster, node)
-    assert f"{node} is down*: Not responding" in wait_for_words(work.running, b"put back into the queue", seconds=120)
+    assert f"{node} is down*: Not responding" in wait_for_words(work.running, b"put back into the queue")
     type_what_is_told(cluster, wait_for_words(work.running, b"two minutes"))
     work.succeeds()
 
@@ -116,7 +117,7 @@ def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Wor
     since = slurm.inside(cluster, "node0", "date", "+%s.%N")
     # Slurm stores what changes, within seconds; that the job runs may be stored by now, and would not be once more.
     slurm.inside(cluster, "node0", "scontrol", "update", f"JobId={job}", "Comment=to be stored")
-    until(lambda: float(slurm.inside(cluster, "node0", "stat", "--format=%.Y", STORED)) > float(since), 60, "a stored state")
+    until(lambda: float(slurm.inside(cluster, "node0", "stat", "--format=%.Y", STORED)) > float(since), "a stored state")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
     wait_for_words(work.running, b"Slurm does not answer")
     way_back = wait_for_words(work.running, b"brought back by").rpartition("gpucourse ")[2]

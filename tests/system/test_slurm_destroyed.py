@@ -13,7 +13,8 @@ import pytest
 from gpucourse.local import health, layout
 from gpucourse.workspace.lock import is_held
 from tests.system import slurm
-from tests.system.cli import Learner, until
+from tests.system.cli import Learner
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 

@@ -14,8 +14,9 @@ import pytest
 
 from gpucourse.local import health
 from gpucourse.local.machines.requirements import Lacking, require
-from tests.simulated import eventually, make_key
+from tests.simulated import make_key
 from tests.slurm_cluster import Cluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -31,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     try:
         for name in lab.names:
             lab.up(name)
-        eventually("idle", lab.idle)
+        until(lab.idle, "idle")
         yield lab
     finally:
         health.end_everything(lab.folder, lab.uid)
@@ -53,48 +54,48 @@ def test_each_machine_is_its_own(cluster: Cluster) -> None:
 def test_who_waits_is_told_the_true_reason(cluster: Cluster) -> None:
     for _ in range(3):
         cluster.run_on_head("cd /shared && sbatch --gres=gpu:1 --wrap 'sleep 60'")
-    eventually("Resources", lambda: "Resources" in cluster.run_on_head("squeue -h -t PD -o %r"))
+    until(lambda: "Resources" in cluster.run_on_head("squeue -h -t PD -o %r"), "Resources")
     cluster.run_on_head("scancel --user $(id -un)")
-    eventually("idle", cluster.idle)
+    until(cluster.idle, "idle")
 
 
 def test_a_killed_slurmctld_is_named_and_comes_back_and_jobs_go_on(cluster: Cluster) -> None:
     job = cluster.run_on_head("cd /shared && sbatch --parsable --gres=gpu:1 --wrap 'sleep 8; echo whole' -o whole.out")
-    eventually("running", lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING")
+    until(lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING", "running")
     cluster.inside("node0", "pkill", "-TERM", "-x", "slurmctld")
-    eventually("named", lambda: "slurmctld" in cluster.states().get("node0", ""))
+    until(lambda: "slurmctld" in cluster.states().get("node0", ""), "named")
     cluster.up("node0")
     assert cluster.states().get("node0") is None
-    eventually("whole", lambda: cluster.run_on_head("cat /shared/whole.out") == "whole")
+    until(lambda: cluster.run_on_head("cat /shared/whole.out") == "whole", "whole")
 
 
 def test_a_killed_slurmd_is_named_and_comes_back(cluster: Cluster) -> None:
     cluster.inside("node1", "pkill", "-KILL", "-x", "slurmd")
-    eventually("named", lambda: cluster.states() == {"node1": "slurmd of it ended"})
+    until(lambda: cluster.states() == {"node1": "slurmd of it ended"}, "named")
     cluster.up("node1")
-    eventually("idle", cluster.idle)
+    until(cluster.idle, "idle")
 
 
 def test_a_machine_without_power_is_named_and_boots_again_with_its_disk(cluster: Cluster) -> None:
     cluster.inside("node2", "touch", "/var/lib/kept")
     cluster.power("node2", "off")
-    eventually("named", lambda: cluster.states() == {"node2": "it is off"})
+    until(lambda: cluster.states() == {"node2": "it is off"}, "named")
     cluster.up("node2")
     assert cluster.inside("node2", "test", "-e", "/var/lib/kept")["code"] == 0
-    eventually("idle", cluster.idle)
+    until(cluster.idle, "idle")
 
 
 @pytest.mark.slow
 def test_a_slurmctld_killed_early_restarts_the_job_or_names_the_loss(cluster: Cluster) -> None:
     text = "[ -e early.seen ] || { touch early.seen; sleep 20; }; echo whole"
     job = cluster.run_on_head(f"cd /shared && sbatch --parsable --gres=gpu:1 --open-mode=append -o early.out --wrap '{text}'")
-    eventually("running", lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING")
-    eventually("begun", lambda: "early.seen" in cluster.run_on_head("ls /shared"))
+    until(lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING", "running")
+    until(lambda: "early.seen" in cluster.run_on_head("ls /shared"), "begun")
     cluster.inside("node0", "pkill", "-KILL", "-x", "slurmctld")
-    eventually("named", lambda: "one just submitted may restart or be lost" in cluster.states().get("node0", ""))
+    until(lambda: "one just submitted may restart or be lost" in cluster.states().get("node0", ""), "named")
     cluster.up("node0")
     # Whether Slurm had stored the job by then is a matter of milliseconds.
-    eventually("out of the queue", lambda: _skipping_the_wait(cluster) and (_is_whole(cluster) or _is_lost(cluster)))
+    until(lambda: _skipping_the_wait(cluster) and (_is_whole(cluster) or _is_lost(cluster)), "out of the queue")
     _mend(cluster)  # where Slurm held it back, or drained its node
 
 
@@ -111,30 +112,30 @@ def test_a_drained_node_is_named_with_its_meaning_and_repaired(cluster: Cluster)
 def test_a_job_on_a_dead_slurmd_is_requeued_and_its_wait_can_be_skipped(cluster: Cluster) -> None:
     text = 'echo restarts=$SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     cluster.ssh("node0", f"cd /shared && sbatch -w node1 --gres=gpu:1 --open-mode=append -o dead.out --wrap '{text}'")
-    eventually("running", lambda: cluster.run_on_head("squeue -h -o %T") == "RUNNING")
+    until(lambda: cluster.run_on_head("squeue -h -o %T") == "RUNNING", "running")
     cluster.inside("node1", "pkill", "-KILL", "-x", "slurmd")
-    eventually("named", lambda: cluster.states().get("node1") == "slurmd of it ended")
+    until(lambda: cluster.states().get("node1") == "slurmd of it ended", "named")
     # By itself Slurm comes to this after SlurmdTimeout and a round of its questions, half a minute.
     cluster.inside("node0", "scontrol", "update", "nodename=node1", "state=down", "reason=Not responding")
-    eventually("BeginTime", lambda: cluster.run_on_head("squeue -h -o '%T %r'") == "PENDING BeginTime")
+    until(lambda: cluster.run_on_head("squeue -h -o '%T %r'") == "PENDING BeginTime", "BeginTime")
     _mend(cluster, busy=True)
     assert cluster.run_on_head("squeue -h -o '%T %r'") == "PENDING BeginTime"
     # Slurm ends what is left of the first start. A second one before that is refused: Duplicate jobid.
-    eventually("ended", lambda: cluster.inside("node1", "pgrep", "-x", "slurmstepd")["output"] == "")
+    until(lambda: cluster.inside("node1", "pgrep", "-x", "slurmstepd")["output"] == "", "ended")
     # And one that came too early after all waits again.
-    eventually("out of the queue", lambda: _skipping_the_wait(cluster))
+    until(lambda: _skipping_the_wait(cluster), "out of the queue")
     assert re.search(r"restarts=\d", cluster.run_on_head("cat /shared/dead.out"))
-    eventually("idle", cluster.idle)
+    until(cluster.idle, "idle")
 
 
 def test_another_munge_key_is_named_and_mended(cluster: Cluster) -> None:
     new_key = "head -c 512 /dev/urandom > /etc/munge/munge.key"
     cluster.inside("node1", "sh", "-c", f"{new_key}; {_again('munged')}")
     refused = "munge refuses: the machine has another munge.key than the head"
-    eventually("named", lambda: cluster.states().get("node1") == refused)
+    until(lambda: cluster.states().get("node1") == refused, "named")
     cluster.up("node1")
-    eventually("mended", lambda: cluster.states() == {})
-    eventually("idle", cluster.idle)
+    until(lambda: cluster.states() == {}, "mended")
+    until(cluster.idle, "idle")
 
 
 def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
@@ -147,19 +148,19 @@ def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
     subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-o", str(ahead), "-"], input=source, text=True, check=True)
     cluster.inside("node1", "sh", "-c", _again("munged", "LD_PRELOAD=/shared/ahead.so"))
     assert "node1" not in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode()
-    eventually("named", lambda: "its clock" in cluster.states().get("node1", "") or _provoke_refusal(cluster))
+    until(lambda: "its clock" in cluster.states().get("node1", "") or _provoke_refusal(cluster), "named")
     cluster.up("node1")
-    eventually("mended", lambda: cluster.states() == {})
+    until(lambda: cluster.states() == {}, "mended")
     # Head and node take each other's word.
-    eventually("answered", lambda: "node1" in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode())
+    until(lambda: "node1" in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode(), "answered")
 
 
 def test_a_killed_host_takes_everything_with_it_and_a_new_one_starts_anew(cluster: Cluster) -> None:
     os.kill(cluster.host_pid, signal.SIGKILL)
-    eventually("ended", lambda: all("has ended" in what for what in cluster.states().values()) and len(cluster.states()) == 3)
+    until(lambda: all("has ended" in what for what in cluster.states().values()) and len(cluster.states()) == 3, "ended")
     for name in cluster.names:
         cluster.up(name)
-    eventually("idle", cluster.idle)
+    until(cluster.idle, "idle")
 
 
 def _mend(cluster: Cluster, *, busy: bool = False) -> None:
@@ -167,7 +168,7 @@ def _mend(cluster: Cluster, *, busy: bool = False) -> None:
     for name in cluster.states():
         cluster.up(name)
     if not busy:
-        eventually("idle", cluster.idle)
+        until(cluster.idle, "idle")
 
 
 def _provoke_refusal(cluster: Cluster) -> bool:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from gpucourse.provision.providers import find_mirror
 from gpucourse.provision.template import copy_template
 from tests.parts import slow_after
 from tests.system.provisioning import any_terraform
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -34,7 +34,6 @@ FOLDERS = slow_after(len(FIRST), *FIRST, *MORE)
 """The stacks that are left to make slow are the lab's module with other values, and the modules are parts of it."""
 HOLD, VALID = "test_promises_hold", "test_a_deployments_copy_is_valid_and_nothing_in_it_is_deprecated"
 AT_ONCE = 2
-DEADLINE_S = 60.0
 LAB = TERRAFORM / "modules" / "lab" / "variables.tf"
 
 
@@ -121,17 +120,15 @@ class Terraform:
             yield
         finally:
             process.terminate()
-            process.wait(DEADLINE_S)
+            process.wait(STUCK_S)
 
     def _address(self, process: subprocess.Popen[bytes], log: Path) -> str:
-        give_up = time.monotonic() + DEADLINE_S
-        while True:
+        def read() -> str:
             match = re.search(r"TF_REATTACH_PROVIDERS='(.*)'", log.read_text())
-            if match:
-                return match[1]
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < give_up, log.read_text()
-            time.sleep(0.05)
+            assert match or process.poll() is None, log.read_text()
+            return match[1] if match else ""
+
+        return str(until(read, "the provider's address"))
 
 
 @pytest.fixture(scope="module")

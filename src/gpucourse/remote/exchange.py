@@ -95,9 +95,11 @@ class Exchange:
         *,
         marks: Marks,
         lost: tuple[type[Exception], ...],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._name, self._channel, self._silence_s, self._lost = name, channel, silence_s, lost
-        self._moved = self._started = time.monotonic()
+        self._moved = self._started = self._clock()
         self._own_stdout, self._own_stderr = OwnOutput(marks.stdout, marks.end), OwnOutput(marks.stderr, marks.end)
         self._input_ended: float | None = None
         self._sent, self._whole = 0, False
@@ -127,7 +129,7 @@ class Exchange:
                 break
             begun, piece = own.begun, own.take(data)
             if own.begun:
-                self._moved = time.monotonic()
+                self._moved = self._clock()
                 if not begun and self._stdin:
                     self._started = self._moved
                     self._thread(self._feed, self._stdin)
@@ -202,7 +204,7 @@ class Exchange:
         self._end_input()
 
     def _end_input(self) -> None:
-        self._input_ended = time.monotonic()
+        self._input_ended = self._clock()
         with suppress(*self._lost):  # whoever waits for the output meets it too
             self._channel.shutdown_write()
 
@@ -222,7 +224,7 @@ class Exchange:
                 return False
             done += sent
             self._sent += sent
-            self._moved = time.monotonic()
+            self._moved = self._clock()
         return True
 
     def _drain_stderr(self) -> None:
@@ -248,13 +250,13 @@ class Exchange:
             raise self._feed_error
         if not self._own_stdout.begun:
             self._check_beginning()
-        if time.monotonic() - self._moved >= self._silence_s:
+        if self._clock() - self._moved >= self._silence_s:
             raise self._too_late(f"nothing was heard from the command for {self._silence_s:g} s")
         self._check_whole()
 
     def _check_whole(self) -> None:
         """The input may take its time at PACE, and the whole answer twice the silence after it."""
-        now, ended = time.monotonic(), self._input_ended
+        now, ended = self._clock(), self._input_ended
         if ended is None and now - self._started >= self._silence_s + self._sent / PACE:
             raise self._too_late(f"it took only {self._sent} bytes of its input in {now - self._started:.0f} s")
         if self._whole and ended is not None and now - ended >= 2 * self._silence_s:
@@ -268,7 +270,7 @@ class Exchange:
         noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
         if noise > MOST_NOISE:
             raise self._not_begun(f"printed more than {format_bytes(MOST_NOISE)}")
-        if time.monotonic() - self._started < self._silence_s:
+        if self._clock() - self._started < self._silence_s:
             return
         if noise:
             raise self._not_begun(f"printed {format_bytes(noise)} in {self._silence_s:g} s")

@@ -11,8 +11,7 @@ from contextlib import suppress
 
 from tests.system.aws.learner import CloudLearner
 from tests.system.cli import COMMAND
-
-DEADLINE_S = 300.0
+from tests.waiting import STUCK_S
 
 
 class Terminal:
@@ -34,7 +33,7 @@ class Terminal:
 
     def shows(self, words: str) -> None:
         """Wait until these words stand on the screen."""
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + STUCK_S
         while words not in self.screen:
             assert time.monotonic() < deadline, f"{words!r} is not on the screen:\n{self.screen}"
             assert self._reads(), f"it ended before {words!r} was on the screen:\n{self.screen}"
@@ -47,7 +46,7 @@ class Terminal:
         """Wait for its end; the exit code."""
         while self._reads():
             pass
-        code = self.process.wait(DEADLINE_S)
+        code = self.process.wait(STUCK_S)
         os.close(self._ours)
         return code
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mock_aws.account import eventually
 from tests.parts import slow_after
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
 from tests.system.aws.terminal import Terminal
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -146,7 +146,7 @@ def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
     assert after["node1"]["address"] != before["node1"]["address"]
     now = {resource.tags["Node"]: resource.id for resource in lab.list_resources("instance")}
     assert now["node0"] == ids["node0"]
-    eventually("a schedule each", lambda: len(lab.list_resources("schedule")) >= 2)
+    until(lambda: len(lab.list_resources("schedule")) >= 2, "a schedule each")
     assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"
     for wrong in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
         assert "exists already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err

@@ -12,12 +12,13 @@ from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.model.deployment import Receipt
 from gpucourse.workspace import ledger, regions, runs
 from gpucourse.workspace.paths import WorkspacePaths
-from tests.mock_aws.account import REGION, eventually
+from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import launch
 from tests.parts import slow_after
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -212,7 +213,7 @@ def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: Cl
     hand_made.lab(learner)
     learner.account.hold(moment, after=True)
     typed = learner.begins("destroy", "3", "--yes")
-    eventually(f"{moment} is held", lambda: moment in learner.account.list_held_calls())
+    until(lambda: moment in learner.account.list_held_calls(), f"{moment} is held")
     typed.kill()
     typed.communicate(timeout=10)
     learner.account.release()

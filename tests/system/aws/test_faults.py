@@ -8,7 +8,7 @@ import pytest
 
 from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner
-from tests.system.cli import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -38,7 +38,7 @@ def test_our_own_sudden_death_leaves_nothing_that_destroy_does_not_find(small: C
     for often in ("ec2:DescribeInstances", "ec2:CreateSubnet"):  # throttling for a moment is waited out
         account.throttle(often, times=2)
     deploy = small.begins(*DEPLOY)
-    until(lambda: call in account.list_held_calls(), 180, f"{phase}: {call}")
+    until(lambda: call in account.list_held_calls(), f"{phase}: {call}")
     deploy.kill()
     deploy.communicate(timeout=30)
     account.calm()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner
-from tests.system.cli import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -30,7 +30,7 @@ def test_killed_while_an_instance_is_made_then_deployed_again(learner: CloudLear
     learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
     learner.account.hold("RunInstances", after=True, nth=2)  # the first one is the preflight's, which starts nothing
     deploy = learner.begins("deploy", "1", "--target", "aws", "--yes")
-    until(lambda: _holds_a_launch(learner), 300, "a launch under way")
+    until(lambda: _holds_a_launch(learner), "a launch under way")
     os.kill(deploy.pid, signal.SIGKILL)
     os.kill(_terraform(learner, "01-aws-t4"), signal.SIGKILL)
     deploy.communicate()
@@ -46,7 +46,7 @@ def test_killed_while_an_instance_is_made_then_deployed_again(learner: CloudLear
 
     learner.account.hold("RunInstances", nth=2)
     stopped = learner.begins("deploy", "4", "--target", "aws", "--yes")
-    until(lambda: _holds_a_launch(learner), 300, "a launch under way")
+    until(lambda: _holds_a_launch(learner), "a launch under way")
     stopped.send_signal(signal.SIGINT)
     said = stopped.communicate(timeout=120)[1].decode()
     assert stopped.returncode == 130, said

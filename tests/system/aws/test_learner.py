@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.mock_aws.account import eventually
 from tests.mock_aws.asking import describe_instance, launch, network
 from tests.parts import need
 from tests.simulated import make_key
 from tests.system.aws.learner import CloudLearner
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -23,7 +23,7 @@ def test_a_computer_has_first_boot_marks_and_an_address_for_the_others(learner: 
     learner.account.client("ec2").import_key_pair(KeyName="learner", PublicKeyMaterial=public)
     instance = launch(learner.account, KeyName="learner", SubnetId=network(learner.account)[1])
     address = describe_instance(learner.account, instance)["PrivateIpAddress"]
-    eventually("it boots", lambda: instance in learner.account.computers())
+    until(lambda: instance in learner.account.computers(), "it boots")
     state = Path(learner.account.computers()[instance]["root"]) / "var/lib/gpucourse"
     assert (state / "step").read_text() == "done\n"
     assert json.loads((state / "ready").read_text())["gpus"] == []

@@ -12,12 +12,12 @@ import pytest
 
 from gpucourse.local import health
 from gpucourse.local.machines.requirements import Lacking, require
-from tests.mock_aws.account import eventually
 from tests.mock_aws.asking import first_script
 from tests.system import slurm
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
 from tests.system.exercising import needs_torch
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 
@@ -41,7 +41,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
         assert learner.list_resources() == []
         assert unforeseen(learner.account) == []
         machines = learner.account.folder / "nodes"
-        eventually("the machines are off", lambda: not list(machines.iterdir()))
+        until(lambda: not list(machines.iterdir()), "the machines are off")
         assert str(machines) not in Path("/proc/mounts").read_text(encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ from tests.mock_aws.asking import launch
 from tests.system.aws import hand_made
 from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner, cloud_learner
-from tests.system.cli import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -65,7 +65,7 @@ def test_expired_credentials_a_kill_and_a_slow_aws_still_leave_nothing(labs: Clo
 
     labs.account.hold(SUBNET)
     destroy = labs.begins("destroy", "1", "--yes")
-    until(lambda: SUBNET in labs.account.list_held_calls(), 60, "the subnet is being removed")
+    until(lambda: SUBNET in labs.account.list_held_calls(), "the subnet is being removed")
     os.kill(destroy.pid, signal.SIGKILL)
     destroy.communicate()
     assert labs.deployment("01-aws-t4")["phase"] == "destroying"
@@ -84,7 +84,7 @@ def test_terraform_is_killed_and_the_same_command_goes_on_by_tag(labs: CloudLear
     outside = hand_made.instance(labs, hand_made.tags_of(labs, uid, Module="4", Node="node7"))  # not in Terraform's state
     labs.account.hold(SUBNET)
     destroy = labs.begins("destroy", "4", "--yes", "--json")
-    until(lambda: SUBNET in labs.account.list_held_calls(), 120, "the subnet is being removed")
+    until(lambda: SUBNET in labs.account.list_held_calls(), "the subnet is being removed")
     os.kill(_terraform(labs, "04-aws-t4"), signal.SIGKILL)
     labs.account.release()
     out, err = destroy.communicate(timeout=240)

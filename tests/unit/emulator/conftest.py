@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +28,8 @@ def emulator() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the emulator's own object is built once for all tests."""
-    return tmp_path_factory.mktemp("cache")
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return Path(shared) / "gpucourse" / "emulator" if shared else tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")

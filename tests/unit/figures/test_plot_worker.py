@@ -17,6 +17,7 @@ from gpucourse.errors import MissingError, StorageError
 from gpucourse.figures import plots
 from gpucourse.figures.plot_worker import PlotWorker
 from gpucourse.model.manifest import Plot
+from tests.waiting import STUCK_S
 
 PLOT = Plot.model_validate(
     {
@@ -34,7 +35,6 @@ OTHER = PLOT.model_copy(update={"file": "time", "title": "Time"})
 METRICS: dict[str, object] = {
     "rows": [{"x": 1, "y": 2.0, "low": 1.5, "high": float("nan")}, {"x": 2, "y": 3.0, "low": 2.0, "high": 4.0}]
 }
-PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_never_set_up_or_killed_it_draws_here(plot_worker: PlotWorker, tmp_path:
     process = begin(plot_worker)
     draw_both(plot_worker, tmp_path / "before")
     process.kill()
-    assert process.wait(PATIENCE_S) == -signal.SIGKILL
+    assert process.wait(STUCK_S) == -signal.SIGKILL
     assert len(draw_both(plot_worker, tmp_path / "after")) == 4
     assert plot_worker.process is None
 
@@ -133,7 +133,7 @@ def test_it_ends_with_whoever_began_it() -> None:
         process = os.pidfd_open(int(owner.stdout.readline()))
         owner.kill()
     try:
-        assert select.select([process], [], [], PATIENCE_S)[0], "it draws for nobody"
+        assert select.select([process], [], [], STUCK_S)[0], "it draws for nobody"
     finally:
         os.close(process)
 

@@ -7,8 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from gpucourse.model.event import Event, Note, ResourceEvent
 from gpucourse.provision.runner import Runner
 from gpucourse.workspace.lock import holder, is_held
 from gpucourse.workspace.stack_paths import StackPaths
+from tests.waiting import until
 
 STUBBORN = """
 import json, signal, sys, time
@@ -180,13 +179,6 @@ def test_its_session_input_and_environment(paths: StackPaths, monkeypatch: pytes
     assert environment == {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", "AWS_PROFILE": "course", "EXTRA": "yes"}
 
 
-def eventually(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_what_terraform_leaves_running_does_not_hold_the_stack(paths: StackPaths, tmp_path: Path) -> None:
     """As Terraform starts its provisioners: input from /dev/null, and no descriptor closed that was passed down to it."""
     pid_file = tmp_path / "pid"
@@ -210,7 +202,7 @@ def test_one_at_a_time(paths: StackPaths) -> None:
     code = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
     first = threading.Thread(target=lambda: runner(paths).run("apply", python(code), print))
     first.start()
-    eventually(lambda: is_held(paths.terraform_lock) and "process" in holder(paths.terraform_lock))
+    until(lambda: is_held(paths.terraform_lock) and "process" in holder(paths.terraform_lock))
     heard: list[Event] = []
 
     def watch(event: Event) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.remote.exchange import Exchange, last_words
+from gpucourse.remote.exchange import Exchange, Silent, last_words
 from gpucourse.remote.login_shell import MOST_NOISE, Marks
+from tests.waiting import STUCK_S
 
 Say = Callable[[], bytes]
 
@@ -54,11 +55,16 @@ def pieces(*data: bytes) -> Say:
 
 
 def outcome(
-    stdout: Say, stderr: Say = bytes, code: int | None = 0, silence_s: float = 5.0, marks: Marks | None = None
+    stdout: Say,
+    stderr: Say = bytes,
+    code: int | None = 0,
+    silence_s: float = STUCK_S,
+    marks: Marks | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> bytes:
     """What comes of the command, both streams one after the other."""
     channel = ScriptedChannel(stdout, stderr, code)
-    exchange = Exchange("node7", channel, b"", silence_s, marks=marks or Marks(), lost=(OSError,))
+    exchange = Exchange("node7", channel, b"", silence_s, marks=marks or Marks(), lost=(OSError,), clock=clock)
     try:
         out = b"".join(exchange.stdout())
         exchange.code()
@@ -113,14 +119,33 @@ def test_a_shell_that_prints_for_ever_is_left_after_a_megabyte(stream: str) -> N
 
 
 def test_a_shell_that_prints_now_and_then_has_the_patience_for_silence() -> None:
+    now = 0.0
+
     def drip() -> bytes:
-        time.sleep(0.02)
+        nonlocal now
+        now += 7
         return b"."
 
-    began = time.monotonic()
-    with pytest.raises(UnreachableError, match=r"printed \d+ B in 0.3 s before our command began"):
-        outcome(drip, code=None, silence_s=0.3)
-    assert time.monotonic() - began < 3
+    with pytest.raises(UnreachableError, match=r"printed 9 B in 60 s before our command began"):
+        outcome(drip, bytes, code=None, silence_s=60.0, clock=lambda: now)
+
+
+def test_a_slow_talker_is_not_silent_and_one_who_stops_is() -> None:
+    marks, now = Marks(), 0.0
+
+    def talk(words: Iterator[bytes]) -> bytes:
+        nonlocal now
+        now += 50
+        if word := next(words, b""):
+            return word
+        raise TimeoutError
+
+    says = iter([marks.stdout, b"one", b"two", b"three", marks.end])
+    quiet = pieces(marks.stderr + marks.end)
+    assert outcome(lambda: talk(says), quiet, marks=marks, silence_s=60.0, clock=lambda: now) == b"onetwothree"
+    stops, quiet = iter([marks.stdout, b"one"]), pieces(marks.stderr + marks.end)
+    with pytest.raises(Silent, match="nothing was heard from the command for 60 s"):
+        outcome(lambda: talk(stops), quiet, code=None, marks=marks, silence_s=60.0, clock=lambda: now)
 
 
 def test_the_input_is_sent_once_the_command_has_begun() -> None:
@@ -131,12 +156,12 @@ def test_the_input_is_sent_once_the_command_has_begun() -> None:
         yield b"Hello"
         sent_before.append(channel.sent)
         yield marks.stdout
-        assert channel.input_ended.wait(10)
+        assert channel.input_ended.wait(STUCK_S)
         yield b"answer" + marks.end
 
     turns = in_turn()
     channel = ScriptedChannel(lambda: next(turns, b""), pieces(marks.stderr + marks.end), 0)
-    exchange = Exchange("node7", channel, b"input", 10.0, marks=marks, lost=(OSError,))
+    exchange = Exchange("node7", channel, b"input", STUCK_S, marks=marks, lost=(OSError,))
     assert b"".join(exchange.stdout()) == b"answer"
     assert exchange.code() == 0
     assert (sent_before, channel.sent) == ([b""], b"input")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import os
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +14,7 @@ from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
 from tests.unit.ui.emulator import Emulator, terminal
+from tests.waiting import until
 
 FIRST = RankExit(node="node1", rank=1, code=3, at=0.0)
 
@@ -115,13 +115,6 @@ def test_a_terminal_shows_a_tree_that_freezes() -> None:
     ]
     assert emulator.cursor_visible
     assert "\x1b[32m✓" in sent
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        threading.Event().wait(0.01)
 
 
 def test_what_goes_on_moves() -> None:
