@@ -21,8 +21,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
-MEET = """
-import os, pathlib, torch.distributed as group; group.init_process_group('gloo')
+MEET = """import os, pathlib, torch.distributed as group; group.init_process_group('gloo')
 print('rank', group.get_rank(), 'of', group.get_world_size(), 'at', os.environ['MASTER_ADDR'], flush=True)
 pathlib.Path(os.environ['GPUCOURSE_OUT'], f'note{group.get_rank()}').write_text('home')
 group.barrier(); group.destroy_process_group()  # one that goes earlier cuts the other's connection

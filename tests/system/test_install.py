@@ -175,6 +175,7 @@ def test_with_a_card_the_build_with_cuda_comes(ordinary: str, cpu_index: str, ch
     assert comes(said) == {f"torch-{VERSION}", "nvidia-cublas-13"}
 
 
+@pytest.mark.slow
 def test_a_tool_without_a_card_is_no_card(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()

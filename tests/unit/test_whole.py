@@ -106,7 +106,10 @@ def test_what_an_error_of_pytest_itself_left_is_run(tmp_path: Path) -> None:
     assert "INTERNALERROR> RuntimeError: the disk is full" in out[out.index("what failed among busy") :]
 
 
-@pytest.mark.parametrize(("words", "counted"), [((), "2 passed, 4 deselected"), (("--slow",), "4 passed, 2 deselected")])
+@pytest.mark.parametrize(
+    ("words", "counted"),
+    [((), "2 passed, 4 deselected"), pytest.param(("--slow",), "4 passed, 2 deselected", marks=pytest.mark.slow)],
+)
 def test_both_commands_together_run_every_test_once(words: tuple[str, ...], counted: str, tmp_path: Path) -> None:
     code, out = run(tmp_path, *words, busy=MARKED, waiting=MARKED.replace("test_of", "test_also_of"))
     assert code == 0, out

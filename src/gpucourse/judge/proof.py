@@ -35,18 +35,17 @@ def judge_of(file: Path) -> Path:
     return file.parent / JUDGES / f"{file.stem}.py"
 
 
-def prove(
-    judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, most_ways: int | None = None
-) -> Iterator[Proof]:
+def prove(judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, briefly: bool = False) -> Iterator[Proof]:
     """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share.
 
-    `most_ways`: so many wrong ways at most, the first ones; all where it is not said.
+    `briefly`: as delivered, the solution and the first wrong way alone.
     """
     known: dict[str, Way] = load_judge(judge_of(file), (file.parent, shared)).WAYS
-    ways = dict(list(known.items())[:most_ways])
+    ways = dict(list(known.items())[: 1 if briefly else None])
     solution = file.parent / SOLUTIONS / file.name
     texts = {"as delivered": file.read_text(encoding="utf-8"), "the solution": solution.read_text(encoding="utf-8")}
-    texts["the other solution"] = (file.parent / SOLUTIONS / OTHER / file.name).read_text(encoding="utf-8")
+    if not briefly:
+        texts["the other solution"] = (file.parent / SOLUTIONS / OTHER / file.name).read_text(encoding="utf-8")
     runs = file.suffix in {".py", ".cu"} and "NotImplementedError" not in texts["as delivered"]
     expected: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(texts, (("passed",), ""))
     expected["as delivered"] = (("open", "failed") if runs else ("open",), "")

@@ -22,15 +22,21 @@ DEPLOY = ("deploy", "3", "--target", "aws")
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """Two nodes on AWS, up."""
+def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
+    """Somebody who deploys in the course of these tests, and has nothing afterwards."""
     with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
-        typed = learner.types(*DEPLOY, "--yes", "--json", timeout=240)
-        (learner.workspace / "deployed.json").write_text(typed.out)
         yield learner
         learner.types("destroy", "--all", "--yes", "--discard", timeout=240)
         assert learner.list_resources() == []
         assert unforeseen(learner.account) == []
+
+
+@pytest.fixture(scope="module")
+def lab(somebody: CloudLearner) -> CloudLearner:
+    """Two nodes on AWS, up."""
+    typed = somebody.types(*DEPLOY, "--yes", "--json", timeout=240)
+    (somebody.workspace / "deployed.json").write_text(typed.out)
+    return somebody
 
 
 @pytest.mark.slow
@@ -46,19 +52,19 @@ def test_a_rehearsal_has_a_source_for_every_price(tmp_path: Path) -> None:
         assert learner.list_resources() == []
 
 
-def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
-    with cloud_learner(tmp_path) as learner:
-        terminal = Terminal(learner, *DEPLOY)
-        terminal.shows("[y/N]")
-        assert "17 to create" in terminal.screen
-        terminal.types("n")
-        assert terminal.ends() == 130
-        assert "nothing was built" in terminal.screen
+def test_what_is_asked_for_before_anything_is_made(somebody: CloudLearner) -> None:
+    """The first one here: nobody has deployed yet."""
+    terminal = Terminal(somebody, *DEPLOY)
+    terminal.shows("[y/N]")
+    assert "17 to create" in terminal.screen
+    terminal.types("n")
+    assert terminal.ends() == 130
+    assert "nothing was built" in terminal.screen
 
-        assert learner.list_resources() == []
-        assert [call for call in learner.account.calls("RunInstances") if not call.params.get("DryRun")] == []
-        assert learner.deployment() == {}
-        assert not any((learner.workspace / ".gpucourse" / "stacks").iterdir())
+    assert somebody.list_resources() == []
+    assert [call for call in somebody.account.calls("RunInstances") if not call.params.get("DryRun")] == []
+    assert somebody.deployment() == {}
+    assert not any((somebody.workspace / ".gpucourse" / "stacks").iterdir())
 
 
 @pytest.mark.slow

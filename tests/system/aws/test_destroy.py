@@ -222,6 +222,7 @@ def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: Cl
     assert learner.deployment() == {}
 
 
+@pytest.mark.slow
 def test_labs_side_by_side_go_together(learner: CloudLearner) -> None:
     for gpu in ("t4", "l4"):
         hand_made.lab(learner, module="4", gpu=gpu)

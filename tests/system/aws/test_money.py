@@ -62,6 +62,7 @@ def test_a_lab_on_record_stands_whatever_is_cleaned(learner: CloudLearner) -> No
     assert [item.tags["Stack"] for item in learner.list_resources("instance")] == [lab.uid]
 
 
+@pytest.mark.slow
 def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner: CloudLearner) -> None:
     theirs = {"Project": "gpucourse", "Course": "cafe", "Stack": "theirs", "Module": "3", "Owner": "grace"}
     nobodys = hand_made.instance(learner, {"Project": "gpucourse"})
