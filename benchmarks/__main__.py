@@ -13,7 +13,20 @@ from functools import partial
 
 from benchmarks.measure import Row, attempt, table
 
-NAMES = ("startup", "deploying", "running", "slurm", "cluster", "failing", "transfer", "fanout", "streaming", "cloud", "course")
+NAMES = (
+    "startup",
+    "deploying",
+    "running",
+    "slurm",
+    "cluster",
+    "failing",
+    "transfer",
+    "fanout",
+    "streaming",
+    "cloud",
+    "course",
+    "page",
+)
 
 
 def main(wanted: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) -> int:

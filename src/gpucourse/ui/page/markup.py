@@ -42,6 +42,7 @@ def environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_make_harmless,
+        auto_reload=False,
         trim_blocks=True,
     )
     made.filters |= {"text": show_text, "words": show_words, "style": style_of, "kind": lambda block: type(block).__name__}
@@ -65,10 +66,15 @@ def trust(svg: bytes) -> Markup:
 
 
 def show_words(content: Content) -> Markup:
-    """A sentence, whose parts between backticks are code."""
-    parts = show_text(content).split("`")
-    if len(parts) % 2 == 0:  # one of them has no end
-        return escape(show_text(content))
+    """A sentence, whose parts between backticks are code; in its style, where it has one."""
+    words, style = _mark_code(show_text(content)), style_of(content)
+    return Markup('<span class="{}">{}</span>').format(style, words) if style else words
+
+
+def _mark_code(text: str) -> Markup:
+    parts = text.split("`")
+    if len(parts) % 2 == 0 or len(parts) == 1:  # one of them has no end, or there is none
+        return escape(text)
     pieces = [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
     return Markup("").join(pieces)
 

@@ -92,7 +92,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   const caption = figure.querySelector(".value");
   const notes = caption.textContent;
   figure.addEventListener("pointerover", (event) => {
-    const title = event.target.closest(".p, g")?.querySelector("title");
+    const title = event.target.closest(".p")?.querySelector("title");
     caption.textContent = title ? title.textContent : notes;
   });
 }
