@@ -23,6 +23,7 @@ from docs.pictures import (
     products,
     pytorch,
     systems,
+    tracing,
     training_memory,
     zero,
 )
@@ -48,6 +49,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "07-hpc-systems": systems.PICTURES,
+    "B-ebpf-tracing": tracing.PICTURES,
 }
 
 

@@ -44,17 +44,6 @@ def find_reason(library: Path) -> str | None:
     return None
 
 
-def list_functions(library: Path) -> set[str]:
-    """The names of the functions that a library exports. Raises TracerFailed where nm cannot read it."""
-    try:
-        done = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=False)
-    except OSError:
-        raise TracerFailed("nm is not there: sudo apt-get install binutils") from None
-    if done.returncode != 0:
-        raise TracerFailed(f"nm cannot read {library}: {done.stderr.strip()[:200]}")
-    return {line.split()[-1].partition("@")[0] for line in done.stdout.splitlines() if line.split()}
-
-
 @contextmanager
 def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any]]:
     """Trace with a program of bpftrace's language while the block runs; the dictionary has its maps after the block.
@@ -116,17 +105,28 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
-    """What bpftrace prints at its end. A signal that comes while it handles an event (its "ready" is one) is lost: it is told
-    again where it sleeps. Raises TracerFailed where it does not end."""
-    sleeps = True
-    for _ in range(int(STOP_S / LOOK_S)):
-        if sleeps:
+    """What bpftrace prints at its end. It sees a signal only where that ends its wait for events, and loses the one that comes
+    while it prints; the next one after it has begun to end kills it. So it is sent while bpftrace waits and still takes it."""
+    ends = time.monotonic() + STOP_S
+    while time.monotonic() < ends:
+        if _waits_for_events(process.pid):
             process.send_signal(signal.SIGINT)
         try:
             return process.communicate(timeout=LOOK_S)[0]
         except subprocess.TimeoutExpired:
-            sleeps = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "S"
+            continue
     raise TracerFailed(f"bpftrace did not end within {STOP_S:g} s")
+
+
+def _waits_for_events(pid: int) -> bool:
+    """Whether a process sleeps and has a handler for SIGINT; bpftrace takes its own away when it begins to end."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    status = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+    takes = int(status.get("SigCgt", ["0"])[0], 16) >> (signal.SIGINT - 1) & 1
+    return bool(takes) and status["State"][0] == "S"
 
 
 def _read_complaints(complaints: IO[str]) -> str:

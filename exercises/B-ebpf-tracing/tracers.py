@@ -1,14 +1,17 @@
 """Tracers of the calls that a process makes of the CUDA runtime: which of them works here, and what each brings home.
 
-The same counts come from each: `bpftrace` (root) puts probes on functions of the library; `preload` (anybody) is loaded into
-the process and counts there. `auto` takes the first that works, and says why those before it do not.
+The same counts come from each: `bpftrace` (root) puts probes on functions of the library that run a program in the kernel,
+`perf` (root) probes that write a record; `preload` (anybody) is loaded into the process and counts there. `auto` takes the
+first that works, and says why those before it do not.
 """
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -16,10 +19,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import bpf
+import perf_probes
 import stand_in
+import symbols
 from bpf import TracerFailed
 
-NAMES = ("bpftrace", "preload")  # in the order in which `auto` tries them
+NAMES = ("bpftrace", "perf", "preload")  # in the order in which `auto` tries them
 APIS: dict[str, int | None] = {  # the calls that are traced, and which of their arguments has the bytes
     "cudaMalloc": 1, "cudaFree": None, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaLaunchKernel": None,
     "cudaGraphLaunch": None, "cudaDeviceSynchronize": None,
@@ -168,7 +173,7 @@ class _Bpftrace:
 
 def write_program(library: Path, apis: Sequence[str] | None = None) -> str:
     """A program of bpftrace's language that counts calls of a library: those of APIS that it has, where none are named."""
-    exported = bpf.list_functions(library)
+    exported = symbols.list_functions(library)
     return "".join(_write_probes(library, api, APIS[api]) for api in apis or APIS if api in exported)
 
 
@@ -210,6 +215,48 @@ def _power(bucket: Mapping[str, int]) -> int:
     return max(0, bucket.get("min", 0)).bit_length() - 1 if bucket.get("min", 0) > 0 else 0
 
 
+class _Perf:
+    name, stacks = "perf", False
+    refusals: Sequence[str] = ()
+    environment: Mapping[str, str] = {}
+    descriptors: Sequence[int] = ()
+
+    @contextmanager
+    def count(self, pid: int, library: Path) -> Iterator[Counters]:
+        counters: Counters = {}
+        exported = symbols.list_functions(library)
+        offsets = {api: symbols.find_offset(library, exported[api]) for api in APIS if api in exported}
+        with perf_probes.record(library, offsets) as hits:
+            yield counters
+        counters.update(_count_hits(pid, [hit for hit in hits if hit.pid == pid]))
+
+
+def _count_hits(pid: int, hits: Sequence[perf_probes.Hit]) -> Counters:
+    """Counters from the hits of one process, which has to be alive: its functions have to be named."""
+    counters: Counter[tuple[str, ...]] = Counter()
+    begun: dict[tuple[int, str], perf_probes.Hit] = {}
+    name = functools.lru_cache(maxsize=None)(functools.partial(symbols.name_address, pid))
+
+    for hit in hits:
+        if not hit.returns:
+            counters["calls", hit.probe] += 1
+            begun[hit.tid, hit.probe] = hit
+            if hit.probe == "cudaLaunchKernel":
+                counters["kernel", name(hit.arguments[0])] += 1
+        elif entry := begun.pop((hit.tid, hit.probe), None):
+            counters["ns", hit.probe, str(max(1, hit.ns - entry.ns).bit_length() - 1)] += 1
+            if hit.result:
+                counters["failed", hit.probe, str(hit.result)] += 1
+            elif (place := APIS[hit.probe]) is not None:
+                size = entry.arguments[place]
+                counters["bytes", hit.probe] += size
+                if hit.probe == "cudaMalloc":
+                    counters["size", str(max(1, size).bit_length() - 1)] += 1
+                    counters["site_calls", name(entry.caller)] += 1
+                    counters["site_bytes", name(entry.caller)] += size
+    return dict(counters)
+
+
 class Preload:
     """Counters that a library keeps in the process (counters.h), from the moment at which it starts."""
 
@@ -248,6 +295,11 @@ def _make_bpftrace(library: Path) -> tuple[Tracer | None, str]:
     return (None, reason) if reason else (_Bpftrace(), "")
 
 
+def _make_perf(library: Path) -> tuple[Tracer | None, str]:
+    reason = perf_probes.find_reason(library, symbols.find_offset(library, symbols.list_functions(library)["cudaMalloc"]))
+    return (None, reason) if reason else (_Perf(), "")
+
+
 def _make_preload(_library: Path) -> tuple[Tracer | None, str]:
     try:
         return Preload(stand_in.build_counter()), ""
@@ -255,4 +307,6 @@ def _make_preload(_library: Path) -> tuple[Tracer | None, str]:
         return None, str(error)
 
 
-_MAKERS: dict[str, Callable[[Path], tuple[Tracer | None, str]]] = {"bpftrace": _make_bpftrace, "preload": _make_preload}
+_MAKERS: dict[str, Callable[[Path], tuple[Tracer | None, str]]] = {
+    "bpftrace": _make_bpftrace, "perf": _make_perf, "preload": _make_preload,
+}  # fmt: skip

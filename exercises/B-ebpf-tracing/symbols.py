@@ -1,0 +1,80 @@
+"""From functions to addresses and back: where in a file a function begins, and which function of a process an address is in."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import struct
+import subprocess
+from pathlib import Path
+
+from bpf import TracerFailed
+
+LOAD = 1  # PT_LOAD: a part of the file that is mapped
+
+
+class NoSymbols(TracerFailed):
+    """A file's functions cannot be read. The text says why."""
+
+
+def list_functions(library: Path) -> dict[str, int]:
+    """The address within its file's image of each function that a library exports. Raises NoSymbols."""
+    return {name: address for address, name in _run_nm("-D", library)}
+
+
+def find_offset(library: Path, address: int) -> int:
+    """The byte of a file at which an address of its image lies. Raises NoSymbols."""
+    for offset, start, size in _read_parts(library):
+        if start <= address < start + size:
+            return address - start + offset
+    raise NoSymbols(f"{library} has nothing at {address:#x}")
+
+
+def name_address(pid: int, address: int) -> str:
+    """The function of a process that an address is in; the address itself where no file of it has a name for that."""
+    for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
+        words = line.split(maxsplit=5)
+        first, last = (int(end, 16) for end in words[0].split("-"))
+        if first <= address < last and len(words) == 6 and words[5].startswith("/"):
+            file = Path(f"/proc/{pid}/root{words[5]}")
+            for offset, start, size in _read_parts(file):
+                place = address - first + int(words[2], 16)
+                if offset <= place < offset + size:
+                    return _name(file, place - offset + start) or f"{address:#x}"
+    return f"{address:#x}"
+
+
+def _name(file: Path, address: int) -> str | None:
+    symbols = sorted({*_run_nm("", file), *_run_nm("-D", file)})
+    place = bisect.bisect_right(symbols, (address, "\x7f")) - 1
+    return symbols[place][1] if place >= 0 else None
+
+
+@functools.lru_cache(maxsize=32)
+def _run_nm(flag: str, file: Path) -> tuple[tuple[int, str], ...]:
+    """Address and name of the functions of a file; with "-D" of those that it exports."""
+    command = ["nm", *([flag] if flag else []), "--defined-only", str(file)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError:
+        raise NoSymbols("nm is not there: sudo apt-get install binutils") from None
+    if done.returncode != 0:
+        raise NoSymbols(f"nm cannot read {file}: {done.stderr.strip()[:200]}")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    return tuple((int(words[0], 16), words[2].partition("@")[0]) for words in lines if len(words) == 3 and words[1] in "tTwWiu")
+
+
+@functools.lru_cache(maxsize=32)
+def _read_parts(file: Path) -> tuple[tuple[int, int, int], ...]:
+    """Offset in the file, address and size of each mapped part of a 64-bit ELF file (elf(5)). Raises NoSymbols."""
+    try:
+        with file.open("rb") as text:
+            head = text.read(64)
+            if head[:5] != b"\x7fELF\x02":
+                raise NoSymbols(f"{file} is no library of 64 bits")
+            (table,), (width, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+            text.seek(table)
+            parts = [struct.unpack_from("<IIQQQQ", text.read(width)) for _ in range(count)]
+    except OSError as error:
+        raise NoSymbols(f"{file}: {error.strerror}") from None
+    return tuple((offset, address, size) for kind, _, offset, address, _, size in parts if kind == LOAD)
