@@ -108,6 +108,7 @@ CASES = (
     Case("7.3", {"megabytes": "1024"}, limit_s=120, note=SOLUTION),
     Case("7.4", limit_s=90, note=SOLUTION),
     Case("7.5", limit_s=30, note=SOLUTION, by_design=True),
+    Case("B.2", limit_s=120, note=SOLUTION),
     Case("B.2", limit_s=60, note=SOLUTION),
 )
 
@@ -253,6 +254,11 @@ def _storage(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[
         yield Figure(row["way"], row["gb_per_s"], "GB/s")
 
 
+def _calls(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("launches a token", metrics["launches_a_token"], "calls")
+    yield Figure(f"{metrics['tracer']}", metrics["us_a_call"], "us a call")
+
+
 def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
@@ -267,4 +273,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Fi
     "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.1": _training_memory, "6.2": _shares, "6.3": _layouts,
     "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
     "7.1": _gains, "7.2": _links, "7.3": _storage,
+    "B.2": _calls,
 }  # fmt: skip

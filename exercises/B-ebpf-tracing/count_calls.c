@@ -65,6 +65,20 @@ int cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments
   return end("cudaLaunchKernel", began, next(kernel, grid, block, arguments, shared, stream), 0);
 }
 
+int __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream) {
+  NEXT("__cudaLaunchKernel", int(void *, dim3, dim3, void **, size_t, void *));
+  add(1, "kernel %s", name_of(kernel));
+  uint64_t began = now();
+  return end("__cudaLaunchKernel", began, next(kernel, grid, block, arguments, shared, stream), 0);
+}
+
+int cudaLaunchKernelExC(const void *configuration, const void *kernel, void **arguments) {
+  NEXT("cudaLaunchKernelExC", int(const void *, const void *, void **));
+  add(1, "kernel %s", name_of(kernel));
+  uint64_t began = now();
+  return end("cudaLaunchKernelExC", began, next(configuration, kernel, arguments), 0);
+}
+
 int cudaGraphLaunch(void *graph, void *stream) {
   NEXT("cudaGraphLaunch", int(void *, void *));
   uint64_t began = now();

@@ -102,8 +102,8 @@ def build_library(source: Path, folder: Path) -> Path:
 
 
 def _find_compiler() -> str:
-    if (compiler := shutil.which("cc")) is None:
-        raise UnsupportedMachine("a C compiler is needed, and cc is not there: sudo apt-get install gcc libc6-dev")
+    if (compiler := shutil.which("cc") or shutil.which("gcc")) is None:
+        raise UnsupportedMachine("a C compiler is needed, and there is none: sudo apt-get install gcc libc6-dev")
     return compiler
 
 

@@ -27,8 +27,10 @@ from bpf import TracerFailed
 NAMES = ("bpftrace", "perf", "preload")  # in the order in which `auto` tries them
 APIS: dict[str, int | None] = {  # the calls that are traced, and which of their arguments has the bytes
     "cudaMalloc": 1, "cudaFree": None, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaLaunchKernel": None,
-    "cudaGraphLaunch": None, "cudaDeviceSynchronize": None,
+    "__cudaLaunchKernel": None, "cudaLaunchKernelExC": None, "cudaGraphLaunch": None, "cudaDeviceSynchronize": None,
 }  # fmt: skip
+LAUNCHES = {"cudaLaunchKernel": 0, "__cudaLaunchKernel": 0, "cudaLaunchKernelExC": 1}
+"""Launches of one kernel, and which argument names it. What nvcc makes of <<<>>> calls the second since CUDA 13."""
 SLOT = struct.Struct("120sQ")  # as in counters.h
 SLOTS = 4096
 Counters = dict[tuple[str, ...], int]
@@ -77,6 +79,11 @@ class Trace:
     def total(self) -> int:
         """All calls. A trace of none was none."""
         return sum(calls.calls for calls in self.calls.values())
+
+    @property
+    def launches(self) -> int:
+        """The kernels that were launched one by one."""
+        return sum(self.count(api) for api in LAUNCHES)
 
     def count(self, api: str) -> int:
         """The calls of one function."""
@@ -184,8 +191,8 @@ def _write_probes(library: Path, api: str, size: int | None) -> str:
     if size is not None:
         entry += f" @want_{api}[tid] = arg{size};"
         good = f'@bytes["{api}"] = sum(@want_{api}[tid]);'
-    if api == "cudaLaunchKernel":
-        entry += " @kernel[usym(arg0)] = count();"
+    if (kernel := LAUNCHES.get(api)) is not None:
+        entry += f" @kernel[usym(arg{kernel})] = count();"
     if api == "cudaMalloc":  # on top of the stack lies the address to return to: the function that called
         entry += ' @from[tid] = *(uint64*)uptr(reg("sp"));'
         good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
@@ -241,8 +248,8 @@ def _count_hits(pid: int, hits: Sequence[perf_probes.Hit]) -> Counters:
         if not hit.returns:
             counters["calls", hit.probe] += 1
             begun[hit.tid, hit.probe] = hit
-            if hit.probe == "cudaLaunchKernel":
-                counters["kernel", name(hit.arguments[0])] += 1
+            if (kernel := LAUNCHES.get(hit.probe)) is not None:
+                counters["kernel", name(hit.arguments[kernel])] += 1
         elif entry := begun.pop((hit.tid, hit.probe), None):
             counters["ns", hit.probe, str(max(1, hit.ns - entry.ns).bit_length() - 1)] += 1
             if hit.result:

@@ -36,29 +36,29 @@ with stand_in.Engine(folder=__import__("pathlib").Path(sys.argv[1])) as engine:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("cc")
     if Path("/dev/nvidia0").exists():
         pytest.skip("the stand-in is refused where there is a GPU")
     return Path(stand_in.build(tmp_path_factory.mktemp("cache")))
 
 
-def find(name: str, built: Path) -> Any:
+def find(name: str, binaries: Path) -> Any:
     """That tracer; skips, with the words of the tracer or of the kernel, where it cannot be used on this machine."""
     if name == "preload":
-        return tracers.Preload(built / stand_in.COUNTER)
+        return tracers.Preload(binaries / stand_in.COUNTER)
     if name == "bpftrace":
         need("bpftrace")
     try:
-        return tracers.find(name, built / stand_in.LIBRARY)
+        return tracers.find(name, binaries / stand_in.LIBRARY)
     except tracers.NoTracer as error:
         pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("name", ["bpftrace", "perf", "preload"])
-def test_a_tracer_and_the_ledger_are_equal_to_the_last_call(name: str, built: Path) -> None:
-    tracer = find(name, built)
-    with stand_in.Engine(layers=5, seed=2, memory=19_000_000, tracer=tracer, folder=built) as engine:
+def test_a_tracer_and_the_ledger_are_equal_to_the_last_call(name: str, binaries: Path) -> None:
+    tracer = find(name, binaries)
+    with stand_in.Engine(layers=5, seed=2, memory=19_000_000, tracer=tracer, folder=binaries) as engine:
         with tracers.trace(tracer, engine) as counted:
             assert engine.load() is None
             assert engine.request(40, 3) == (3, None)
@@ -77,8 +77,8 @@ def test_a_tracer_and_the_ledger_are_equal_to_the_last_call(name: str, built: Pa
 
 
 @pytest.mark.parametrize(("layers", "prompt", "tokens"), [(4, 16, 8), (6, 1, 1), (9, 100, 33), (5, 17, 16), (6, 16, 17)])
-def test_formulas_of_the_judge_are_what_the_engine_does(layers: int, prompt: int, tokens: int, built: Path) -> None:
-    with stand_in.Engine(layers=layers, seed=layers, folder=built) as engine:
+def test_formulas_of_the_judge_are_what_the_engine_does(layers: int, prompt: int, tokens: int, binaries: Path) -> None:
+    with stand_in.Engine(layers=layers, seed=layers, folder=binaries) as engine:
         engine.request(prompt, tokens)
         ledger = engine.ledger()
     assert costs.count_launches(layers, prompt, tokens) == ledger["kernels"]
@@ -87,16 +87,16 @@ def test_formulas_of_the_judge_are_what_the_engine_does(layers: int, prompt: int
 
 
 @pytest.mark.parametrize(("seed", "site"), [(1, "allocate_logits"), (2, "grow_cache"), (3, "copy_prompt")])
-def test_the_seed_decides_which_buffer_is_not_freed(seed: int, site: str, built: Path) -> None:
-    with stand_in.Engine(seed=seed, folder=built) as engine:
+def test_the_seed_decides_which_buffer_is_not_freed(seed: int, site: str, binaries: Path) -> None:
+    with stand_in.Engine(seed=seed, folder=binaries) as engine:
         engine.request(20, 9)
         ledger = engine.ledger()
     assert {name for name, row in ledger["sites"].items() if row["alive_bytes"]} == {"load_weights", site}
     assert ledger["alive_bytes"] == sum(row["alive_bytes"] for row in ledger["sites"].values())
 
 
-def test_an_engine_answers_over_http_and_refuses_what_is_no_request(built: Path) -> None:
-    with stand_in.Engine(folder=built) as engine, engine.serve() as url:
+def test_an_engine_answers_over_http_and_refuses_what_is_no_request(binaries: Path) -> None:
+    with stand_in.Engine(folder=binaries) as engine, engine.serve() as url:
 
         def post(body: object) -> dict[str, Any]:
             with urllib.request.urlopen(f"{url}/v1/completions", json.dumps(body).encode(), timeout=30) as answer:
@@ -109,9 +109,9 @@ def test_an_engine_answers_over_http_and_refuses_what_is_no_request(built: Path)
 
 
 @pytest.mark.parametrize("name", ["perf", pytest.param("bpftrace", marks=pytest.mark.slow)])
-def test_a_killed_script_leaves_neither_engine_nor_tracer(name: str, built: Path) -> None:
-    find(name, built)
-    command = [sys.executable, "-c", AFTER_A_KILL, str(built), name]
+def test_a_killed_script_leaves_neither_engine_nor_tracer(name: str, binaries: Path) -> None:
+    find(name, binaries)
+    command = [sys.executable, "-c", AFTER_A_KILL, str(binaries), name]
     script = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert script.stdout
     assert script.stdin
@@ -128,15 +128,15 @@ def test_a_killed_script_leaves_neither_engine_nor_tracer(name: str, built: Path
     script.stdout.close()
 
 
-def test_auto_says_why_earlier_tracers_are_not_taken(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_says_why_earlier_tracers_are_not_taken(binaries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracers.bpf, "find_reason", lambda _library: "bpftrace needs root")
     monkeypatch.setattr(tracers.perf_probes, "find_reason", lambda _library, _offset: "perf_event_open is refused here")
-    monkeypatch.setattr(tracers.stand_in, "build_counter", lambda: built / stand_in.COUNTER)
-    tracer = tracers.find("auto", built / stand_in.LIBRARY)
+    monkeypatch.setattr(tracers.stand_in, "build_counter", lambda: binaries / stand_in.COUNTER)
+    tracer = tracers.find("auto", binaries / stand_in.LIBRARY)
     assert tracer.name == "preload"
     assert tracer.refusals == ["bpftrace needs root", "perf_event_open is refused here"]
     with pytest.raises(tracers.NoTracer, match="bpftrace needs root"):
-        tracers.find("bpftrace", built / stand_in.LIBRARY)
+        tracers.find("bpftrace", binaries / stand_in.LIBRARY)
 
 
 @pytest.mark.parametrize(
