@@ -38,7 +38,7 @@ MACHINES: dict[str, tuple[int, tuple[int, int, int], int, int | None]] = {
 }
 
 
-class Refused(TracerFailed):
+class ProbesRefused(TracerFailed):
     """The kernel does not let this process set probes, or they lost records. The text says why."""
 
 
@@ -64,7 +64,7 @@ def find_reason(library: Path, offset: int) -> str | None:
         return "this kernel has no uprobes for perf"
     try:
         os.close(_open(library, offset, returns=False, processor=_list_processors()[0]))
-    except Refused as error:
+    except ProbesRefused as error:
         return str(error)
     return None
 
@@ -73,7 +73,7 @@ def find_reason(library: Path, offset: int) -> str | None:
 def record(library: Path, offsets: dict[str, int]) -> Iterator[list[Hit]]:
     """Hits of probes on functions of a library, by name and offset in the file, while the block runs; in order of time.
 
-    They are those of all processes that run code of that file. The list is filled when the block ends. Raises Refused.
+    They are those of all processes that run code of that file. The list is filled when the block ends. Raises ProbesRefused.
     """
     hits: list[Hit] = []
     with ExitStack() as stack:
@@ -114,11 +114,11 @@ class _Reader:
         self._thread.start()
 
     def end(self) -> None:
-        """Take the last records. Raises Refused where any was lost."""
+        """Take the last records. Raises ProbesRefused where any was lost."""
         self._ended.set()
         self._thread.join()
         if self._lost:
-            raise Refused(f"{self._lost:,} records were lost: take fewer tokens")
+            raise ProbesRefused(f"{self._lost:,} records were lost: take fewer tokens")
 
     def _drain_until_end(self) -> None:
         while not self._ended.wait(DRAIN_S):
@@ -160,7 +160,7 @@ def _list_processors() -> list[int]:
 
 
 def _open(library: Path, offset: int, *, returns: bool, processor: int) -> int:
-    """A probe of all processes on one processor, disabled. Raises Refused."""
+    """A probe of all processes on one processor, disabled. Raises ProbesRefused."""
     call, arguments, result, caller = MACHINES[platform.machine()]
     mask = sum(1 << register for register in {*arguments, result, *([] if caller is None else [caller])})
     path = ctypes.create_string_buffer(os.fsencode(library))
@@ -174,7 +174,7 @@ def _open(library: Path, offset: int, *, returns: bool, processor: int) -> int:
     words = [ctypes.c_long(number) for number in (call, ctypes.addressof(attributes), -1, processor, -1, CLOEXEC)]
     file = int(library_of_c.syscall(*words))
     if file < 0:
-        raise Refused(f"perf_event_open is refused here: {os.strerror(ctypes.get_errno())}")
+        raise ProbesRefused(f"perf_event_open is refused here: {os.strerror(ctypes.get_errno())}")
     return file
 
 
