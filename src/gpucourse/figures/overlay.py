@@ -31,11 +31,8 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
     """`data` with the points of the record; as it is where the record has none that stand on the same axes.
 
     Where words stand under the x axis, only points at words of the run are added."""
-    metrics: Any = list(record.rows)
-    for step in reversed(plot.rows.split(".")[1:]):
-        metrics = {step: metrics}
     try:
-        other = drawable(plot, metrics)
+        other = _read_rows(plot, record)
     except MissingError:  # the record has no number for this plot
         return data
     if bool(other.words) != bool(data.words):
@@ -51,6 +48,28 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
         whole_x=data.whole_x and other.whole_x,
         caption=printable(record.caption),
     )
+
+
+def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
+    """The points of the record, where the run has none because only a GPU measures them. Raises MissingError where the record
+    has no number for this plot."""
+    other = _read_rows(plot, record)
+    return replace(
+        other,
+        series=[[] for _ in other.series],
+        ideal=[],
+        notes=["not measured in this run: it had no GPU"],
+        recorded={label: points for label, points in zip(other.labels, other.series, strict=True) if points},
+        recorded_label=f"recorded on {printable(record.gpu)}, not yours",
+        caption=printable(record.caption),
+    )
+
+
+def _read_rows(plot: Plot, record: RecordedPlot) -> Drawable:
+    metrics: Any = list(record.rows)
+    for step in reversed(plot.rows.split(".")[1:]):
+        metrics = {step: metrics}
+    return drawable(plot, metrics)
 
 
 def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:

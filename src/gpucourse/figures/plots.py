@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.cache import cache_elsewhere
-from gpucourse.figures.overlay import RecordedPlot, add_record, draw_recorded_bars, draw_recorded_lines
+from gpucourse.figures.overlay import RecordedPlot, add_record, draw_recorded_bars, draw_recorded_lines, record_alone
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
 from gpucourse.figures.style import GREY, INK, MARKERS, PALE, PALETTE, STYLE
 from gpucourse.storage import write_bytes
@@ -41,14 +41,13 @@ def draw(
 ) -> list[Path]:
     """Draw `<file>.png` and `<file>.svg` into `folder`, each appearing at once, and give back where they are.
 
-    With the points of `record`, dashed and labelled as another GPU's, where there are any.
+    With the points of `record`, dashed and labelled as another GPU's, where there are any; a plot that only a GPU measures
+    shows them alone where the run has none.
 
     Values that are missing or not finite are left out, and the picture says how many. Raises MissingError where there is
     nothing to draw or no matplotlib, StorageError where the folder cannot take the files.
     """
-    data = drawable(plot, metrics)
-    if record is not None:
-        data = add_record(plot, data, record)
+    data = _collect(plot, metrics, record)
     with _matplotlib():
         try:
             pictures = _pictures(_figure(plot, data, subtitle))
@@ -60,6 +59,18 @@ def draw(
     for path, picture in zip(paths, pictures.values(), strict=True):
         write_bytes(path, picture)
     return paths
+
+
+def _collect(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot | None) -> Drawable:
+    if record is None:
+        return drawable(plot, metrics)
+    try:
+        data = drawable(plot, metrics)
+    except MissingError:
+        if plot.evidence != "gpu":
+            raise
+        return record_alone(plot, record)
+    return add_record(plot, data, record)
 
 
 def _pictures(figure: Figure) -> dict[str, bytes]:

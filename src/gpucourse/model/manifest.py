@@ -179,7 +179,9 @@ class Plot(Strict):
     ideal: bool = False
     ideal_key: Name | None = None
     ideal_label: Text = "ideal"
-    evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: drawn only where a GPU was measured")
+    evidence: Literal["logic", "gpu"] = Field(
+        default="logic", description="gpu: drawn where a GPU was measured, now or for the course's record"
+    )
 
     @model_validator(mode="after")
     def _one_ideal(self) -> Plot:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.patches import Rectangle
 
+from gpucourse.errors import MissingError
 from gpucourse.figures.overlay import DASHES, RecordedPlot, add_record
 from gpucourse.figures.plot_worker import PlotWorker
 from gpucourse.figures.plots import _figure, draw
@@ -64,6 +65,19 @@ def test_bars_of_the_record_are_outlines_at_the_words_of_the_run(tmp_path: Path)
     _, svg = draw(plot, own, subtitle="", folder=tmp_path, record=record)
     assert {LABEL, CAPTION} <= set(texts(svg))
     assert "8 ranks" not in texts(svg)
+
+
+@pytest.mark.parametrize("base", [LINE, BAR], ids=["line", "bar"])
+def test_what_only_a_gpu_measures_is_shown_from_the_record_alone(base: dict[str, Any], tmp_path: Path) -> None:
+    rows = [{"mib": 1, "way": "copy", "gb_per_s": 20.0, "case": "2 ranks", "speedup": 1.9}]
+    plot = Plot.model_validate({**base, "evidence": "gpu"})
+    own: dict[str, Any] = {plot.rows.removeprefix("metrics."): []}
+    _, svg = draw(plot, own, subtitle="", folder=tmp_path, record=record_of(*rows))
+    assert {LABEL, "not measured in this run: it had no GPU", CAPTION} <= set(texts(svg))
+    with pytest.raises(MissingError):
+        draw(plot, own, subtitle="", folder=tmp_path)
+    with pytest.raises(MissingError):
+        draw(Plot.model_validate(base), own, subtitle="", folder=tmp_path, record=record_of(*rows))
 
 
 @pytest.mark.parametrize(
