@@ -43,6 +43,15 @@ def _environment() -> dict[str, str]:
     return os.environ | {"USER": os.environ.get("USER", "learner"), "HOME": os.environ.get("HOME", "/")}
 
 
+def need_linux() -> None:
+    """End with a sentence where there is nothing to look at: on macOS."""
+    if sys.platform != "linux":
+        sys.exit(
+            "containers are made of namespaces, mounts and /proc, which Linux alone has: run 7.4 on a Linux machine, after "
+            "gpucourse deploy 7 --target hosts, or --target aws"
+        )
+
+
 def find_reason(engine: str) -> str | None:
     """Why an engine cannot be used here; None where it can."""
     program = {"namespaces": "unshare", "charliecloud": "ch-run"}.get(engine, engine)

@@ -40,6 +40,7 @@ if unknown := [name for name in engines if name not in containers.ENGINES]:
     parser.error(f"there is no engine {unknown[0]}: {', '.join(containers.ENGINES)}")
 if not args.driver.partition(".")[0].isdigit() or args.repeats < 1:
     parser.error("--driver such as 580.126, and --repeats from 1 are needed")
+containers.need_linux()
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)

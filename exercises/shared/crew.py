@@ -30,7 +30,9 @@ def start(ranks_per_node: int) -> None:
     if ranks_per_node == 1:
         return
     if sys.platform == "darwin":
-        sys.exit("on macOS a process that has imported torch cannot be forked: take --ranks-per-node=1")
+        sys.exit(
+            "on macOS a process that has imported torch cannot be forked: take --ranks-per-node=1 (run --set ranks_per_node=1)"
+        )
     if (processes := int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) > 1:
         sys.exit(
             f"torchrun started {processes} processes on this node, and each of them would fork {ranks_per_node} ranks: "

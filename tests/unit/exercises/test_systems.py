@@ -13,6 +13,8 @@ cases = beside_the_script("07-hpc-systems", "cases")
 topology = beside_the_script("07-hpc-systems", "topology")
 images = beside_the_script("07-hpc-systems", "images")
 shards = beside_the_script("07-hpc-systems", "shards")
+containers = beside_the_script("07-hpc-systems", "containers")
+crew = beside_the_script("shared", "crew")
 
 
 @pytest.mark.parametrize("name", ["a100-80", "a30"])
@@ -77,6 +79,14 @@ def test_faults_of_images_are_found_where_they_stand() -> None:
     }  # fmt: skip
     assert [fault.word for fault in images.find_faults("FROM a@sha256:1\nUSER me\n", "550.1")] == []
     assert [fault.word for fault in images.find_faults("", "550.1")] == ["no-base", "root"]
+
+
+def test_containers_are_refused_in_a_sentence_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(SystemExit, match=r"Linux alone has: run 7\.4 on a Linux machine, after gpucourse deploy 7"):
+        containers.need_linux()
+    with pytest.raises(SystemExit, match=r"on macOS .* cannot be forked: .*--set ranks_per_node=1"):
+        crew.start(2)
 
 
 def test_a_delivery_says_what_is_missing_wrong_and_out_of_order() -> None:
