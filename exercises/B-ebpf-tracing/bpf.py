@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -17,15 +19,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from symbols import TracerFailed, name_address
+
 READY = 'interval:ms:50 /@ready == 0/ { @ready = 1; printf("ready\\n"); }\n'
 """Its line "attached_probes" comes before they are attached: a call right after it is lost. The first tick comes after."""
 START_S, STOP_S, LOOK_S = 60.0, 60.0, 0.5
 NOISE = ("RLIMIT_MEMLOCK", "failed to detach", "uprobe_events", "Attaching ", "Lost ")
+ADDRESS = re.compile(r"\b0x[0-9a-f]{4,16}\b")
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-
-
-class TracerFailed(Exception):
-    """A tracer did not start, or did not end as it should. The text is its own."""
 
 
 def find_reason(library: Path) -> str | None:
@@ -48,10 +49,11 @@ def find_reason(library: Path) -> str | None:
 def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any]]:
     """Trace with a program of bpftrace's language while the block runs; the dictionary has its maps after the block.
 
-    `pid` limits probes to one process, which has to be alive until the block has ended: else names of functions are bare
-    addresses. Where the tracer sees that process in a namespace of its own (a sidecar), give no pid, and name the library
-    as /proc/PID/root/LIBRARY. A map is a number, a dictionary by key ("a,b" of several), or a list of buckets with `min`,
-    `max` and `count`; `errors` has what bpftrace complained of. It has no --unsafe, so a program starts no others.
+    `pid` is the process whose functions are named, which has to be alive until the block has ended. It is no sharp filter:
+    while others probe the same file, probes may fire for their processes, too. Where the tracer sees that process in a
+    namespace of its own (a sidecar), give no pid, and name the library as /proc/PID/root/LIBRARY. A map is a number, a
+    dictionary by key ("a,b" of several), or a list of buckets with `min`, `max` and `count`; `errors` has what bpftrace
+    complained of. It has no --unsafe, so a program starts no others.
     Raises TracerFailed where it does not start or end, and where calls were lost.
     """
     maps: dict[str, Any] = {}
@@ -59,7 +61,8 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
         process = subprocess.Popen(
             [*command, "-e", f"{program}\n{READY}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints,
-            text=True, errors="replace", preexec_fn=make_end_with_parent(),  # noqa: PLW1509 (it only calls the kernel)
+            env=dict(os.environ) | ({"BPFTRACE_NO_USER_SYMBOLS": "1"} if pid else {}), text=True, errors="replace",
+            preexec_fn=make_end_with_parent(),  # noqa: PLW1509 (it only calls the kernel)
         )  # fmt: skip
         try:
             _wait_until_ready(process, complaints)
@@ -74,7 +77,27 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
     if process.returncode != 0:
         raise TracerFailed(errors or f"bpftrace ended with {process.returncode}")
     maps.update(read_maps(printed))
+    if pid:
+        name = functools.lru_cache(maxsize=None)(functools.partial(name_address, pid))
+        maps.update({key: put_names(value, name) for key, value in maps.items()})
     maps["errors"] = errors
+
+
+def put_names(value: Any, name: Callable[[int], str]) -> Any:
+    """A map with the functions of a process in the place of their addresses, and with the sum where two keys are then one.
+
+    bpftrace could name them itself; Debian's closes files that are not its own then, and other maps with them.
+    """
+    if isinstance(value, str):
+        return ADDRESS.sub(lambda match: name(int(match[0], 16)), value)
+    if not isinstance(value, dict):
+        return value
+    named: dict[str, Any] = {}
+    for key, number in value.items():
+        function = put_names(key, name)
+        same = function in named and isinstance(number, int)
+        named[function] = named[function] + number if same else put_names(number, name)
+    return named
 
 
 def make_end_with_parent() -> Callable[[], None]:

@@ -8,9 +8,11 @@ import struct
 import subprocess
 from pathlib import Path
 
-from bpf import TracerFailed
-
 LOAD = 1  # PT_LOAD: a part of the file that is mapped
+
+
+class TracerFailed(Exception):
+    """A tracer did not start, or did not end as it should. The text is its own."""
 
 
 class NoSymbols(TracerFailed):

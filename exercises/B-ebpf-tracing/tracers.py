@@ -33,6 +33,7 @@ LAUNCHES = {"cudaLaunchKernel": 0, "__cudaLaunchKernel": 0, "cudaLaunchKernelExC
 """Launches of one kernel, and which argument names it. What nvcc makes of <<<>>> calls the second since CUDA 13."""
 SLOT = struct.Struct("120sQ")  # as in counters.h
 SLOTS = 4096
+FIRST_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO of the kernel's proc_ns.h
 Counters = dict[tuple[str, ...], int]
 """Numbers by key: ("calls", API), ("failed", API, code), ("bytes", API), ("ns", API, power), ("size", power),
 ("kernel", name), ("site_calls", function), ("site_bytes", function). A power n stands for 2^n to 2^(n+1) - 1."""
@@ -173,18 +174,23 @@ class _Bpftrace:
     @contextmanager
     def count(self, pid: int, library: Path) -> Iterator[Counters]:
         counters: Counters = {}
-        with bpf.run_bpftrace(write_program(library), pid) as maps:
+        with bpf.run_bpftrace(write_program(library, pid=pid), pid) as maps:
             yield counters
         counters.update(_read_counters(maps))
 
 
-def write_program(library: Path, apis: Sequence[str] | None = None) -> str:
-    """A program of bpftrace's language that counts calls of a library: those of APIS that it has, where none are named."""
+def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | None = None) -> str:
+    """A program of bpftrace's language that counts calls of a library: those of APIS that it has, where none are named.
+
+    With `pid` it counts those of that process alone. A number of another pid namespace than the first says nothing to the
+    kernel: there it counts all that use this file.
+    """
     exported = symbols.list_functions(library)
-    return "".join(_write_probes(library, api, APIS[api]) for api in apis or APIS if api in exported)
+    only = f"/pid == {pid}/ " if pid and Path("/proc/self/ns/pid").stat().st_ino == FIRST_PID_NAMESPACE else ""
+    return "".join(_write_probes(library, api, APIS[api], only) for api in apis or APIS if api in exported)
 
 
-def _write_probes(library: Path, api: str, size: int | None) -> str:
+def _write_probes(library: Path, api: str, size: int | None, only: str) -> str:
     place = f"probe:{library}:{api}"
     entry = f'@calls["{api}"] = count(); @began_{api}[tid] = nsecs;'
     good = ""
@@ -198,7 +204,7 @@ def _write_probes(library: Path, api: str, size: int | None) -> str:
         good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
         good += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
     return (
-        f"u{place} {{ {entry} }}\n"
+        f"u{place} {only}{{ {entry} }}\n"
         f"uret{place} /@began_{api}[tid]/ {{\n"
         f'  @ns["{api}"] = hist(nsecs - @began_{api}[tid]);\n'
         f'  if ((int32)retval == 0) {{ {good} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'
