@@ -18,6 +18,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence
+from gpucourse.model.verdict import choose_needed
 from gpucourse.runs.parts import read_part_results
 from gpucourse.runs.results import material, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
@@ -161,7 +162,8 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
-    prediction, parts = judge_predictions(context, exercise), read_part_results(context, exercise)
+    prediction = judge_predictions(context, exercise)
+    parts = choose_needed(exercise.yours, read_part_results(context, exercise))
     wanted = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
     if record is None or verdict is None:
         run = record.id if record else None

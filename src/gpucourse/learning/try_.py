@@ -11,7 +11,7 @@ from gpucourse.context import Context
 from gpucourse.errors import UsageError
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, LearnerPart
-from gpucourse.model.verdict import PartResult
+from gpucourse.model.verdict import PartResult, choose_needed
 from gpucourse.runs import parts
 
 
@@ -39,7 +39,8 @@ def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -
         _try_part(context, exercise, part, files[part.id]) for part in exercise.yours if not named or files[part.id] in named
     ]
     parts.keep(context, exercise, [(item.result, item.file) for item in tried])
-    return tuple(tried)
+    needed = choose_needed(exercise.yours, [item.result for item in tried])
+    return tuple(item for item in tried if item.result in needed)
 
 
 def _try_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> TriedPart:

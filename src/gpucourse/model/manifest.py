@@ -213,6 +213,9 @@ class LearnerPart(Strict):
     packages: tuple[Name, ...] = Field(default=(), description="what else the judge needs on the learner's computer: [triton]")
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
     submit: bool = Field(default=False, description="a batch file: once it is right, run submits it in place of the course's")
+    instead_of: Slug | None = Field(
+        default=None, description="a part before it whose place it takes, where that one cannot be tried: one of them is enough"
+    )
 
 
 class CodeFault(Strict):
@@ -293,6 +296,10 @@ class Exercise(Strict):
                 raise ValueError(f"question {question.id}: check must be a check of this exercise, edit its script or a file")
         if self.predict and self.no_predict:
             raise ValueError("predict and no_predict cannot be combined")
+        own = [part.id for part in self.yours if part.instead_of is None]
+        for part in self.yours:
+            if part.instead_of is not None and part.instead_of not in own:
+                raise ValueError(f"part {part.id}: instead_of must be another part of this exercise")
         return self
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gpucourse.model.node import Mode
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import LearnerPart
 
 Verdict = Literal["passed", "failed", "error", "not_measured"]
 Evidence = Literal["logic", "gpu"]
@@ -49,6 +53,19 @@ class PartResult:
     seconds: float = 0.0
     sha256: str = ""
     run: str = ""
+
+
+def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
+    """The results without those that another makes needless: of parts that take each other's place the one that is furthest,
+    the first where they are equally far."""
+    places = {part.id: part.instead_of or part.id for part in parts}
+    words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
+    best: dict[str, PartResult] = {}
+    for result in results:
+        place = places[result.id]
+        if place not in best or words.index(result.verdict) < words.index(best[place].verdict):
+            best[place] = result
+    return tuple(best.values())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from gpucourse.model.event import Note
 from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.record import RunRecord
-from gpucourse.model.verdict import CheckResult, ExerciseVerdict, KeptParts, PartResult, PartVerdict
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict, KeptParts, PartResult, PartVerdict, choose_needed
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.exercises import ensure_copies
 from gpucourse.workspace.files import copy_file, read_record, write_record
@@ -121,7 +121,8 @@ def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> bo
 def judge_parts(
     context: Context, exercise: Exercise, record: RunRecord, checks: Sequence[CheckResult]
 ) -> tuple[PartResult, ...]:
-    """The verdict on each part as it was when the run started: its judge's, then that of the run's checks about it."""
+    """The verdict on each part that is needed, as it was when the run started: its judge's, then that of the run's checks about
+    it."""
     files = runs.files_of(context.paths, record)
     results: list[PartResult] = []
     for part in exercise.yours:
@@ -137,7 +138,7 @@ def judge_parts(
         if not is_as_delivered(context, exercise, part, file):
             result = _add_checks(part, result, checks)
         results.append(replace(result, run=record.id))
-    return tuple(results)
+    return choose_needed(exercise.yours, results)
 
 
 def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
@@ -179,8 +180,8 @@ def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, ve
         if file.is_file() and (is_as_delivered(context, exercise, part, file) or not _was_part_used(files, part)):
             unused_parts |= dict.fromkeys(part.checks, part)
     checks = tuple(_mark_not_measured(check, unused_parts.get(check.id)) for check in verdict.checks)
-    parts = tuple(known.get(part.id) or make_open(part, run=record.id) for part in exercise.yours)
-    return replace(verdict, checks=checks, parts=parts)
+    parts = [known.get(part.id) or make_open(part, run=record.id) for part in exercise.yours]
+    return replace(verdict, checks=checks, parts=choose_needed(exercise.yours, parts))
 
 
 def _mark_not_measured(check: CheckResult, part: LearnerPart | None) -> CheckResult:

@@ -20,11 +20,10 @@ _STATES: dict[str, tuple[str, Style]] = {
 }
 
 
-def machine(findings: Sequence[Finding], start: str) -> View:
-    """Everything that was looked at on this machine for a module, and the command that repairs what is not well. `start`: the
-    command to begin with where nothing is missing."""
+def machine(findings: Sequence[Finding], module: str = "3") -> View:
+    """Everything that was looked at on this machine for a module, and the command that repairs what is not well."""
     blocks = _findings(findings)
-    footer = (_verdict(findings, f"Ready. Start: {start}"),)
+    footer = (_verdict(findings, f"Ready. Start: gpucourse deploy {module}"),)
     return View(title="What the course needs on this machine", blocks=tuple(blocks), footer=footer)
 
 

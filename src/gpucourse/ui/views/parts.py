@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucourse.model.verdict import PartResult
+from gpucourse.model.verdict import PartResult, choose_needed
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Content, Facts, Paragraph, Style, View, facts, table
 from gpucourse.units import format_seconds
@@ -107,10 +107,14 @@ def _order(exercise: Exercise, result: PartResult) -> str:
 def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
     """The parts in the description of an exercise: title, state, file, what to write."""
     parts: list[Block] = []
+    places = {part.id: part.instead_of or part.id for part in exercise.yours}
+    begun = {places[result.id] for result in choose_needed(exercise.yours, results) if result.verdict != "open"}
     for part, result in zip(exercise.yours, results, strict=True):
         word, style = WORDS[result.verdict]
+        if result.verdict == "open" and places[part.id] in begun:
+            word, style = "not needed", "dim"
         rows: list[tuple[str, Content]] = [("write", part.write), ("file", str(files[part.id])), ("so far", Cell(word, style))]
-        parts.append(Facts(tuple(rows), title=f"Your part: {part.title}"))
+        parts.append(Facts(tuple(rows), title=f"Your part{', or in its place' if part.instead_of else ''}: {part.title}"))
     return parts
 
 
