@@ -23,6 +23,7 @@ from docs.pictures import (
     products,
     pytorch,
     systems,
+    tracer,
     tracing,
     training_memory,
     zero,
@@ -49,7 +50,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "07-hpc-systems": systems.PICTURES,
-    "B-ebpf-tracing": tracing.PICTURES,
+    "B-ebpf-tracing": tracing.PICTURES | tracer.PICTURES,
 }
 
 

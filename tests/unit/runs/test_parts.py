@@ -9,9 +9,13 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
+from gpucourse.grading.signs import read_signs
+from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.verdict import ExerciseVerdict, PartResult, PartVerdict
-from gpucourse.runs.parts import keep, read_part_results
+from gpucourse.model.verdict import ExerciseVerdict, PartResult, PartVerdict, choose_needed
+from gpucourse.runs.parts import keep, list_part_files, read_part_results
+from gpucourse.ui.tables import Cell, Facts
+from gpucourse.ui.views.parts import list_parts
 from gpucourse.workspace.files import read_record
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.seals import sha256
@@ -58,6 +62,46 @@ def test_a_result_counts_only_with_the_file_that_earned_it(context: Context, exe
     keep(context, exercise, [result(tmp_path / "f.py", "a", "passed")])
     context.paths.yours_file("3.3", "my_bandwidth.py").write_text("another")
     assert read_part_results(context, exercise)[0].verdict == "open"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "needed"),
+    [
+        ("open", "open", "trace"),
+        ("open", "failed", "preload"),
+        ("failed", "passed", "preload"),
+        ("passed", "failed", "trace"),
+        ("passed", "passed", "trace"),
+    ],
+)
+def test_of_two_parts_in_each_others_place_the_further_is_needed(
+    context: Context, first: PartVerdict, second: PartVerdict, needed: str
+) -> None:
+    parts = context.catalog.exercise("B.3")[1].yours
+    verdicts = zip(parts, (first, second), strict=True)
+    results = [PartResult(id=part.id, title="t", file=part.file, verdict=word) for part, word in verdicts]
+    assert [result.id for result in choose_needed(parts, results)] == [needed]
+
+
+def test_a_part_takes_the_place_of_one_that_is_there(context: Context) -> None:
+    written = context.catalog.exercise("B.3")[1].model_dump(
+        mode="json", exclude_unset=True, exclude_none=True, exclude={"checks"}
+    )
+    written["yours"][1]["instead_of"] = "tracer"
+    with pytest.raises(ValueError, match="part preload: instead_of must be another part of this exercise"):
+        Exercise.model_validate(written)
+
+
+def test_a_part_in_the_place_of_another_is_all_that_points_ask_for(context: Context, tmp_path: Path) -> None:
+    exercise = context.catalog.exercise("B.3")[1]
+    right, file = result(tmp_path / "f.c", "a", "passed")
+    keep(context, exercise, [(replace(right, id="preload", file="my_preload.c"), file)])
+    evidence = gather(context, exercise, thorough=False)
+    assert [part.id for part in evidence.parts] == ["preload"]
+    assert read_signs(evidence).yours
+    shown = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
+    states = [block.pairs[-1][1] for block in shown if isinstance(block, Facts)]
+    assert states == [Cell("not needed", "dim"), Cell("right", "good")]
 
 
 def test_a_verdict_of_an_earlier_workspace_reads_without_parts(tmp_path: Path) -> None:

@@ -1,0 +1,232 @@
+"""Workloads of the engine whose memory is traced, and what a tracer of memory says of one beside the engine's ledger."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bpf
+import stand_in
+import tracers
+
+MIB = 1 << 20
+LONGEST_PROMPT = 60_000  # tokens: more pages of the cache than a GPU of cap_mib holds
+MEMORY_CALLS = ("cudaMalloc", "cudaFree")
+WEIGHTS = "load_weights"  # alive until the engine ends, as it should be
+PROBE = re.compile(r"\b(?:u|uret)probe\s*:\s*([^\s,{/]*|\S*?/\S*?)\s*:\s*([\w*?+.]+)")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Requests (tokens of the prompt, tokens to make) to an engine with weights of its own; `memory` in bytes is the GPU's."""
+
+    name: str
+    layers: int
+    seed: int
+    requests: tuple[tuple[int, int], ...]
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What was allocated: blocks and their bytes, failed calls by error code, bytes alive at the end by who asked for them."""
+
+    allocations: int = 0
+    bytes: int = 0
+    failed: Mapping[int, int] = field(default_factory=dict)
+    alive: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[int, int] = field(default_factory=dict)  # blocks by power: n is 2^n to 2^(n+1) - 1 bytes
+
+    @property
+    def alive_bytes(self) -> int:
+        """The bytes that were allocated and never freed."""
+        return sum(self.alive.values())
+
+    @property
+    def leak(self) -> str:
+        """Who holds most of what is alive, the weights left out; empty where nobody does."""
+        return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
+
+
+def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Workload]:
+    """Three workloads; each of them forgets to free another of the engine's three buffers (engine.c: seed % 3)."""
+    return [
+        Workload("one request", layers, 3 * seed + 1, ((16, tokens),)),
+        Workload("three requests", layers, 3 * seed + 2, ((24, tokens), (100, 2 * tokens), (7, tokens))),
+        Workload(
+            f"{cap_mib} MiB", layers, 3 * seed, ((40, tokens), (LONGEST_PROMPT, tokens), (64, 2), (LONGEST_PROMPT, 1)),
+            cap_mib * MIB,
+        ),
+    ]  # fmt: skip
+
+
+def read_ledger(ledger: Mapping[str, Any]) -> Totals:
+    """The truth, from the engine's own ledger; it keeps no sizes."""
+    alive = {name: site["alive_bytes"] for name, site in ledger["sites"].items() if site["alive_bytes"]}
+    failed = {2: ledger["failed"]} if ledger["failed"] else {}
+    allocations = sum(site["calls"] - site["failed"] for site in ledger["sites"].values())
+    return Totals(allocations, ledger["bytes"]["cudaMalloc"], failed, alive)
+
+
+def read_maps(maps: Mapping[str, Any]) -> Totals:
+    """What the maps of a my_trace.bt say. A key that is no address of a block, a value that is no number: ValueError."""
+    sizes = {max(0, bucket.get("min", 0)).bit_length() - 1: bucket["count"] for bucket in _take(maps, "@sizes", list)}
+    blocks, sites = _take(maps, "@size", dict), _take(maps, "@site", dict)
+    alive: Counter[str] = Counter()
+    for pointer, size in blocks.items():
+        alive[name_site(sites.get(pointer))] += int(size)
+    failed = {int(code): int(calls) for code, calls in _take(maps, "@failed", dict).items()}
+    return Totals(_take(maps, "@allocations", int), _take(maps, "@bytes", int), failed, dict(alive), sizes)
+
+
+def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
+    """The map of that name; empty where nothing was ever put into it. Raises ValueError where it is of another kind."""
+    value = maps.get(name)
+    if value is None:
+        return kind()
+    if isinstance(value, kind):
+        return value
+    wanted = {int: "one number", dict: "numbers by key", list: "a histogram: hist(bytes)"}[kind]
+    raise ValueError(f"{name} has to be {wanted}")
+
+
+def name_site(value: object) -> str:
+    """The function that asked for a block, from a name or a stack: its first frame that is no call of the runtime's own."""
+    frames = [word.partition("+")[0] for word in str(value or "").split()]
+    return next((name for name in frames if not name.startswith(("cuda", "0x"))), "unknown")
+
+
+def read_counters(counters: tracers.Counters) -> Totals:
+    """What the counters of a my_preload.c say."""
+
+    def select(kind: str) -> dict[str, int]:
+        return {key[1]: number for key, number in counters.items() if key[0] == kind and len(key) == 2 and number}
+
+    return Totals(
+        counters.get(("allocations",), 0),
+        counters.get(("bytes",), 0),
+        {int(code): calls for code, calls in select("failed").items()},
+        select("alive"),
+        {int(power): blocks for power, blocks in select("size").items()},
+    )
+
+
+def read_calls(counted: Mapping[Any, Any]) -> list[tuple[str, int]]:
+    """How often each function was called, where a tracer counts that: the maps @calls, the counters `calls NAME`."""
+    if isinstance(by_name := counted.get("@calls"), dict):
+        return sorted(by_name.items())
+    return sorted(
+        (key[1], number) for key, number in counted.items() if isinstance(key, tuple) and key[0] == "calls" and number
+    )
+
+
+COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
+
+
+def compare(given: Totals | None, right: Totals) -> dict[str, Any]:
+    """What a tracer says beside the truth; `_off` is how far it is off, 0 where it is right. None where nothing is given."""
+    row: dict[str, Any] = {
+        "allocations_true": right.allocations, "bytes_true": right.bytes, "failed_true": sum(right.failed.values()),
+        "alive_true": right.alive_bytes, "site_true": right.leak,
+    }  # fmt: skip
+    if given is None:
+        return row | dict.fromkeys(("allocations", "bytes", "failed", "alive_bytes", "biggest_site"))
+    return row | {
+        "allocations": given.allocations, "bytes": given.bytes, "failed": sum(given.failed.values()),
+        "alive_bytes": given.alive_bytes, "biggest_site": given.leak,
+        "allocations_off": abs(given.allocations - right.allocations), "bytes_off": abs(given.bytes - right.bytes),
+        "failed_off": _sum_differences(given.failed, right.failed), "alive_off": abs(given.alive_bytes - right.alive_bytes),
+        "site_off": _sum_differences(given.alive, right.alive),
+        "histogram_off": abs(sum(given.sizes.values()) - right.allocations),
+    }  # fmt: skip
+
+
+def _sum_differences(given: Mapping[Any, int], right: Mapping[Any, int]) -> int:
+    return sum(abs(given.get(key, 0) - right.get(key, 0)) for key in {*given, *right})
+
+
+def name_size(power: int) -> str:
+    """`64 KiB`, the lower end of a bucket of sizes: 2^power bytes."""
+    unit = min(power // 10, 3)
+    return f"{1 << (power - 10 * unit)} {('B', 'KiB', 'MiB', 'GiB')[unit]}"
+
+
+def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
+    """The functions that a program of bpftrace's language traces beside those of memory; comments do not count."""
+    names = {match[2] for match in PROBE.finditer(strip_comments(text))}
+    matched = {function for name in names for function in fnmatch.filter([*exported, name], name)}
+    return sorted(name for name in matched if not name.startswith(MEMORY_CALLS) and not set(name) & set("*?"))
+
+
+def strip_comments(text: str) -> str:
+    """A program in C or bpftrace's language without its comments."""
+    return re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda match: match[1] or " ", text, flags=re.DOTALL)
+
+
+def is_open(file: Path) -> bool:
+    """Whether a tracer is still as it was delivered: no line of it counts allocations."""
+    word = "@allocations" if file.suffix == ".bt" else '"allocations"'
+    return word not in strip_comments(file.read_text(encoding="utf-8", errors="replace"))
+
+
+@contextmanager
+def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
+    """A copy of the engine and its runtime below `folder`: a probe on a library fires in every process that has that file, also
+    those of a neighbour who traces at the same time. `runtime` is NVIDIA's, for a GPU; None for the stand-in."""
+    with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as own:
+        built = Path(shutil.copytree(stand_in.build(measured=False), Path(own) / "built"))
+        if runtime:
+            (built / stand_in.LIBRARY).unlink()
+            shutil.copyfile(runtime, built / stand_in.LIBRARY)
+        yield built
+
+
+def follow(
+    engine: stand_in.Engine, tracing: AbstractContextManager[dict[Any, Any]], workload: Workload
+) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """What a tracer counted of a workload, and the engine's ledger. The tracer is ready before the engine does anything."""
+    with tracing as counted:
+        engine.load()
+        for prompt, tokens in workload.requests:
+            engine.request(prompt, tokens)
+        ledger = engine.ledger()
+    return counted, ledger
+
+
+def make_engine(workload: Workload, runtime: Path, tracer: stand_in.InsideTracer | None = None) -> stand_in.Engine:
+    """The engine of a workload, with the runtime in that folder."""
+    return stand_in.Engine(
+        layers=workload.layers, seed=workload.seed, memory=workload.memory, tracer=tracer, folder=runtime
+    )  # fmt: skip
+
+
+def run_alone(workload: Workload) -> dict[str, Any]:
+    """The ledger of a workload that nobody traces."""
+    with make_engine(workload, stand_in.build(measured=False)) as engine:
+        return follow(engine, nullcontext({}), workload)[1]
+
+
+def trace_by_bpftrace(
+    text: str, workload: Workload, folder: Path, runtime: Path | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's words."""
+    with own_runtime(folder, runtime) as built, make_engine(workload, built) as engine:
+        program = text.replace(":$1:", f":{engine.library}:")
+        return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
+
+
+def trace_by_preload(
+    library: Path, workload: Workload, folder: Path, runtime: Path | None = None
+) -> tuple[tracers.Counters, dict[str, Any]]:
+    """The counters of a library that was loaded before the runtime, after a workload, and the ledger."""
+    tracer = tracers.Preload(library)
+    with own_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
+        return follow(engine, tracer.count(engine.pid, engine.library), workload)

@@ -1,0 +1,21 @@
+"""Judges a repaired copy: the truth that a tracer is compared with counts what was allocated, not what was asked for."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("a ledger of {calls} calls, {failed} of which failed, is read as {given} allocations")}
+
+
+def judge(part: Part) -> None:
+    """One ledger with calls that failed."""
+    read_ledger = part.function("read_ledger")
+    sites = {
+        "load_weights": {"calls": 4, "failed": 0, "bytes": 400, "alive_bytes": 400},
+        "grow_cache": {"calls": 9, "failed": 3, "bytes": 60, "alive_bytes": 10},
+    }
+    ledger = {"sites": sites, "bytes": {"cudaMalloc": 460}, "failed": 3}
+    given = part.call(read_ledger, ledger)
+    if given.allocations != 10:
+        raise part.wrong("still", calls=13, failed=3, given=given.allocations)
+    part.note("a call that failed is no allocation")

@@ -1,0 +1,72 @@
+"""Judges my_preload.c of B.3: the stand-in engine is started with it, and allocates, frees, leaks and fails."""
+
+from __future__ import annotations
+
+import allocations
+import stand_in
+import symbols
+from memory_totals import CASE, WORKLOAD, folder, judge_probes, judge_totals, refuse_open
+
+from gpucourse.judge import Part, Verdict, Way
+
+WAYS = {
+    "failed-counted": Way(
+        "it counts {failed} calls that failed as allocations: what cudaMalloc returns says whether there was memory",
+        ('    add(1, "failed %d", code);\n    return code;\n', '    add(1, "failed %d", code);\n'),
+    ),
+    "failed-as-bytes": Way(
+        "it counts {bytes:,} bytes of calls that failed: add bytes once the call has returned, and only where it returned 0",
+        ('    add(1, "failed %d", code);\n', '    add(1, "failed %d", code);\n    add(bytes, "bytes");\n'),
+    ),
+    "failed-without-code": Way(
+        "failed calls are counted under {codes}: the counter's name has to hold the code that cudaMalloc returned (2: no "
+        "memory is left)",
+        ('    add(1, "failed %d", code);\n', '    add(1, "failed %d", 1);\n'),
+    ),
+    "histogram-other": Way(
+        "the counters size N hold {blocks} blocks, and {right} were allocated: count a size where the allocation is counted",
+        ("  int code = next(pointer, bytes);\n", '  int code = next(pointer, bytes);\n  add(1, "size %d", power(bytes));\n'),
+    ),
+    "never-freed": Way(
+        "it says that {given:,} bytes are alive, and {alive:,} are: take off what cudaFree gives back",
+        ("add(-blocks[place].bytes,", "add(0,"),
+    ),
+    "site-unknown": Way(
+        "blocks are alive of {sites}, which is no function of the engine: who called cudaMalloc stands in "
+        "__builtin_return_address(0), taken in cudaMalloc itself",
+        ("name_of(__builtin_return_address(0))", "name_of((void *)cudaMalloc)"),
+    ),
+    "not-handed-on": Way(
+        "the engine did not do what it does without your tracer ({calls} calls failed in place of {right}): a tracer hands "
+        "every call on to the runtime, with next, and returns what that returned",
+        ("  return next(pointer);\n", "  (void)next;\n  return 0;\n"),
+    ),
+    "not-only-memory": Way(
+        "it stands before {names}, too: it costs the process time at every call, so take memory alone",
+        ("int cudaFree(void *pointer) {\n",
+         'int cudaDeviceSynchronize(void) {\n  NEXT("cudaDeviceSynchronize", int(void));\n  return next();\n}\n\n'
+         "int cudaFree(void *pointer) {\n"),
+    ),
+}  # fmt: skip
+
+
+def judge(part: Part) -> None:
+    """One workload, in a process with the part."""
+    refuse_open(part)
+    try:
+        stand_in.build(measured=False)
+        library = stand_in.build_library(part.file, folder())
+        functions = [name for name in sorted(symbols.list_functions(library)) if name.startswith("cuda")]
+        undisturbed = allocations.run_alone(WORKLOAD)
+    except stand_in.CompilerRefused as error:
+        raise Verdict("failed", "not-c", str(error)) from None
+    except (stand_in.UnsupportedMachine, symbols.TracerFailed) as error:
+        raise Verdict("open", says=f"it cannot be tried here: {error}") from None
+    judge_probes(part, [name for name in functions if not name.startswith(allocations.MEMORY_CALLS)])
+    try:
+        counters, ledger = allocations.trace_by_preload(library, WORKLOAD, folder())
+    except stand_in.EngineEnded as error:
+        raise Verdict("failed", "engine-ended", f"with your tracer in it the engine ends: {error}", CASE) from None
+    if ledger["sites"] != undisturbed["sites"]:
+        raise part.wrong("not-handed-on", CASE, calls=ledger["failed"], right=undisturbed["failed"])
+    judge_totals(part, allocations.read_counters(counters), ledger)

@@ -1,0 +1,150 @@
+"""A tracer of your own: what an engine allocates, what it never frees and who asked for it, seen from outside.
+
+You will learn    what a probe at the entry of a function can know and what only one at its return; how a leak is found by who
+                  asked for the memory; what a call that failed must not add
+You will produce  allocations, bytes, failures and what is alive by call site of three workloads; their sizes as a histogram
+Run it            python own_tracer.py --seed 2
+Your part         my_trace.bt, or my_preload.c where bpftrace cannot be used: one of the two is enough
+Reading           modules/B-ebpf-tracing/lesson-3-tracer.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import allocations
+import bench
+import bpf
+import stand_in
+import symbols
+import torch_engine
+from allocations import Totals
+from bench import say
+
+HERE = Path(__file__).resolve().parent
+FILES = {"bpftrace": HERE / "my_trace.bt", "preload": HERE / "my_preload.c"}
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="your tracer of memory beside the ledger of the engine that it traces")
+parser.add_argument("--seed", type=int, default=1, help="sizes, and with them every number, follow from it")
+parser.add_argument("--layers", type=int, default=6, help="of the engine, 4 to 9")
+parser.add_argument("--tokens", type=int, default=8, help="that most requests make")
+parser.add_argument("--cap-mib", type=int, default=64, help="MiB of the GPU of the third workload")
+parser.add_argument("--tracer", default="auto", help="auto, bpftrace (my_trace.bt) or preload (my_preload.c)")
+args = parser.parse_args()
+if args.seed < 1 or not 4 <= args.layers <= 9 or not 1 <= args.tokens <= 64 or not 48 <= args.cap_mib <= 128:
+    parser.error("--seed from 1, --layers from 4 to 9, --tokens from 1 to 64 and --cap-mib from 48 to 128 are needed")
+if args.tracer not in ("auto", *FILES):
+    parser.error(f"--tracer {args.tracer} is not one of auto, {', '.join(FILES)}")
+device = bench.here()
+try:  # on a GPU the engine allocates its memory, from the runtime that PyTorch brings
+    runtime = torch_engine.find_library(os.getpid()) if device.type == "cuda" else None
+    library = runtime or stand_in.build() / stand_in.LIBRARY
+except (stand_in.UnsupportedMachine, bpf.TracerFailed) as error:
+    parser.error(str(error))
+
+
+# --- which of the two files ------------------------------------------------------------------------------------------------
+def choose_tracer() -> str:
+    """The tracer that was asked for; with auto the one whose file is written and can be used, bpftrace first."""
+    reason = bpf.find_reason(library) if args.tracer != "preload" else None
+    if reason and args.tracer == "bpftrace":
+        parser.error(f"{reason}. --tracer preload takes my_preload.c, which needs neither root nor bpftrace")
+    if reason:
+        say(f"my_trace.bt is not used: {reason}. my_preload.c needs neither.\n")
+    if args.tracer != "auto":
+        return args.tracer
+    if reason or (allocations.is_open(FILES["bpftrace"]) and not allocations.is_open(FILES["preload"])):
+        return "preload"
+    return "bpftrace"
+
+
+# --- the workloads ---------------------------------------------------------------------------------------------------------
+Counted = dict[Any, Any]
+FAILURES = (bpf.TracerFailed, stand_in.UnsupportedMachine, stand_in.EngineEnded, ValueError)
+
+
+def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mapping[str, Any]]:
+    """What your file counted of a workload, what that says of its memory (None while the file is open), and the ledger."""
+    if tracer == "preload":
+        with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
+            library = stand_in.build_library(file, Path(folder))
+            counted, ledger = allocations.trace_by_preload(library, workload, Path.cwd(), runtime)
+        return counted, allocations.read_counters(counted) if written else None, ledger
+    counted, ledger = allocations.trace_by_bpftrace(file.read_text(encoding="utf-8"), workload, Path.cwd(), runtime)
+    return counted, allocations.read_maps(counted) if written else None, ledger
+
+
+def list_others() -> list[str]:
+    """The functions that your file traces beside those of memory."""
+    if tracer == "bpftrace":
+        return allocations.list_other_probes(file.read_text(encoding="utf-8"), sorted(symbols.list_functions(library)))
+    with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
+        names = symbols.list_functions(stand_in.build_library(file, Path(folder)))
+    return sorted(name for name in names if name.startswith("cuda") and not name.startswith(allocations.MEMORY_CALLS))
+
+
+tracer = choose_tracer()
+file = FILES[tracer]
+written = not allocations.is_open(file)
+rows: list[dict[str, Any]] = []
+sites: list[dict[str, Any]] = []
+calls: list[dict[str, Any]] = []
+kept: dict[str, Any] = {}
+broken, others, blocks = "no", None, Counter[int]()
+for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, args.cap_mib):
+    given = None
+    try:
+        others = list_others() if others is None else others
+        counted, given, ledger = trace(workload)
+        kept[workload.name] = {"counted": {str(key): value for key, value in counted.items()}, "ledger": ledger}
+        calls += [{"workload": workload.name, "api": api, "calls": count} for api, count in allocations.read_calls(counted)]
+    except FAILURES as error:
+        broken, ledger = f"{type(error).__name__}: {error}"[:500], allocations.run_alone(workload)
+    right = allocations.read_ledger(ledger)
+    rows.append({"workload": workload.name, **allocations.compare(given, right)})
+    names = sorted({*right.alive, *given.alive}) if given else []  # who leaks is for your tracer to say
+    sites += [{"workload": workload.name, "site": site, "alive_bytes": given.alive.get(site, 0),
+               "alive_true": right.alive.get(site, 0)} for site in names]  # fmt: skip
+    blocks.update(given.sizes if given else {})
+counted_all = written and broken == "no"
+
+# --- the record ------------------------------------------------------------------------------------------------------------
+say(f"tracer: {tracer}, with {file.name}\n")
+if broken != "no":
+    say(f"Your tracer did not run: {broken}\n")
+elif not written:
+    say(f"Your part is not written yet: {file.name}. As delivered it counts calls:")
+    say(bench.table(calls, {"workload": "workload", "api": "function", "calls": "calls"}) + "\n")
+say(bench.table(rows, {"workload": "workload", "allocations": "allocations", "allocations_true": "ledger", "bytes": "bytes",
+                       "bytes_true": "ledger", "failed": "failed", "failed_true": "ledger"}))  # fmt: skip
+if counted_all:
+    titles = {"workload": "workload", "site": "asked by", "alive_bytes": "bytes alive", "alive_true": "ledger"}
+    say("\n" + bench.table(sites, titles))
+sizes = [{"size": allocations.name_size(power), "blocks": blocks[power]} for power in sorted(blocks)]
+metrics = {
+    **vars(args), "tracer": tracer, "file": file.name, "trace_broken": broken, "workloads": rows, "sites": sites,
+    "runtime": "NVIDIA" if runtime else "stand-in", "calls": calls, "sizes": sizes,
+    "other_probes": others, "other_probe_count": len(others or ()) if counted_all else None,
+    **{f"{name}_off": sum(row[f"{name}_off"] for row in rows) if counted_all else None for name in allocations.COMPARED},
+    "alive_first_bytes": rows[0]["alive_true"], "alive_second_bytes": rows[1]["alive_true"],
+    "failed_last": rows[2]["failed_true"],
+}  # fmt: skip
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+(out / "trace.json").write_text(json.dumps(kept, indent=1))
+if out.resolve() != HERE:
+    shutil.copyfile(file, out / file.name)
+path = bench.write_metrics("own_tracer/1", device, world_size=1, seed=args.seed, metrics=metrics)
+say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
