@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from gpucourse.ui.glyphs import UNICODE, Glyphs
 from gpucourse.ui.line import Line, Segment, ansi, line, plain
+from gpucourse.ui.table_layout import GAP, lay_out, titles
 from gpucourse.ui.tables import (
     Block,
     Code,
@@ -16,40 +17,34 @@ from gpucourse.ui.tables import (
     Content,
     Facts,
     Items,
+    Lines,
     Markdown,
     Paragraph,
     Table,
     View,
-    facts,
     style_of,
     text_of,
 )
 from gpucourse.ui.text import cells, clean, clean_line, pad, wrap
 
-GAP = "  "
+NEXT = "Next: "
 PIPE_PROSE = 92  # columns of running text where nobody says how wide the reader's window is
 WIDEST_PROSE = 110  # a longer line of text tires the eye, however wide the window is
-WIDEST_CELL = 60  # in a pipe a longer cell does not push the columns of the other rows away
-NARROWEST = 16  # a column that wraps gives way down to this
 
 
 def render(view: View, *, width: int | None = None, colour: bool = False, glyphs: Glyphs = UNICODE) -> str:
     """The view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they are."""
     blocks = [_part(part, width, colour, glyphs) for part in view.blocks]
-    if view.title:
-        blocks.insert(0, _write_lines([line(Segment(clean_line(view.title), "strong"))], colour))
-    footer = [row for text in view.footer for row in wrap(clean(text), width)]
-    blocks.append(_write_lines([line(Segment(row, "dim")) for row in footer], colour))
+    head = [line(Segment(row, "strong")) for row in wrap(clean_line(view.title), width)] if view.title else []
+    if view.headline is not None:
+        head += _rows(Lines((view.headline,)), width)
+    foot = [line(Segment(row, "dim")) for text in view.footer for row in wrap(clean(text), width)]
+    if view.next:
+        rows = wrap(clean(view.next), width, first=NEXT)
+        foot.append(line(Segment(NEXT, "strong"), Segment(rows[0].removeprefix(NEXT), "heading")))
+        foot += [line(Segment(row, "heading")) for row in rows[1:]]
+    blocks = [_write_lines(head, colour), *blocks, _write_lines(foot, colour)]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def fits(table: Table, width: int | None) -> bool:
-    """Whether the table has room in that many columns, its wrapping columns at NARROWEST at least."""
-    if width is None:
-        return True
-    columns = zip(table.columns, _sizes(table), strict=True)
-    needed = sum(min(size, NARROWEST) if column.wrap else size for column, size in columns)
-    return needed + len(_gap(width)) * (len(table.columns) - 1) <= width
 
 
 def _part(part: Block, width: int | None, colour: bool, glyphs: Glyphs) -> list[str]:
@@ -58,7 +53,7 @@ def _part(part: Block, width: int | None, colour: bool, glyphs: Glyphs) -> list[
 
         return draw(clean(part.text), width=min(width, WIDEST_PROSE), colour=colour)
     title = part.title if isinstance(part, (Table, Facts, Items, Code)) else ""
-    head = [line(Segment(clean_line(title), "heading"))] if title else []
+    head = [line(Segment(row, "heading")) for row in wrap(clean_line(title), width)] if title else []
     return _write_lines([*head, *_lines(part, width, glyphs)], colour)
 
 
@@ -68,11 +63,13 @@ def _write_lines(lines: Sequence[Line], colour: bool) -> list[str]:
 
 def _lines(part: Block, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
     if isinstance(part, Table):
-        return _table(part, width, glyphs) if fits(part, width) else _cards(part, width)
+        return _table(part, width, glyphs)
     if isinstance(part, Facts):
         return _facts(part, width)
     if isinstance(part, Items):
         return _items(part, width, glyphs)
+    if isinstance(part, Lines):
+        return _rows(part, width)
     if isinstance(part, Paragraph):
         return (line(Segment(text, part.style)) for text in wrap(clean(part.text), _prose_width(width)))
     text = clean(part.text)
@@ -80,24 +77,38 @@ def _lines(part: Block, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
 
 
 def _table(table: Table, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
-    """Columns under their titles; a terminal gets a thin rule between, and columns three apart."""
-    sizes, gap = _column_widths(table, width), _gap(width)
-    yield from _row([Column(column.title, column.align, "dim") for column in table.columns], _titles(table), sizes, gap)
+    """Columns under their titles; a terminal gets a thin rule between, and a word about columns that have no room."""
+    table, sizes, gap, left_out = lay_out(table, width)
+    heads = [Column(column.title, column.align, "dim") for column in table.columns]
+    yield from _row(heads, titles(table), sizes, gap, folded=width is not None, low=True)
     if width is not None:
         yield line(Segment(glyphs.rule * (sum(sizes) + len(gap) * (len(sizes) - 1)), "dim"))
     for row in table.rows:
         yield from _row(table.columns, row, sizes, gap, folded=width is not None)
+    if left_out:
+        note = f"no room for: {', '.join(left_out)}"
+        yield from (line(Segment(row, "dim")) for row in wrap(note, width))
 
 
 def _row(
-    columns: Sequence[Column], row: Sequence[Content], sizes: Sequence[int], gap: str, *, folded: bool = False
+    columns: Sequence[Column],
+    row: Sequence[Content],
+    sizes: Sequence[int],
+    gap: str,
+    *,
+    folded: bool = False,
+    low: bool = False,
 ) -> Iterator[Line]:
+    """The lines of one row; where cells are of unequal height, those of a `low` row stand at its foot."""
     texts = [clean_line(text_of(cell)) for cell in row]
     wrapped = [
         wrap(text, size, fold=True) if folded and cells(text) > size else [text]
         for text, size in zip(texts, sizes, strict=True)
     ]  # fmt: skip
-    for index in range(max(map(len, wrapped))):
+    height = max(map(len, wrapped))
+    if low:
+        wrapped = [[""] * (height - len(lines)) + lines for lines in wrapped]
+    for index in range(height):
         segments: list[Segment] = []
         for column, cell, lines, size in zip(columns, row, wrapped, sizes, strict=True):
             text = lines[index] if index < len(lines) else ""
@@ -105,15 +116,6 @@ def _row(
             content = Segment(text, style_of(cell, column.style))
             segments += [Segment(gap if segments else ""), *((space, content) if column.align == "right" else (content, space))]
         yield tuple(segments)
-
-
-def _cards(table: Table, width: int | None) -> Iterator[Line]:
-    """A table that is too wide, row by row: one line a cell, empty cells left out."""
-    for number, row in enumerate(table.rows):
-        if number:
-            yield line("")
-        pairs = zip(table.columns, row, strict=True)
-        yield from _facts(facts((column.title, cell) for column, cell in pairs if text_of(cell)), width)
 
 
 def _facts(part: Facts, width: int | None) -> Iterator[Line]:
@@ -144,6 +146,12 @@ def _items(part: Items, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
         yield from _hang_lines(lead, wrap(clean(text_of(item)), _prose_width(width) - cells(lead)), item)
 
 
+def _rows(part: Lines, width: int | None) -> Iterator[Line]:
+    for content in part.rows:
+        for row in wrap(clean(text_of(content)), width, rest=GAP):
+            yield line(Segment(row, style_of(content)))
+
+
 def _hang_lines(lead: str, texts: Sequence[str], content: Content) -> Iterator[Line]:
     """Lines of one value: the first after its lead, the others below each other."""
     for number, text in enumerate(texts):
@@ -152,29 +160,3 @@ def _hang_lines(lead: str, texts: Sequence[str], content: Content) -> Iterator[L
 
 def _prose_width(width: int | None) -> int:
     return PIPE_PROSE if width is None else min(width, WIDEST_PROSE)
-
-
-def _gap(width: int | None) -> str:
-    return GAP if width is None else GAP + " "
-
-
-def _titles(table: Table) -> list[str]:
-    return [clean_line(column.title) for column in table.columns]
-
-
-def _sizes(table: Table) -> list[int]:
-    """The columns' widths as their longest cells have them."""
-    rows = [_titles(table), *([clean_line(text_of(cell)) for cell in row] for row in table.rows)]
-    return [max(map(cells, texts)) for texts in zip(*rows, strict=True)]
-
-
-def _column_widths(table: Table, width: int | None) -> list[int]:
-    sizes = _sizes(table)
-    if width is None:
-        return [max(min(size, WIDEST_CELL), cells(title)) for size, title in zip(sizes, _titles(table), strict=True)]
-    over = sum(sizes) + len(_gap(width)) * (len(sizes) - 1) - width
-    while over > 0:  # the widest wrapping column gives way first; `fits` has said that this is enough
-        index = max((i for i, column in enumerate(table.columns) if column.wrap), key=lambda i: sizes[i])
-        sizes[index] -= 1
-        over -= 1
-    return sizes

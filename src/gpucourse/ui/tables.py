@@ -23,20 +23,22 @@ Content = str | Cell
 
 
 class Column(NamedTuple):
-    """A column of a table. Only columns that `wrap` give way where the terminal is narrow."""
+    """A column of a table. Where the terminal is narrow, cells that `wrap` take several lines, and `spare` columns go first."""
 
     title: str
     align: Align = "left"
     style: Style = ""
     wrap: bool = False
+    spare: bool = False
 
 
 class Table(NamedTuple):
-    """Rows of cells, one for each column."""
+    """Rows of cells, one for each column. `total`: how many rows there are, where these are only some of them."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Content, ...], ...]
     title: str = ""
+    total: int = 0
 
 
 class Facts(NamedTuple):
@@ -52,6 +54,12 @@ class Items(NamedTuple):
     items: tuple[Content, ...]
     title: str = ""
     numbered: bool = False
+
+
+class Lines(NamedTuple):
+    """Texts below each other, each wrapped by itself, what follows its first line indented."""
+
+    rows: tuple[Content, ...]
 
 
 class Paragraph(NamedTuple):
@@ -74,19 +82,22 @@ class Markdown(NamedTuple):
     text: str
 
 
-Block = Table | Facts | Items | Paragraph | Code | Markdown
+Block = Table | Facts | Items | Lines | Paragraph | Code | Markdown
 
 
 class View(NamedTuple):
-    """A whole screen: a heading, blocks with a blank line between them, quiet lines at the end.
+    """A whole screen: a heading, blocks with a blank line between them, quiet lines at the end, and what to do next.
 
-    `mode` is the mode of the nodes it speaks of: `local` makes the face say once that these are simulated.
+    `headline` says in one line how it went: it stands below the title, and --quiet shows nothing else. `next` is a command, or
+    what to do. `mode` is the mode of the nodes it speaks of: `local` makes the face say once that these are simulated.
     """
 
     title: str = ""
     blocks: tuple[Block, ...] = ()
     footer: tuple[str, ...] = ()
     mode: str = ""
+    headline: Cell | None = None
+    next: str = ""
 
 
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Content]], *, title: str = "") -> Table:

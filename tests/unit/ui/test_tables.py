@@ -5,7 +5,8 @@ import re
 import pytest
 
 from gpucourse.ui.glyphs import ASCII
-from gpucourse.ui.render import WIDEST_CELL, fits, render
+from gpucourse.ui.render import render
+from gpucourse.ui.table_layout import WIDEST_CELL
 from gpucourse.ui.tables import Cell, Code, Column, Items, Markdown, Paragraph, View, facts, table
 from gpucourse.ui.text import cells
 
@@ -28,13 +29,16 @@ EVERYTHING = View(
         Code("env \\\n  A=1 \\\n  python x.py", title="By hand"),
         Markdown("# Lesson\n\nSome *text* and `code`."),
     ),
-    footer=("Next: gpucourse run 3.2",),
+    footer=("When you are done: gpucourse destroy 3",),
+    headline=Cell("✓ passed", "good"),
+    next="gpucourse run 3.2",
 )
 
 
 def test_a_whole_view_in_a_pipe() -> None:
     assert render(EVERYTHING) == (
         "Everything\n"
+        "✓ passed\n"
         "\n"
         "run     abc\n"
         "folder  /a/b\n"
@@ -62,6 +66,7 @@ def test_a_whole_view_in_a_pipe() -> None:
         "\n"
         "Some *text* and `code`.\n"
         "\n"
+        "When you are done: gpucourse destroy 3\n"
         "Next: gpucourse run 3.2\n"
     )
 
@@ -92,18 +97,44 @@ def test_a_style_of_a_column_yields_to_that_of_its_cell() -> None:
     assert "\x1b[1;31mfailed\x1b[0m" in page
 
 
-def test_a_table_that_cannot_fit_becomes_cards() -> None:
-    wide = table(["stack", "address", "state"], [("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")])
-    assert render(View(blocks=(wide,)), width=36).splitlines() == [
-        "stack    m3-local",
-        "address  learner@127.0.0.1:22001",
-        "state    ready",
-        "",
-        "stack  m4-local",
-        "state  failed",
+def draw(width: int, columns: list[Column | str], *rows: tuple[str, ...]) -> list[str]:
+    return render(View(blocks=(table(columns, rows),)), width=width, glyphs=ASCII).splitlines()
+
+
+def test_a_table_that_cannot_fit_stays_a_table_and_says_what_has_no_room() -> None:
+    columns: list[Column | str] = ["stack", "address", "state"]
+    assert draw(36, columns, ("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")) == [
+        "stack     address",
+        "---------------------------------",
+        "m3-local  learner@127.0.0.1:22001",
+        "m4-local",
+        "no room for: state",
     ]
-    assert fits(wide, None)
-    assert not fits(wide, 36)
+
+
+def test_what_a_narrow_table_gives_up_first() -> None:
+    times: list[Column | str] = [
+        "case",
+        Column("batch a rank", align="right"),
+        Column("step ms", align="right"),
+        Column("p20 ms", align="right", spare=True),
+        Column("p80 ms", align="right", spare=True),
+        Column("memory", align="right"),
+    ]
+    row = ("1 rank", "128", "16.11", "11.17", "19.78", "–")
+    assert draw(80, times, row)[0] == "case     batch a rank   step ms   p20 ms   p80 ms", "a column with nothing in it goes"
+    assert "p80" not in " ".join(draw(30, times, row))
+    assert "p20" not in " ".join(draw(24, times, row))
+    assert "p80" in " ".join(draw(40, times, row)), "titles take several lines before a column goes"
+    assert not [line for line in draw(24, times, row) if "no room" in line]
+
+
+def test_a_word_is_not_broken_where_others_can_give_way() -> None:
+    columns: list[Column | str] = [Column("instance", wrap=True), Column("what it is", wrap=True)]
+    assert draw(34, columns, ("p4de.24xlarge", "eight cards of eighty gigabytes"))[2:] == [
+        "p4de.24xlarge   eight cards of",
+        "                eighty gigabytes",
+    ]
 
 
 def test_one_endless_cell_does_not_push_the_others_away() -> None:
