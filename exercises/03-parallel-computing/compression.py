@@ -47,10 +47,11 @@ def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
 def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
     """What a hook's row says beside the one of no compression: the bytes it saves, what that takes, whether and where it pays.
 
-    `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent.
+    `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. Where a difference is
+    below zero, what it stands for is too short to be measured, and counts as 0.
     """
-    compressing = row["without_network_ms"] - plain["without_network_ms"]
-    communication = row["median_ms"] - row["without_network_ms"]
+    compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])
+    communication = max(0.0, row["median_ms"] - row["without_network_ms"])
     return {
         "times_smaller": plain["bytes_per_step"] / row["bytes_per_step"],
         "bytes_off": abs(row["bytes_per_step"] - row["bytes_by_formula"]),
