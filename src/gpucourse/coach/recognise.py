@@ -9,7 +9,7 @@ from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.states import diagnose_ends, diagnose_join, diagnose_silences
 from gpucourse.coach.symptom import Symptom
 from gpucourse.coach.symptoms import SYMPTOMS
-from gpucourse.coach.words import find_exception
+from gpucourse.coach.words import find_exception, find_line
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
 
 _QUOTES = 3
@@ -111,14 +111,14 @@ def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list
             continue
         if (error := find_exception(log.telling_text)) is None:
             continue
-        kind, what, place = error
+        kind, place = error
+        where = find_line(log.text[:place])
         return [
             Diagnosis(
                 symptom="script-error",
-                title=f"Rank {log.rank} raised {kind.rpartition('.')[2]}",
-                why=f"The script itself failed on rank {log.rank}{f': {what[:200]}' if what else ''}. If others failed "
-                "after it, they only lost their peer.",
-                next=f"gpucourse logs {evidence.run} --rank {log.rank}: the line above the error is where it happened",
+                title=f"Rank {log.rank} raised {kind.rpartition('.')[2]}{f' in {where}' if where else ''}",
+                why="The script itself failed. Ranks that failed after it only lost their peer.",
+                next=f"gpucourse logs {evidence.run} --rank {log.rank}",
                 ranks=[log.rank],
                 nodes=[log.node],
                 seen=[log.quote(place)],

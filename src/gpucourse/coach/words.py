@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePath
 
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)*(?:\[rank\d+\]: ?)?")
 _HEADER = "Traceback (most recent call last)"
@@ -29,6 +30,8 @@ _ABRUPT = re.compile(
     r"CUDA|HIP|MPS|NCCL|nccl|[Gg]loo|cu[A-Z]|\[enforce|DataLoader|Address already|Connection |No space|Disk quota|Bus error"
     r"|Killed|make(?:\[\d+\])?: |rank \d+ is process"
 )
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<")
 _ENDING = 8
 """Of a log without a traceback: how many of the last lines may tell of its end."""
 _AFTERWARDS = {True: 60, False: 3}
@@ -47,16 +50,25 @@ def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
     return "".join(line if place >= first or _is_library(line) else _blank(line) for place, line in enumerate(lines))
 
 
-def find_exception(text: str) -> tuple[str, str, int] | None:
-    """Kind and message of the exception that the last traceback of a text ends with, and where that line begins."""
+def find_exception(text: str) -> tuple[str, int] | None:
+    """The kind of the exception that the last traceback of a text ends with, and where that line begins."""
     lines = text.splitlines(keepends=True)
     headers = _headers(lines)
     for number in range(headers[-1] + 1, len(lines)) if headers else reversed(range(len(lines))):
         body = _bare(lines[number]).rstrip()
         if (headers and _is_speech(lines[number])) or _ERROR.match(body):  # a SyntaxError has no traceback
-            kind, _, what = body.partition(": ")
-            return kind.rstrip(":"), what, sum(map(len, lines[:number]))
+            return body.partition(": ")[0].rstrip(":"), sum(map(len, lines[:number]))
     return None
+
+
+def find_line(text: str) -> str:
+    """The script's line that the traceback at the end of a text leads to, as `train.py, line 12`; empty where there is none.
+
+    The last frame outside the libraries: an error inside torch is looked for where the script called it.
+    """
+    begin = max(0, text.rfind(_HEADER))  # a SyntaxError has no traceback
+    own = [match.groups() for match in _FRAME.finditer(text, begin) if not _INSTALLED.search(match[1])]
+    return f"{PurePath(own[-1][0]).name}, line {own[-1][1]}" if own else ""
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:

@@ -21,12 +21,14 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of the work began or ended (`seconds` is None while it goes on). `name` is unique in one command."""
+    """A stage of the work began or ended (`seconds` is None while it goes on). `name` is unique in one command. `silence`: what
+    goes on before its first line of a log, if that takes a while."""
 
     name: str
     text: str
     seconds: float | None = None
     ok: bool = True
+    silence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,13 @@ class NodeEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class LogBytes:
-    """A piece of a rank's log, as it came. `rank` is None for the launcher's own output. Already on disk."""
+    """A piece of a rank's log, as it came. `rank` is None for the launcher's own output. Already on disk. `scheduled`: under
+    Slurm, where what is of no rank is of a job or says how the jobs stand."""
 
     node: str
     rank: int | None
     data: bytes
+    scheduled: bool = False
 
 
 Event = Note | Stage | ResourceEvent | NodeEvent | LogBytes
@@ -86,9 +90,9 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 
 
 @contextmanager
-def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None) -> Iterator[None]:
+def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
     """Tell the watcher about the block: its start, its end with the seconds, and whether it failed."""
-    watch(Stage(name=name, text=text))
+    watch(Stage(name=name, text=text, silence=silence))
     began, ok = time.monotonic(), False
     try:
         yield

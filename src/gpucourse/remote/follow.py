@@ -277,7 +277,7 @@ class _NodeFollower(threading.Thread):
         if data and rank is not None:
             self._view.monitor.note_output(node, rank, data)
         if kept:
-            self._view.tell(LogBytes(node=node, rank=rank, data=kept))
+            self._view.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
         if log.full and not was_full:
             self._view.tell(Note(text=f"{log.full}; the run goes on (log_limit in gpucourse.yaml)", level="warning"))
 

@@ -6,6 +6,7 @@ itself, and whoever comes next takes it up where the files end.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 # How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
+_IMPORTS_TORCH = re.compile(rb"^\s*(?:import|from) torch\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +110,8 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if limit_s is None and (own_limit := diagnose.time_limit(record, files)) is not None:
         limit_s = own_limit + AFTER_LIMIT_S
     try:
-        with stage(context.watch, "run", f"running {record.subject} on {', '.join(record.nodes)}", record.phases_s):
+        what = f"running {record.subject} on {', '.join(record.nodes)}"
+        with stage(context.watch, "run", what, record.phases_s, silence=_explain_silence(context, record)):
             result = follow(
                 fleet,
                 record.id,
@@ -138,6 +141,20 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if result.detached:
         raise _make_detach_error(record)
     note_exits(record, result)
+
+
+def _explain_silence(context: Context, record: RunRecord) -> str:
+    """What ranks do before their first line, where that takes seconds; empty where they may speak at once."""
+    if record.slurm is not None:
+        return ""
+    if record.own_script is None:
+        imports = "torch" in context.catalog.exercise(record.exercise)[1].packages
+    else:
+        try:
+            imports = _IMPORTS_TORCH.search(Path(record.own_script).read_bytes()) is not None
+        except OSError:  # moved since: nobody knows
+            imports = False
+    return "importing torch" if imports else ""
 
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:

@@ -83,7 +83,7 @@ class Tail:
             with path.open("rb") as file:
                 file.seek(self.offsets.get(path, 0))
                 while data := file.read(CHUNK):
-                    self.context.watch(LogBytes(node=node, rank=rank, data=data))
+                    self.context.watch(LogBytes(node=node, rank=rank, data=data, scheduled=self.record.slurm is not None))
                     moved = True
                 self.offsets[path] = file.tell()
         return moved

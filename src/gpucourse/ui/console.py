@@ -11,7 +11,7 @@ from gpucourse.model.node import is_simulated
 from gpucourse.ui.line import paint
 from gpucourse.ui.out import Out
 from gpucourse.ui.render import render
-from gpucourse.ui.tables import View
+from gpucourse.ui.tables import Cell, View
 from gpucourse.ui.text import clean, wrap
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u20
 class Console:
     """Results go to standard output; notes, warnings, errors, progress and logs to standard error.
 
-    `json`: standard output holds one JSON document and nothing else. `quiet`: results, warnings and errors only.
-    `verbose`: errors with their traceback. A terminal gets colour unless NO_COLOR is set, and movement unless TERM=dumb.
+    `json`: standard output holds one JSON document and nothing else. `quiet`: how it went in one line where a result has such
+    a line, warnings and errors. `verbose`: everything that is known, errors with their traceback. A terminal gets colour unless
+    NO_COLOR is set, and movement unless TERM=dumb.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Console:
         self._dumb = environ.get("TERM", "") in {"dumb", "unknown"}
         self._colourless = bool(environ.get("NO_COLOR"))
         self._columns = environ.get("COLUMNS", "")
-        self._said: set[str] = set()
+        self._said: set[object] = set()
         self._documented = False
 
     def width(self, out: Out | None = None) -> int:
@@ -56,7 +57,9 @@ class Console:
         """A result, on standard output. With --json nothing: the document is the result."""
         if self.json:
             return
-        if view.mode:
+        if self.quiet and view.headline is not None:
+            view = View(headline=view.headline)
+        elif view.mode:
             self._say_mode(view.mode, self.out)
         width = self.width() if self.out.terminal else None
         page = render(view, width=width, colour=self.colour(self.out), glyphs=self.out.glyphs)
@@ -86,6 +89,10 @@ class Console:
             self._say_mode(mode, self.err)
             if lacks:
                 self.note(lacks)
+
+    def line(self, cell: Cell) -> None:
+        """A sentence with its style, about one of several things that are done; --quiet shows it as well."""
+        self._sentence(cell.text, cell.style)
 
     def note(self, text: str) -> None:
         """A sentence for the person, unless they want quiet."""
@@ -125,11 +132,13 @@ class Console:
             self._write(self.err, "\n")
         return answer.strip().lower() in {"y", "yes"}
 
-    def watch(self) -> Live:
-        """The watcher of a command that takes time, as a context manager: progress and logs on standard error."""
+    def watch(self, *, brief: bool = False) -> Live:
+        """The watcher of a command that takes time, as a context manager: progress and logs on standard error. `brief`: of what
+        goes well nothing stays on the screen."""
         from gpucourse.ui.live import Live
 
-        return Live(self.err, colour=self.colour(self.err), moving=self.can_redraw(self.err), quiet=self.quiet)
+        moving = self.can_redraw(self.err)
+        return Live(self.err, colour=self.colour(self.err), moving=moving, quiet=self.quiet, verbose=self.verbose, brief=brief)
 
     def _error_document(self, error: GpucourseError) -> None:
         told = {
@@ -147,7 +156,7 @@ class Console:
             self.error(error)
 
     def _say_mode(self, mode: str, out: Out) -> None:
-        place = "terminal" if out.terminal else str(id(out))
+        place = "terminal" if out.terminal else out.place
         if is_simulated(mode) and place not in self._said:
             self._said.add(place)
             self._write(out, f"{self._gap(out)}{self._paint(SIMULATED, 'warn', out)}\n\n")

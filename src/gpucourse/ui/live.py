@@ -15,7 +15,6 @@ from typing import Self
 
 from gpucourse.errors import Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
-from gpucourse.model.record import RankExit
 from gpucourse.ui.line import Line, Segment, ansi, line, plain
 from gpucourse.ui.loglines import Source, visible
 from gpucourse.ui.logpipe import LogPipe
@@ -23,25 +22,40 @@ from gpucourse.ui.logscreen import LogScreen
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import Progress
 from gpucourse.ui.region import Region
-from gpucourse.ui.text import clean_line
+from gpucourse.ui.text import clean_line, format_count
 from gpucourse.units import format_seconds
 
 TICK_S = 1 / 15  # logs
 REDRAW_S = 1 / 8  # the region, where nothing scrolls above it
+TAIL = 8  # lines of a log after a failure that nobody can explain
+NAMED = 2  # logs that are named one by one
 KEPT = 200  # finished lines kept for the recorded screen
 
 
 class Live:
-    """A `Watcher`, called from any thread; a context manager. Never raises because of the terminal or the pipe."""
+    """A `Watcher`, called from any thread; a context manager. Never raises because of the terminal or the pipe.
+
+    `verbose`: what launchers and libraries write, and every node's steps, are shown too. `brief`: of what goes well nothing
+    stays, and no logs are shown: for one of many runs, and for an end that was asked for.
+    """
 
     def __init__(
-        self, out: Out, *, colour: bool, moving: bool, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        out: Out,
+        *,
+        colour: bool,
+        moving: bool,
+        quiet: bool = False,
+        verbose: bool = False,
+        brief: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._out, self._colour, self._quiet, self._clock = out, colour, quiet, clock
+        self._out, self._colour, self._clock = out, colour, clock
+        self._quiet, self._brief, self._fold = quiet, brief, not verbose
         self._moving = moving and not quiet
-        self._progress = Progress(out.glyphs, at_once=not self._moving)
-        self._screen = LogScreen(out.glyphs)
-        self._pipe = LogPipe(out)
+        self._progress = Progress(out.glyphs, at_once=not self._moving, verbose=verbose)
+        self._screen = LogScreen(out.glyphs, fold=self._fold)
+        self._pipe = LogPipe(out, fold=self._fold)
         self._region = Region(out, colour=colour)
         self._lock = threading.RLock()
         self._above: list[Line] = []
@@ -79,23 +93,25 @@ class Live:
             if isinstance(event, Stage):
                 if event.seconds is not None:
                     self._settle()
-                self._finish(self._progress.stage(event, self._heard))
+                rows = self._progress.stage(event, self._heard)
+                self._finish(rows if not self._brief or not event.ok else [])
             elif isinstance(event, ResourceEvent):
                 self._finish(self._progress.resource(event, self._heard))
             elif isinstance(event, NodeEvent):
-                self._finish(self._progress.node(event))
+                self._finish(self._progress.node(event, self._heard))
             else:
                 self._finish([self._note(event)], loud=event.level == "warning")
 
-    def show_tail(self, failure: RankExit) -> None:
-        """The last lines of the rank that failed first, after everything else; works after the block as well."""
-        source = next((s for s in self._sources() if s.node == failure.node and s.rank == failure.rank), None)
+    def show_tail(self, node: str, rank: int | None) -> None:
+        """The last lines of a rank, or of a node's launcher, after everything else; works after the block as well."""
+        source = next((s for s in self._sources() if s.node == node and s.rank == rank), None)
         if source is None or not source.last:
             return
-        what = f"last {len(source.last)} lines" if len(source.last) > 1 else "the only line"
-        title = f"{what} of rank {failure.rank} on {clean_line(failure.node)}, the first to fail"
-        rows = [line(Segment(f"{title} (exit code {failure.code}):", "bad"))]
-        rows += [self._make_log_line(source, raw) for _, raw in source.last]
+        last = list(source.last)[-TAIL:]
+        what = f"last {len(last)} lines" if len(last) > 1 else "the only line"
+        whose = "the launcher" if rank is None else f"rank {rank}"
+        rows = [line(Segment(f"{what} of {whose} on {clean_line(node)}:", "bad"))]
+        rows += [self._make_log_line(source, raw) for _, raw in last]
         rows.append(line(Segment(f"all of it in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
@@ -105,7 +121,13 @@ class Live:
     def transcript(self, *, stages: int, logs: int) -> list[Line]:
         """What was seen, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
         said = sorted(
-            ((when, self._make_log_line(source, raw)) for source in self._sources() for when, raw in source.last), key=_when
+            (
+                (when, self._make_log_line(source, raw))
+                for source in self._sources()
+                if not (self._fold and source.folds_all)
+                for when, raw in source.last
+            ),
+            key=_when,
         )
         with self._lock:
             kept = list(self._kept)[-stages:]
@@ -116,7 +138,9 @@ class Live:
         return [row for _, row in sorted([*kept, *said[-logs:]], key=_when)]
 
     def _log(self, event: LogBytes) -> None:
-        if self._moving or self._quiet:
+        if event.rank is not None:
+            self._progress.note_output()
+        if self._moving or self._quiet or self._brief:
             self._screen.feed(event)
         else:
             self._write(partial(self._pipe.feed, event))
@@ -125,7 +149,20 @@ class Live:
         """Let the logs catch up before something is said that comes after them."""
         self._write(self._pipe.close)
         logs = self._screen.close()
-        self._finish(logs if self._moving else [], keep=False)
+        self._finish(logs if self._moving and not self._brief else [], keep=False)
+        self._finish([] if self._brief else self._say_folded(), keep=False)
+
+    def _say_folded(self) -> list[Line]:
+        """How many lines of launchers and libraries were not shown since this was last said, and where they are."""
+        sources = [source for source in self._sources() if source.folded]
+        count = sum(source.folded for source in sources)
+        for source in sources:
+            source.folded = 0
+        if not count:
+            return []
+        whose = "the launcher" if all(source.rank is None for source in sources) else "launchers and libraries"
+        files = ", ".join(source.file for source in sources) if len(sources) <= NAMED else "logs/"
+        return [line(Segment(f"{self._out.glyphs.ellipsis} {format_count(count, 'line')} of {whose}: {files}", "dim"))]
 
     def _finish(self, rows: Sequence[Line], *, loud: bool = False, keep: bool = True) -> None:
         """These lines are final. `loud` ones are shown to those who want quiet, too."""
@@ -141,7 +178,8 @@ class Live:
     def _tick_on(self) -> None:
         while not self._stop.wait(TICK_S):
             with self._lock:
-                self._finish(self._screen.take(), keep=False)
+                logs = self._screen.take()
+                self._finish([] if self._brief else logs, keep=False)
                 now = self._clock()
                 if not self._above and now - self._drawn < REDRAW_S:
                     continue

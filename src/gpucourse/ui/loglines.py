@@ -8,12 +8,19 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpucourse.model.event import LogBytes
 from gpucourse.ui.text import clean
 from gpucourse.workspace.paths import RunPaths
 
 LAST = 20  # lines kept of every rank, for the end of a run that failed
 LONGEST = 2000  # bytes of one line on the screen; the file has the whole
 _NUMBERED = re.compile(r"^node-?(\d+)$")
+# A frame of a library in a traceback, and the C++ stack that torch adds to some errors: their code is not the learner's.
+_FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
+_LIBRARY = re.compile(rb"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<frozen ")
+_CPP_FRAME = re.compile(rb"frame #\d+: |Exception raised from \S+ at ")
+LIBRARY_MARKERS = (b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
+_RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
 # Bytes that a line can hold and be shown as it is: printable ASCII and the tab.
 _HARMLESS = bytes({9, 10} | set(range(32, 127)))
 
@@ -22,7 +29,8 @@ _HARMLESS = bytes({9, 10} | set(range(32, 127)))
 class Source:
     """One rank of one node, or (`rank` None) the launcher of one node.
 
-    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds.
+    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds. `folded` lines are of
+    a launcher or of libraries: nobody reads them but where something is wrong with these.
     """
 
     node: str
@@ -31,6 +39,9 @@ class Source:
     partial_since: float = 0.0
     missed: int = 0
     more: bool = False
+    folded: int = 0
+    in_library: bool = False
+    scheduled: bool = False
     last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=LAST))
 
     @property
@@ -48,11 +59,44 @@ class Source:
         """Where the whole log is, seen from the run's folder."""
         return str(RunPaths(Path()).rank_log(self.node, self.rank))
 
+    @property
+    def folds_all(self) -> bool:
+        """Whether every line is a launcher's."""
+        return self.rank is None and not self.scheduled
+
+    def fold(self, lines: list[bytes]) -> list[bytes]:
+        """Those of these complete lines that are worth showing; the others are counted."""
+        if self.folds_all:
+            kept: list[bytes] = []
+        elif self.in_library or any(marker in text for text in lines for marker in LIBRARY_MARKERS):
+            kept = [text for text in lines if not self._is_of_library(text)]
+        else:
+            return lines
+        self.folded += len(lines) - len(kept)
+        return kept
+
+    def _is_of_library(self, text: bytes) -> bool:
+        body = _RANK.sub(b"", text, count=1).lstrip(b" ") if not self.in_library else _RANK.sub(b"", text, count=1)
+        if (frame := _FRAME.match(body)) is not None:
+            self.in_library = _LIBRARY.search(frame[1]) is not None
+            return self.in_library
+        # The code of a frame stands four columns in; torch puts a space after its prefix.
+        self.in_library = self.in_library and body.lstrip(b" ") != body and body[:4].isspace()
+        return self.in_library or _CPP_FRAME.match(body.lstrip()) is not None
+
     def remember(self, lines: list[bytes]) -> None:
         """Keep the newest of these complete lines."""
         now = time.monotonic()
         self.more = self.more or len(self.last) + len(lines) > LAST
         self.last.extend((now, bytes(text[: LONGEST + 1])) for text in lines[-LAST:])
+
+
+def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) -> Source:
+    """Whose log this piece is of; a new one where nothing was heard of it yet."""
+    key = (event.node, event.rank)
+    if key not in sources:
+        sources[key] = Source(*key, scheduled=event.scheduled)
+    return sources[key]
 
 
 def short(node: str) -> str:

@@ -6,7 +6,7 @@ import threading
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.line import paint
-from gpucourse.ui.loglines import Source, visible_block
+from gpucourse.ui.loglines import LIBRARY_MARKERS, Source, source_of, visible_block
 from gpucourse.ui.out import Out
 
 LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
@@ -15,11 +15,13 @@ LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank c
 class LogPipe:
     """Prints what it is fed, from any thread, line by line, never parts of two lines mixed.
 
+    `fold`: lines of launchers and libraries are counted, not printed.
     A line waits for its newline however long that takes: a pause of the writer must not tear it in two.
     """
 
-    def __init__(self, out: Out, *, colour: bool = False) -> None:
+    def __init__(self, out: Out, *, colour: bool = False, fold: bool = False) -> None:
         self._out = out
+        self._fold = fold
         self._colour = colour
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
@@ -27,7 +29,7 @@ class LogPipe:
     def feed(self, event: LogBytes) -> None:
         """Print the complete lines that this piece ends."""
         with self._lock:
-            source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
+            source = source_of(self._sources, event)
             cut = event.data.rfind(b"\n")
             if cut >= 0:
                 self._print(source, source.partial + event.data[:cut])
@@ -53,5 +55,10 @@ class LogPipe:
 
     def _print(self, source: Source, block: bytes) -> None:
         source.remember(block.rsplit(b"\n", 20)[-20:])
+        if self._fold and (source.folds_all or source.in_library or any(marker in block for marker in LIBRARY_MARKERS)):
+            kept = source.fold(block.split(b"\n"))
+            if not kept:
+                return
+            block = b"\n".join(kept)
         prefix = (paint(source.prefix, source.style) if self._colour else source.prefix) + " "
         self._out.write(prefix + visible_block(block).replace("\n", "\n" + prefix) + "\n")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.glyphs import Glyphs
 from gpucourse.ui.line import Line, Segment, line
-from gpucourse.ui.loglines import LONGEST, Source, visible
+from gpucourse.ui.loglines import LONGEST, Source, source_of, visible
 
 LINES = 2000  # lines that wait for the printer, of all ranks together
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
@@ -34,9 +34,11 @@ class _Waiting(NamedTuple):
 
 
 class LogScreen:
-    """Bounded: `feed` from any thread, `take` and `statuses` from the printer."""
+    """Bounded: `feed` from any thread, `take` and `statuses` from the printer. `fold`: lines of launchers and libraries are
+    counted, not shown."""
 
-    def __init__(self, glyphs: Glyphs, held_s: float = HELD_S) -> None:
+    def __init__(self, glyphs: Glyphs, held_s: float = HELD_S, *, fold: bool = False) -> None:
+        self._fold = fold
         self._glyphs = glyphs
         self._held_s = held_s
         self._lock = threading.Lock()
@@ -47,7 +49,7 @@ class LogScreen:
         """Take a piece of a rank's log. Its cost does not grow with the piece, but for counting its lines."""
         data = event.data
         with self._lock:
-            source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
+            source = source_of(self._sources, event)
             if len(data) > WINDOW:
                 data = self._end_of(source, data)
             *complete, partial = (source.partial + data).split(b"\n")
@@ -55,6 +57,8 @@ class LogScreen:
                 source.partial_since = time.monotonic()
             source.partial = _newest(partial)
             source.remember(complete)
+            if self._fold:
+                complete = source.fold(complete)
             self._waiting.extend(_Waiting(source, bytes(text[: LONGEST + 1])) for text in complete)
             if len(self._waiting) > LINES:
                 self._thin(LINES // 2)
@@ -81,7 +85,8 @@ class LogScreen:
             for source in self._sources.values():
                 if source.partial:
                     source.remember([source.partial])
-                    self._waiting.append(_Waiting(source, source.partial))
+                    rest = source.fold([source.partial]) if self._fold else [source.partial]
+                    self._waiting.extend(_Waiting(source, text) for text in rest)
                     source.partial = b""
         return self.take(BACKLOG)
 
@@ -90,7 +95,9 @@ class LogScreen:
         now = time.monotonic()
         with self._lock:
             held = [
-                source for source in self._sources.values() if source.partial and now - source.partial_since >= self._held_s
+                source
+                for source in self._sources.values()
+                if source.partial and now - source.partial_since >= self._held_s and not (self._fold and source.folds_all)
             ]
             return [self._render_line(source, source.partial) for source in held]
 

@@ -30,6 +30,7 @@ class Out:
         self._lock = threading.RLock()
         self._fd = _descriptor(stream)
         self.terminal = _is_terminal(stream)
+        self.place = _find_place(self._fd)
 
     def write(self, text: str) -> None:
         """Write the text as it is. The caller has cleaned what came from outside."""
@@ -81,6 +82,15 @@ class Out:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._fd)
             os.close(nowhere)
+
+
+def _find_place(fd: int | None) -> object:
+    """What tells files and pipes apart: two streams of one place are read as one text (`2>&1`)."""
+    try:
+        status = os.fstat(fd) if fd is not None else None
+    except OSError:
+        status = None
+    return object() if status is None else (status.st_dev, status.st_ino)
 
 
 def _descriptor(stream: TextIO) -> int | None:

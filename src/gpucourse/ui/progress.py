@@ -11,6 +11,7 @@ from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.text import clean_line, clip, pad
 from gpucourse.units import format_seconds
 
+LISTED_AFTER_S = 5.0  # of a stage that takes longer the parts are listed: where the time went is of interest then
 EACH = 8  # up to so many children are listed one by one when their stage ends; more become one line
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
@@ -33,36 +34,51 @@ class Resource:
 
 @dataclass
 class OpenStage:
-    """A stage that has begun, and what was told since."""
+    """A stage that has begun, and what was told since. `untold` lines about its parts wait for its head to be `told`."""
 
     name: str
     text: str
     began: float
+    silence: str = ""
+    told: bool = False
+    untold: list[Line] = field(default_factory=list)
     resources: dict[str, Resource] = field(default_factory=dict)
     nodes: dict[str, list[NodeEvent]] = field(default_factory=dict)
+
+    @property
+    def went_well(self) -> bool:
+        """Whether nothing failed of its resources and nodes."""
+        steps = all(event.ok for events in self.nodes.values() for event in events)
+        return steps and all(resource.ok for resource in self.resources.values())
 
 
 class Progress:
     """Takes the events of one command; gives the lines that are finished, and those that still change.
 
-    `at_once`: a resource or a node's step is a line of its own when it ends, for readers who see no tree grow.
+    A stage that ends well and soon is one line; `verbose`: its resources and nodes are always listed. `at_once`: they are
+    listed as they end, below their stage, for readers who see no tree grow.
     """
 
-    def __init__(self, glyphs: Glyphs, *, at_once: bool = False) -> None:
+    def __init__(self, glyphs: Glyphs, *, at_once: bool = False, verbose: bool = False) -> None:
         self._glyphs = glyphs
-        self._at_once = at_once
+        self._at_once, self._verbose = at_once, verbose
         self._open: dict[str, OpenStage] = {}
         self._planned: set[str] = set()
 
     def stage(self, event: Stage, now: float) -> list[Line]:
         """A stage began (no lines yet) or ended (its lines and those of its children)."""
         if event.seconds is None:
-            self._open[event.name] = OpenStage(event.name, event.text, now)
-            return []
+            began = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
+            return self._tell(began, []) if self._at_once and event.silence else []
         ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
         if ended.resources:  # what was planned is done; the next stack counts anew
             self._planned.clear()
-        return [self._render_end(event.text, event.seconds, self._sign(event.ok)), *self._children(ended)]
+        if ended.told:
+            word = "done" if event.ok else "failed"
+            return [line("  ", *self._render_end(word, event.seconds, self._sign(event.ok), _NAMES - 2))]
+        end = self._render_end(event.text, event.seconds, self._sign(event.ok))
+        listed = self._verbose or not event.ok or not ended.went_well or event.seconds > LISTED_AFTER_S
+        return [end, *(self._children(ended) if listed else [])]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Line]:
         """Terraform told of a resource; the line of a finished one where no stage will show it."""
@@ -70,30 +86,58 @@ class Progress:
             if event.action in COUNTED:
                 self._planned.add(event.address)
             return []
-        stage = self._current() or OpenStage("", "", now)
+        stage = self._current()
         # Everything of a lab on AWS is in this one module: its name tells nothing.
         name = event.address.removeprefix("module.lab.")
-        resource = stage.resources.setdefault(event.address, Resource(name, event.action, now))
+        resources = stage.resources if stage else {}
+        resource = resources.setdefault(event.address, Resource(name, event.action, now))
         resource.detail = event.detail or resource.detail
-        if event.state in {"done", "failed"}:
-            resource.seconds, resource.ok = event.seconds, event.state == "done"
-        shown = self._at_once or not stage.name
-        return [self._resource(resource)] if shown and resource.seconds is not None else []
+        if event.state not in {"done", "failed"}:
+            return []
+        resource.seconds, resource.ok = event.seconds, event.state == "done"
+        return self._part(stage, [self._resource(resource)], now, ok=resource.ok)
 
-    def node(self, event: NodeEvent) -> list[Line]:
+    def node(self, event: NodeEvent, now: float) -> list[Line]:
         """A node took a step; its line where no stage will show it."""
         stage = self._current()
-        if stage is None or self._at_once:
-            return self._node(event.node, [event])
-        stage.nodes.setdefault(event.node, []).append(event)
+        if stage is not None:
+            stage.nodes.setdefault(event.node, []).append(event)
+        return self._part(stage, self._node(event.node, [event]), now, ok=event.ok)
+
+    def _part(self, stage: OpenStage | None, rows: list[Line], now: float, *, ok: bool) -> list[Line]:
+        """What is said at once of a part that has ended."""
+        if stage is None:
+            return rows if self._verbose or not ok else []
+        if not self._at_once:
+            return []
+        if stage.told or self._verbose or not ok or now - stage.began > LISTED_AFTER_S:
+            return self._tell(stage, rows)
+        stage.untold += rows
         return []
+
+    def _tell(self, stage: OpenStage, rows: list[Line]) -> list[Line]:
+        """These lines below the head of their stage and what was held back of it."""
+        silence = f" ({stage.silence} {self._glyphs.ellipsis})" if stage.silence else ""
+        head = [] if stage.told else [line(f"{self._glyphs.dot} ", Segment(f"{clean_line(stage.text)}{silence}", "strong"))]
+        untold, stage.untold, stage.told = stage.untold, [], True
+        return [*head, *untold, *rows]
+
+    def note_output(self) -> None:
+        """A rank said something: its silence needs no word any more."""
+        for stage in self._open.values():
+            stage.silence = ""
 
     def end_open_stages(self, now: float, *, failed: bool) -> list[Line]:
         """The lines of the stages that never ended: the command broke off."""
         sign = self._sign(ok=False) if failed else Segment(self._glyphs.absent, "warn")
         stages, self._open = list(self._open.values()), {}
         return [
-            row for stage in stages for row in (self._render_end(stage.text, now - stage.began, sign), *self._children(stage))
+            row
+            for stage in stages
+            for row in (
+                self._render_end(stage.text, now - stage.began, sign),
+                *([] if stage.told else self._children(stage)),
+            )
         ]
 
     def rows(self, now: float, height: int) -> list[Line]:
@@ -103,6 +147,9 @@ class Progress:
         room = max(0, height - heads)
         for stage in self._open.values():
             rows.append(self._draw_stage(stage, now, spinner))
+            if stage.silence and room:
+                rows.append(line(Segment(f"    {stage.silence} {self._glyphs.ellipsis}", "dim")))
+                room -= 1
             children = self._urgent(stage, now, spinner)
             shown = children if len(children) <= room else children[: max(0, room - 1)]
             rows.extend(shown)
@@ -117,9 +164,9 @@ class Progress:
     def _sign(self, ok: bool) -> Segment:
         return Segment(self._glyphs.good, "good") if ok else Segment(self._glyphs.bad, "bad")
 
-    def _render_end(self, text: str, seconds: float, sign: Segment) -> Line:
+    def _render_end(self, text: str, seconds: float, sign: Segment, width: int = _NAMES) -> Line:
         return line(
-            sign, " ", Segment(pad(clean_line(text), _NAMES), "strong"), Segment(f"{format_seconds(seconds):>10}", "dim")
+            sign, " ", Segment(pad(clean_line(text), width), "strong"), Segment(f"{format_seconds(seconds):>10}", "dim")
         )
 
     def _draw_stage(self, stage: OpenStage, now: float, spinner: str) -> Line:
@@ -145,8 +192,6 @@ class Progress:
         return failed + active + done
 
     def _children(self, stage: OpenStage) -> list[Line]:
-        if self._at_once:
-            return []
         good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
         rows = [self._resource(resource) for resource in good] if len(good) <= EACH else self._many_resources(good)
         rows += [self._resource(resource) for resource in stage.resources.values() if not resource.ok]

@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.recognise import recognise
-from gpucourse.coach.words import blank_all_but_last_words, find_exception
+from gpucourse.coach.words import blank_all_but_last_words, find_exception, find_line
 from gpucourse.model.diagnosis import Silence
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    step()\n'
@@ -148,8 +148,16 @@ def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
 def test_the_exception_that_ended_it_whatever_its_name(text: str, kind: str, what: str) -> None:
     exception = find_exception(blank_all_but_last_words("begins\n" + text, ended_itself=True))
     assert exception is not None
-    assert exception[:2] == (kind, what)
-    assert ("begins\n" + text)[exception[2] :].removeprefix("[rank1]: ").startswith(kind)
+    assert exception[0] == kind
+    assert ("begins\n" + text)[exception[1] :].removeprefix("[rank1]: ").startswith(f"{kind}{what and ': '}{what}\n")
+
+
+def test_the_line_of_the_script_that_an_error_leads_to() -> None:
+    frames = 'Traceback (most recent call last):\n  File "/w/train.py", line 12, in <module>\n    step()\n'
+    inside = '  File "/v/lib/python3.11/site-packages/torch/nn.py", line 9, in forward\n'
+    assert find_line('  File "/w/other.py", line 1\n' + frames + inside) == "train.py, line 12"
+    assert find_line('  File "/w/t.py", line 3\n    x = = 2\n') == "t.py, line 3"
+    assert find_line("nothing of that kind") == ""
 
 
 def test_places_in_a_text_stay_what_they_were() -> None:

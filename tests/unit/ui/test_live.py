@@ -9,14 +9,12 @@ import pytest
 
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
-from gpucourse.model.record import RankExit
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
+from gpucourse.ui.progress import LISTED_AFTER_S
 from tests.unit.ui.emulator import Emulator, terminal
 from tests.waiting import until
-
-FIRST = RankExit(node="node1", rank=1, code=3, at=0.0)
 
 
 def resource(address: str, state: str, *, action: str = "create", seconds: float = 0.0, detail: str = "") -> ResourceEvent:
@@ -57,27 +55,53 @@ def write_to_pipe(events: list[Event], *, quiet: bool = False) -> str:
 def test_a_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
     assert write_to_pipe(list_events()).splitlines() == [
         "✓ planning                                    0.31 s",
+        "· building module-3-local",
         "  ✓ terraform_data.node[0]  created           0.12 s",
         "  ✗ terraform_data.node[1]  failed            0.20 s  exit code 1",
-        "✗ building module-3-local                     1.25 s",
+        "  ✗ failed                                    1.25 s",
+        "· waiting until every node is ready",
         "  ✓ node0     ssh 0.04 s",
         "  ✓ node0     python 0.20 s (3.11.2)",
         "  ✗ node1     ssh failed 5.00 s",
         "      connection refused",
-        "✗ waiting until every node is ready           5.10 s",
+        "  ✗ failed                                    5.10 s",
         "! torch is not installed on node1",
         "· all done",
     ]
 
 
-def test_a_pipe_shows_finished_things_at_once() -> None:
-    text = io.StringIO()
-    with Live(Out(text), colour=False, moving=False) as live:
+def test_a_pipe_shows_the_parts_of_a_long_stage_below_it_at_once() -> None:
+    text, now = io.StringIO(), [0.0]
+    with Live(Out(text), colour=False, moving=False, clock=lambda: now[0]) as live:
         live(Stage(name="apply", text="building"))
+        live(resource("a.a", "done", seconds=1.0))
         live(resource("a.b", "started"))
         assert text.getvalue() == ""
-        live(resource("a.b", "done", seconds=1.0))
-        assert "a.b  created" in text.getvalue()
+        now[0] = LISTED_AFTER_S + 1
+        live(resource("a.b", "done", seconds=5.0))
+        live(Stage(name="apply", text="building", seconds=6.0))
+    assert [line.split()[:3] for line in text.getvalue().splitlines()] == [
+        ["·", "building"],
+        ["✓", "a.a", "created"],
+        ["✓", "a.b", "created"],
+        ["✓", "done", "6.00"],
+    ]
+
+
+@pytest.mark.parametrize(("verbose", "lines"), [(False, 1), (True, 2)])
+def test_what_goes_well_and_soon_is_one_line_but_for_verbose(*, verbose: bool, lines: int) -> None:
+    def work(live: Live) -> None:
+        live(Stage(name="push", text="pushing"))
+        live(NodeEvent(node="node0", step="push", ok=True, seconds=0.04))
+        live(Stage(name="push", text="pushing", seconds=0.1))
+
+    for moving in (True, False):
+        text = io.StringIO()
+        with Live(Out(text), colour=False, moving=moving, verbose=verbose) as live:
+            work(live)
+        emulator = Emulator(100)
+        emulator.feed(text.getvalue())
+        assert len(emulator.lines) == lines + (verbose and not moving), "a pipe has a line for the head as well"
 
 
 def test_quiet_is_warnings_only() -> None:
@@ -194,7 +218,7 @@ def show_logs(live: Live) -> None:
 def test_logs_stand_before_the_end_of_their_stage() -> None:
     emulator, sent = show_on_terminal(show_logs)
     assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
-    assert emulator.lines[-2] == "[n1 --] no newline"
+    assert emulator.lines[-2] == "… 1 line of the launcher: logs/node1-launcher.log"
     assert emulator.lines[-1].startswith("✓ running 3.2")
     assert "\x1b[36m[n0 r0]\x1b[0m epoch 0" in sent
     assert "\x1b[35m[n1 r1]\x1b[0m epoch 0" in sent
@@ -206,7 +230,8 @@ def test_logs_in_a_pipe_are_whole() -> None:
         show_logs(live)
     lines = text.getvalue().splitlines()
     assert len(lines) == 62
-    assert lines[-2:] == ["[n1 --] no newline", "✓ running 3.2 on node0, node1                 1.50 s"]
+    assert lines[-2] == "… 1 line of the launcher: logs/node1-launcher.log"
+    assert lines[-1] == "✓ running 3.2 on node0, node1                 1.50 s"
 
 
 @pytest.mark.parametrize("moving", [True, False])
@@ -224,13 +249,13 @@ def test_the_end_of_the_first_failing_rank_is_always_shown(*, moving: bool, quie
         work(live)
     text.seek(0)
     text.truncate()
-    live.show_tail(FIRST)
+    live.show_tail("node1", 1)
     emulator = Emulator(100)
     emulator.feed(text.getvalue())
-    assert emulator.lines[0] == "last 20 lines of rank 1 on node1, the first to fail (exit code 3):"
-    assert emulator.lines[1:3] == ["[n1 r1] line 2981", "[n1 r1] line 2982"]
+    assert emulator.lines[0] == "last 8 lines of rank 1 on node1:"
+    assert emulator.lines[1:3] == ["[n1 r1] line 2993", "[n1 r1] line 2994"]
     assert emulator.lines[-2:] == ["[n1 r1] Error: no", "all of it in logs/node1-rank1.log"]
-    live.show_tail(RankExit(node="node7", rank=7, code=1, at=0.0))
+    live.show_tail("node7", 7)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +284,7 @@ def test_a_reader_that_left_does_not_stop_the_work(*, moving: bool) -> None:
             threading.Event().wait(0.2)
             for event in list_events():
                 live(event)
-        live.show_tail(FIRST)
+        live.show_tail("node1", 1)
     assert live.transcript(stages=5, logs=5)
 
 

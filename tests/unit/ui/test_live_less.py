@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from gpucourse.model.event import LogBytes, Note, Stage
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.line import plain
+from gpucourse.ui.live import Live
+from gpucourse.ui.out import Out
+from gpucourse.ui.progress import Progress
+from tests.unit.ui.emulator import Emulator
+from tests.unit.ui.test_live import show_logs, write_to_pipe
+
+
+def log_of_a_failure(live: Live) -> None:
+    live(Stage(name="run", text="running", silence="importing torch"))
+    live(LogBytes(node="node0", rank=None, data=b"torchrun: a word\n" * 30))
+    lines = [b"[rank0]: Traceback (most recent call last):", b'[rank0]:   File "/w/mine.py", line 7, in <module>']
+    lines += [b"[rank0]:     dist.barrier()", b'[rank0]:   File "/v/lib/python3.11/site-packages/torch/x.py", line 5, in f']
+    lines += [b"[rank0]:     work.wait()", b"[rank0]:     ^^^^", b"[rank0]: RuntimeError: closed", b"frame #0: c10::f() + 0x12"]
+    live(LogBytes(node="node0", rank=0, data=b"\n".join([*lines, b"    my own words", b""])))
+    live(Stage(name="run", text="running", seconds=1.5))
+
+
+@pytest.mark.parametrize("moving", [True, False])
+def test_lines_of_launchers_and_libraries_are_counted_and_not_shown(*, moving: bool) -> None:
+    text = io.StringIO()
+    with Live(Out(text), colour=False, moving=moving) as live:
+        log_of_a_failure(live)
+    emulator = Emulator(100)
+    emulator.feed(text.getvalue())
+    assert [line for line in emulator.lines if "running" not in line and "done" not in line] == [
+        "[n0 r0] [rank0]: Traceback (most recent call last):",
+        '[n0 r0] [rank0]:   File "/w/mine.py", line 7, in <module>',
+        "[n0 r0] [rank0]:     dist.barrier()",
+        "[n0 r0] [rank0]: RuntimeError: closed",
+        "[n0 r0]     my own words",
+        "… 34 lines of launchers and libraries: logs/node0-launcher.log, logs/node0-rank0.log",
+    ]
+
+
+def test_verbose_shows_what_launchers_write_and_slurm_is_always_shown() -> None:
+    text = io.StringIO()
+    with Live(Out(text), colour=False, moving=False, verbose=True) as live:
+        log_of_a_failure(live)
+    assert text.getvalue().count("torchrun: a word") == 30
+    slurm = LogBytes(node="node0", rank=None, data=b"job 1 is RUNNING\n", scheduled=True)
+    assert write_to_pipe([slurm]) == "[n0 --] job 1 is RUNNING\n"
+
+
+def test_silence_is_explained_until_a_rank_says_something() -> None:
+    silent = Stage(name="run", text="running", silence="importing torch")
+    assert write_to_pipe([silent]).startswith("· running (importing torch …)\n")
+    progress = Progress(UNICODE)
+    progress.stage(silent, 0.0)
+    assert [plain(row) for row in progress.rows(1.0, 10)][1] == "    importing torch …"
+    progress.note_output()
+    assert len(progress.rows(1.0, 10)) == 1
+
+
+def test_one_of_several_runs_leaves_only_warnings() -> None:
+    text = io.StringIO()
+    with Live(Out(text), colour=False, moving=False, brief=True) as live:
+        show_logs(live)
+        live(Note(text="node1 is slow", level="warning"))
+    assert text.getvalue() == "! node1 is slow\n"
