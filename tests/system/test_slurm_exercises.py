@@ -77,7 +77,7 @@ def test_five_jobs_the_queue_and_one_cancelled(cluster: Learner) -> None:
     assert picture.startswith("$ squeue -u ")
     assert "(Resources)" in picture
     assert "(Priority)" in picture
-    assert picture.splitlines()[1] in ran.out  # the picture is on the screen as it was
+    assert picture.splitlines()[1] in ran.err  # the picture is on the screen as it was
     assert "scancel" in ran.err
     documents = metrics(cluster)["slurm"]
     assert [job["state"] for job in documents["jobs"]] == ["COMPLETED"] * 4 + ["CANCELLED"]

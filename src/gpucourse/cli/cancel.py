@@ -10,6 +10,7 @@ from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
+from gpucourse.ui.tables import Cell, View
 
 
 def cancel(
@@ -30,12 +31,13 @@ def cancel(
     context = session.context
     run_record = records.find(context.paths, run)
     session.console.mode(run_record.mode)
-    with session.console.watch() as live:
+    with session.console.watch(brief=not session.console.verbose) as live:
         context.watch = live
         record = act(context, run_record)
     if json:
         from gpucourse.cli.documents.describe import describe_run
 
         session.console.document({"run": describe_run(record)})
-    session.console.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
+    what = f"run {record.id} of {record.subject} is {record.state}; its outputs are collected"
+    session.console.show(View(headline=Cell(what), mode=record.mode, next=f"gpucourse logs {record.id}"))
     return ExitCode.DONE

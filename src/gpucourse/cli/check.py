@@ -68,12 +68,13 @@ def check(
 
 def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) -> int:
     """Judge a run of one exercise again, with the learner's parts, and give the exit code."""
-    from gpucourse.cli.outcome import code_of
+    from gpucourse.cli.outcome import code_of, find_step
     from gpucourse.learning.check import check
     from gpucourse.runs.drill import open_drill
     from gpucourse.runs.parts import list_part_files
-    from gpucourse.ui.views.checks import verdict as view
+    from gpucourse.ui.views.checks import checks
     from gpucourse.ui.views.parts import after_run
+    from gpucourse.ui.views.result import check_result
 
     if (drill := open_drill(session.context, exercise)) is not None:
         session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
@@ -81,8 +82,11 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
     if json:
         session.console.document({"run": record.id, "verdict": verdict})
     _, checked = session.context.catalog.exercise(exercise)
-    yours = after_run(checked, verdict.parts, list_part_files(session.context, checked))
-    session.console.show(view(verdict, yours))
+    view = check_result(record, checked, verdict, find_step(session))
+    if session.console.verbose:
+        yours = after_run(checked, verdict.parts, list_part_files(session.context, checked))
+        view = view._replace(blocks=(*checks(verdict), *yours))
+    session.console.show(view)
     return code_of(record, verdict)
 
 

@@ -188,7 +188,8 @@ def _show_built(session: Session, built: BuildResult, *, prices: dict[str, objec
     for lab in built.labs:
         first = context.catalog.module(lab.deployment.module).exercises[0].id
         show = paid if lab.deployment.costs else deploy_result
-        console.show(show(lab, context.paths.stack(lab.deployment.stack).ssh_config, first))
+        ssh_config = context.paths.stack(lab.deployment.stack).ssh_config
+        console.show(show(lab, ssh_config, first, whole=console.verbose))
     if not built.errors:
         return ExitCode.DONE
     *others, worst = sorted(built.errors, key=lambda error: error.exit_code)

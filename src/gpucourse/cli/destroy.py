@@ -52,7 +52,7 @@ def destroy(
     _agree(session, survey_result, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
     if any(lab.is_simulated for lab in survey_result.labs):
         session.console.mode(SIMULATED)
-    with session.console.watch() as live:
+    with session.console.watch(brief=not session.console.verbose) as live:
         context.watch = live
         result = act(context, survey_result, discard=discard)
     if json:
@@ -62,7 +62,8 @@ def destroy(
         session.console.document({"receipts": [describe_receipt(receipt) for receipt in result.receipts], **error})
     if result.receipts or not result.errors:
         asked = _not_deployed(module, target, gpu)
-        session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=survey_result.others))
+        others, whole = survey_result.others, session.console.verbose
+        session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=others, whole=whole))
     return _worst(session, result.errors)
 
 

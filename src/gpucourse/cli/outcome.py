@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from gpucourse.cli.documents.describe import describe_plan, describe_run
 from gpucourse.cli.session import Session
-from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, GpucourseError
+from gpucourse.errors import ExitCode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.mutations import confirm_expectation
+from gpucourse.ui.tables import Cell, View
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_metrics
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from gpucourse.runs.follow import FollowedRun
     from gpucourse.runs.run import RunResult
     from gpucourse.ui.live import Live
-    from gpucourse.ui.tables import View
 
 
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
@@ -37,116 +37,134 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
     """A run that goes on without us, and how to come back to it."""
     if json:
         session.console.document({"run": describe_run(record)})
-    session.console.note(
-        f"run {record.id} is running in the background. "
-        f"Follow it: gpucourse logs {record.id} -f; stop it: gpucourse cancel {record.id}"
-    )
+    started = Cell(f"run {record.id} of {record.subject} is running in the background")
+    stop = f"Stop it: gpucourse cancel {record.id}"
+    session.console.show(View(headline=started, footer=(stop,), mode=record.mode, next=f"gpucourse logs {record.id} -f"))
     return ExitCode.DONE
 
 
 def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> int:
-    """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
-    from gpucourse.runs.finish import deliver, seal_screen
-    from gpucourse.ui.screen import capture
-
-    context, record, verdict = session.context, attended.record, attended.verdict
-    files = runs.files_of(context.paths, record)
-    _, exercise = context.catalog.exercise(record.exercise)
-    if record.first_failure is not None:
-        live.show_tail(record.first_failure)
+    """The result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed where another check
+    went red than the learner said."""
+    record, verdict = attended.record, attended.verdict
+    if record.state == "failed" and not record.diagnoses:
+        _show_tail(record, live)
     view = show_result(session, record, verdict, json=json)
-    nodes = record.slurm.nodes if record.slurm else len(record.nodes)
-    what = ["--script", record.subject] if record.own_script else [record.exercise]
-    command = shlex.join(["gpucourse", "run", *what, "--nodes", str(nodes)])
-    # The screen is what the learner saw, so it is captured after everything was shown.
-    capture(files.screen, command=command, live=live, view=view, mode=record.mode)
-    seal_screen(files)
-    deliver(context, exercise, record)  # again: the captured screen may be among what is asked for
+    _keep_screen(session, record, live, view)
     code = code_of(record, verdict)
-    if record.expected_red:
+    if record.expected_red and record.state == "succeeded":
         session.console.note(confirm_expectation(record, verdict))
     return code
 
 
+def _show_tail(record: RunRecord, live: Live) -> None:
+    """The end of the log of whoever failed first, where nobody can say why."""
+    launcher = next((end.node for end in record.node_exits if end.code), None)
+    if record.first_failure is not None:
+        live.show_tail(record.first_failure.node, record.first_failure.rank)
+    elif launcher is not None:
+        live.show_tail(launcher, None)
+
+
+def _keep_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
+    """Store what the learner saw, which is known only once everything was shown."""
+    from gpucourse.runs.finish import deliver, seal_screen
+    from gpucourse.ui.screen import capture
+
+    context = session.context
+    files = runs.files_of(context.paths, record)
+    nodes = record.slurm.nodes if record.slurm else len(record.nodes)
+    what = ["--script", record.subject] if record.own_script else [record.exercise]
+    command = shlex.join(["gpucourse", "run", *what, "--nodes", str(nodes)])
+    capture(files.screen, command=command, live=live, view=view, mode=record.mode)
+    seal_screen(files)
+    deliver(context, context.catalog.exercise(record.exercise)[1], record)  # the captured screen may be among what is asked for
+
+
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
-    """The result of a run on the screen, and as a document where one is wanted; what was shown."""
+    """The result of a run on the screen, with everything about it for --verbose, and as a document where one is wanted; what
+    was shown."""
+    view, document = _describe(session, record, verdict)
+    if json:
+        session.console.document(document)
+    session.console.show(view)
+    return view
+
+
+def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> tuple[View, dict[str, object]]:
+    """The result of a run as a view and as a document."""
     from gpucourse.runs.parts import list_part_files
     from gpucourse.runs.results import read_prediction
-    from gpucourse.ui.views.run import result
+    from gpucourse.ui.views.result import result
+    from gpucourse.ui.views.run import details
 
     context = session.context
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     prediction = read_prediction(context, exercise, record)
-    view = result(
-        record,
-        files,
-        exercise=exercise,
-        metrics=read_metrics(files.metrics),
-        verdict=verdict,
-        deliverables=context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None,
-        prediction=prediction,
-        part_files=list_part_files(context, exercise),
-    )
-    if json:
-        session.console.document(
-            {"run": describe_run(record), "verdict": verdict, "prediction": prediction, "folder": files.folder}
+    metrics, step = read_metrics(files.metrics), find_step(session)
+    if session.console.verbose:
+        view = details(
+            record,
+            files,
+            exercise=exercise,
+            metrics=metrics,
+            verdict=verdict,
+            deliverables=context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None,
+            prediction=prediction,
+            part_files=list_part_files(context, exercise),
+            next_step=step,
         )
-    session.console.show(view)
-    return view
+    else:
+        view = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, prediction=prediction, next_step=step)
+    document: dict[str, object] = {
+        "run": describe_run(record),
+        "verdict": verdict,
+        "prediction": prediction,
+        "folder": files.folder,
+    }
+    return view, document
 
 
-def show_next(session: Session, go: Callable[[], RunResult]) -> RunResult:
-    """Do one run, with its progress and its result on the screen; a failed check or exercise is said and does not end all."""
-    with session.console.watch() as live:
+def find_step(session: Session) -> str:
+    """The command that `gpucourse next` would name."""
+    from gpucourse.learning.next_ import find_next_step
+
+    return find_next_step(session.context).command
+
+
+def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunResult:
+    """Do one run of several: while it goes on its progress, and then one line; with --verbose all that `run` shows. A failed
+    check or exercise does not end all."""
+    from gpucourse.ui.views.result import headline
+
+    console = session.console
+    with console.watch(brief=not console.verbose) as live:
         session.context.watch = live
         ran = go()
-    if ran.followed_run is not None:
-        try:
-            tell(session, ran.followed_run, live, json=False)
-        except GpucourseError as error:
-            session.console.warn(error.what)
+    if ran.followed_run is None:
+        return ran
+    record, verdict = ran.followed_run.record, ran.followed_run.verdict
+    view, _ = _describe(session, record, verdict)
+    if console.verbose:
+        console.show(view)
+    _keep_screen(session, record, live, view)
+    told = headline(record, verdict)
+    console.line(Cell(f"{told.text[0]} {label}: {told.text[2:]}", told.style))
     return ran
 
 
-def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:
-    """The exit code of a run: 0 where it succeeded and nothing failed. Raises ExerciseFailed or CheckFailed."""
+def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
+    """The exit code of a run: 0 where it succeeded and nothing failed, or the one check that the learner said would.
+
+    Raises CheckFailed where another check went red than the learner said.
+    """
     if record.state != "succeeded":
-        raise _make_failed_error(record)
+        return ExitCode.EXERCISE_FAILED
     if record.expected_red:
         confirm_expectation(record, verdict)
+    if record.expected_red or verdict is None:
         return ExitCode.DONE
-    checks = verdict.checks if verdict else ()
-    bad = [check for check in checks if check.verdict in {"failed", "error"}]
-    if bad:
-        names = ", ".join(check.id for check in bad)
-        raise CheckFailed(f"{len(bad)} of {len(checks)} checks did not pass: {names}", hint=bad[0].hint)
-    wrong = [part for part in verdict.parts if part.verdict == "failed"] if verdict else []
-    if wrong:
-        raise CheckFailed(
-            f"your part is wrong: {wrong[0].says}", hint=f"change {wrong[0].file}, then: gpucourse try {record.exercise}"
-        )
-    return ExitCode.DONE
-
-
-def _make_failed_error(record: RunRecord) -> GpucourseError:
-    first = record.first_failure
-    words = {
-        "failed": f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}"
-        + (f", after {record.restarts_in_words}" if record.restarts else "")
-        if first
-        else "not all of its jobs ended well"
-        if record.slurm
-        else "a node's launcher failed",
-        "timed_out": "it reached its time limit and was stopped",
-        "cancelled": "it was cancelled",
-        "lost": record.error or (record.diagnoses[0].title if record.diagnoses else "a node was lost while it ran"),
-    }
-    ends = ", ".join(f"{end.node} {end.reason} {end.code}" for end in record.node_exits)
-    if record.slurm is not None:
-        bad = (row for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked)
-        ends = ", ".join(f"job {row.job} {row.state}" for row in bad)
-    return ExerciseFailed(
-        f"run {record.id} of {record.subject}: {words.get(record.state, record.state)}" + (f" ({ends})" if ends else ""),
-        hint=f"gpucourse logs {record.id}" + (f" --rank {record.culprit}" if record.culprit is not None else ""),
-    )
+    bad = any(check.verdict in {"failed", "error"} for check in verdict.checks)
+    wrong = any(part.verdict == "failed" for part in verdict.parts)
+    return ExitCode.CHECK_FAILED if bad or wrong else ExitCode.DONE

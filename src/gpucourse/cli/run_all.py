@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpucourse.cli.outcome import show_next
+from gpucourse.cli.outcome import show_line
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode
 
@@ -30,8 +30,7 @@ def run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
 
     def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[], RunResult]) -> RunResult:
         number = [item.id for item in module.exercises].index(exercise.id) + 1
-        session.console.note(f"{lab.stack}, {number} of {of}: {exercise.id} {exercise.title}")
-        return show_next(session, go)
+        return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
 
     steps = act(context, module, run_request, run_exercise)
     if json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpucourse.cli.outcome import show_next
+from gpucourse.cli.outcome import show_line
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExitCode
 
@@ -26,15 +26,14 @@ def run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bo
     session.console.mode(location.mode, location.lacks)
 
     def run_point(value: object, number: int, go: Callable[[], RunResult]) -> RunResult:
-        session.console.note(f"{number} of {len(values)}: {parameter.name}={value}")
-        return show_next(session, go)
+        return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
 
     done = act.sweep(context, run_request, parameter, values, run_point)
     if json:
         keys = ("id", "exercise", "parameter", "unit", "state", "points")
         sweep = {key: getattr(done.sweep, key) for key in keys}
         session.console.document({"sweep": sweep, "folder": done.folder, "files": done.files})
-    session.console.show(view(done))
+    session.console.show(view(done, whole=session.console.verbose))
     if (error := act.make_failure(done.sweep)) is not None:
         raise error
     bad = [point for point in done.sweep.points if point.verdict in {"failed", "error"}]

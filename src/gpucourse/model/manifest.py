@@ -127,11 +127,13 @@ class Parameter(Strict):
 
 
 class MetricsColumn(Strict):
-    """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits."""
+    """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits. A narrow terminal
+    does without the `spare` ones."""
 
     key: Name
     title: Text
     digits: int | None = Field(default=None, ge=0, le=9)
+    spare: bool = Field(default=False, description="the first to go where a terminal is narrow, as p20 and p80 always are")
 
 
 class MetricsTable(Strict):
@@ -140,6 +142,7 @@ class MetricsTable(Strict):
     title: Text
     rows: Rows
     columns: tuple[MetricsColumn, ...] = Field(min_length=1)
+    main: bool = Field(default=False, description="the table that a run's result shows; without one, the first")
 
 
 class Series(Strict):
@@ -287,6 +290,17 @@ class Exercise(Strict):
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of that name, or None."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    @property
+    def main_table(self) -> MetricsTable | None:
+        """The one table that the result of a run shows: the one that says so, else the first; None where there is none."""
+        return next((table for table in self.tables if table.main), next(iter(self.tables), None))
+
+    @model_validator(mode="after")
+    def _one_main_table(self) -> Exercise:
+        if sum(table.main for table in self.tables) > 1:
+            raise ValueError("tables: only one can be main, the one that a run's result shows")
+        return self
 
     @model_validator(mode="after")
     def _prediction_or_reason(self) -> Exercise:

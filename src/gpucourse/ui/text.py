@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+    from pathlib import Path
 
 # A whole escape sequence says nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
 _ESCAPES = re.compile(
@@ -81,6 +87,12 @@ def format_count(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def shorten_path(path: Path) -> str:
+    """A path as a shell takes it, `~` in place of the home folder."""
+    home = os.environ.get("HOME", "").rstrip("/")
+    return f"~{str(path)[len(home) :]}" if home and str(path).startswith(f"{home}/") else str(path)
+
+
 def age(seconds: float) -> str:
     """How old something is, as coarsely as a person would say it."""
     if seconds < 120:
@@ -89,6 +101,20 @@ def age(seconds: float) -> str:
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+def usd(amount: Decimal) -> str:
+    """USD for a person: `$3.07`; below a cent `less than $0.01`, never a zero that is none."""
+    from decimal import ROUND_HALF_UP, Decimal  # 3 ms, which most commands do not need
+
+    if 0 < amount < Decimal("0.01"):
+        return "less than $0.01"
+    return f"${amount.quantize(Decimal('0.01'), ROUND_HALF_UP):,}"
+
+
+def hourly(amount: Decimal | None) -> str:
+    """USD an hour: `$1.53 an hour`; `not known` for None."""
+    return "not known" if amount is None else f"{usd(amount)} an hour"
 
 
 def _fill(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[str]:

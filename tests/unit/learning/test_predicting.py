@@ -134,7 +134,9 @@ def test_the_record_holds_it_before_anything_starts(learning: Learning) -> None:
 def test_it_stands_beside_the_measurement(learning: Learning) -> None:
     record = learning.record(prediction=GivenPrediction(id="faster", answer="1.5"))
     shown = " ".join(learning.types("show", "1.1", "--run", record.id).out.split())
-    assert "Your prediction predicted 1.5 times measured 1.9 times off by ✗ -21.1 %" in shown
+    assert "predicted ✗ 1.5 times, measured 1.9 times: -21.1 %" in shown
+    whole = " ".join(learning.types("show", "1.1", "--run", record.id, "--verbose").out.split())
+    assert "Your prediction predicted 1.5 times measured 1.9 times off by ✗ -21.1 %" in whole
     document = learning.types("show", "1.1", "--run", record.id, "--json").document
     assert document["run"]["prediction"] == {"id": "faster", "answer": "1.5"}
     assert document["prediction"]["difference"] == "-21.1 %"

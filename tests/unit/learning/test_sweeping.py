@@ -68,9 +68,9 @@ def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPat
 
 def test_a_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
     (running.root / "mine.py").write_text("print('mine')\n")
-    said = running.types("run", "1.1", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8")
+    said = running.types("run", "1.1", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8", "--verbose")
     assert "mine.py by depth" in said.out
-    assert "handed in" not in said.out
+    assert "deliverable" not in said.out
     table = next((running.workspace / "runs/1.1").glob("*/sweep.md"))
     assert str(table) in said.out
     assert table.read_text().startswith("# mine.py, by depth")
@@ -85,8 +85,12 @@ def record_of(learning: Learning) -> Any:
 
 def test_every_value_into_one_record_with_one_table_and_one_plot(running: Learning) -> None:
     said = running.types("run", "1.1", "--sweep", "depth=4,8,16".replace("16", "32"))
-    for words in ("1.1 by depth", "Springs", "16.0", "sweep-depth.png", "3 of 3: depth=32"):
-        assert words in said.out + said.err, words
+    assert said.err.splitlines()[-3:] == [
+        f"✓ {number} of 3, depth={depth}: succeeded on simulated nodes" for number, depth in ((1, 4), (2, 8), (3, 32))
+    ]
+    for words in ("1.1 by depth", "✓ 3 of 3 values of depth passed", "Springs", "32.0", "Next: gpucourse compare"):
+        assert words in said.out, words
+    assert "sweep-depth.png" not in said.out, "--verbose lists the files"
     record = record_of(running)
     assert [(point["value"], point["state"], point["verdict"]) for point in record["points"]] == [
         (4, "succeeded", "passed"), (8, "succeeded", "passed"), (32, "succeeded", "passed")
@@ -115,7 +119,7 @@ def test_a_check_that_does_not_pass(running: Learning) -> None:
     assert "checks did not pass for depth=14" in said.err
     run = record_of(running)["points"][0]["run"]
     assert said.err.rstrip().endswith(f"gpucourse check 1.1 --run {run}")
-    assert "1 of 3 checks did not pass: wet" in running.types("check", "1.1", "--run", run, code=5).err
+    assert "expected true [wet]" in running.types("check", "1.1", "--run", run, code=5).out
     running.types("check", "1.1")
 
 
@@ -185,7 +189,7 @@ def test_a_whole_module_on_every_lab(two_labs: Learning) -> None:
         (lab, exercise, "passed") for lab in ("01-local", "01-other") for exercise in ("1.1", "1.2")
     ]
     said = two_labs.types("run", "1", "--all")
-    assert "01-other, 2 of 2: 1.2 Mouth" in said.err
+    assert "2 of 2, 01-other, 1.2 Mouth: " in said.err
     assert "Side by side: gpucourse compare" in said.out
 
 

@@ -145,7 +145,8 @@ def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics
 def test_a_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: Learning) -> None:
     code, parts, screen = run_with(writer, STUB)
     assert (code, parts) == (0, ["open", "open"])
-    assert screen.strip().splitlines()[-1].startswith("Your part, in my_double.py: Write the body of double.")
+    assert "your part  open: my_double.py" in screen
+    assert screen.strip().splitlines()[-1] == "Next: gpucourse try 1.2"
 
 
 def test_a_run_of_a_copy_has_the_part_that_lies_in_the_copy(writer: Learning, tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import AwsDeployment, Cloud, Deployment, NodeHealth
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
+from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views import changed, cost, destroy_preview, leaks, status
-from gpucourse.ui.views.money import hourly, usd
 from tests.unit.ui.examples import deployment
 
 END = (datetime.now(UTC) + timedelta(hours=2, seconds=30)).isoformat()

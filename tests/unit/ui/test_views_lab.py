@@ -39,7 +39,10 @@ def test_deploy_planned_and_done(tmp_path: Path) -> None:
     assert "1 to create, 1 to replace." in shown
     done = text(lab.deploy_result(result, tmp_path / "ssh_config", "3.1"))
     assert "2 ready in 1.00 s (2 changes, 1 repaired)" in done
-    assert "gpucourse run 3.1" in done
+    assert done.splitlines()[-1] == "Next: gpucourse run 3.1"
+    assert len(done.splitlines()) <= 8
+    assert "m3-local" not in done
+    assert "m3-local" in text(lab.deploy_result(result, tmp_path / "ssh_config", "3.1", whole=True))
     nothing = DeployResult(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
     assert "nothing to change" in text(lab.deploy_result(nothing, tmp_path))
@@ -83,8 +86,14 @@ def receipt(*left: Leftover) -> Receipt:
 
 def test_a_receipt_proves_that_nothing_is_left() -> None:
     shown = text(lab.destroy_result([receipt()], Path("/w/receipts")))
-    for words in ("2 of 2 resources", "collected from 1 run; discarded: r2", "✓ nothing is left", "/w/receipts"):
-        assert words in shown
+    assert shown == (
+        "✓ m3-local: 2 of 2 resources removed, outputs collected from 1 run; outputs discarded: r2; nothing is left\n"
+        "\n"
+        "Receipts: /w/receipts\n"
+    )
+    whole = text(lab.destroy_result([receipt()], Path("/w/receipts"), whole=True))
+    for words in ("2 of 2 resources", "collected from 1 run", "✓ nothing is left", "2026-11-21T10:00:00", "processes: none"):
+        assert words in whole
     assert "nothing to destroy" in text(lab.destroy_result([]))
     assert "gpucourse leaks" in text(lab.destroy_result([]))
 

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpucourse.model.diagnosis import Diagnosis, LogQuote
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, RefusedFile, RunRecord
-from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.model.verdict import ExerciseVerdict, PartResult
 from gpucourse.runs.runs import ListedRun
-from gpucourse.ui.tables import Paragraph
-from gpucourse.ui.views import checks, run
+from gpucourse.ui.views import result as results
+from gpucourse.ui.views import run
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
@@ -26,7 +28,15 @@ def test_the_list_of_runs() -> None:
 
 
 def result(run_record: RunRecord, **other: object) -> str:
-    view = run.result(run_record, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
+    """Everything about the run."""
+    view = run.details(run_record, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
+    assert view.mode == "local"
+    return text(view)
+
+
+def brief(run_record: RunRecord, **other: object) -> str:
+    """What `run` shows."""
+    view = results.result(run_record, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
     assert view.mode == "local"
     return text(view)
 
@@ -38,7 +48,7 @@ def test_a_run_with_everything() -> None:
     shown = result(record(outputs=output, refused=refused), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
     for words in (
         "3.1 Hello",
-        "succeeded in 12.3 s",
+        "3.1 Hello\n✗ failed in 12.3 s",
         "2 on 2 nodes (node0, node1), by torchrun",
         "size=64  note='it'\"'\"'s $(x)'",
         "nodes     ms\n    1  12.35\n    2      –\n    4    nan\n    –      –\n",
@@ -54,6 +64,81 @@ def test_a_run_with_everything() -> None:
     ):
         assert words in shown, words
     assert "What went wrong" not in shown
+
+
+def test_the_result_of_it_is_its_table_what_did_not_pass_and_what_is_next() -> None:
+    metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}]}
+    output = [OutputFile(node="node0", path="outputs/node0/1.json", bytes=1024, sha256="")]
+    refused = [RefusedFile(node="node1", name="x", reason="leads out of the folder")]
+    shown = brief(record(outputs=output, refused=refused), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
+    assert shown == (
+        "3.1 Hello\n"
+        "✗ failed in 12.3 s on simulated nodes: 1 passed, 1 failed, 1 error, 1 not measured\n"
+        "\n"
+        "Times\n"
+        "nodes     ms\n"
+        "    1  12.35\n"
+        "    2      –\n"
+        "\n"
+        "✗ The sum: 2; expected 3 [sum]\n"
+        "  Fill the tensor anew.\n"
+        "! Loss: missing; expected below 2 [loss]\n"
+        "  Write it.\n"
+        "– Bandwidth: not measured, needs a GPU\n"
+        "\n"
+        "refused    1 file not taken from the nodes\n"
+        "run        20261121-101500-otter, 2 ranks on 2 nodes\n"
+        "all of it  gpucourse show 3.1 --run 20261121-101500-otter --verbose\n"
+        "\n"
+        "Next: gpucourse hint 3.1\n"
+    )
+
+
+def test_many_checks_that_do_not_pass_are_counted() -> None:
+    many = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
+    shown = brief(record(), exercise=EXERCISE, metrics={"rows": [{"n": 1, "ms": 1.0}] * 50}, verdict=many)
+    assert "✗ and 6 more did not pass" in shown
+    assert "– and 7 more were not measured" in shown
+    assert "Times (2 of 50 rows)" in shown
+    assert len(shown.splitlines()) <= 25
+
+
+def test_an_error_is_told_once_with_its_place_and_one_thing_to_do() -> None:
+    seen = [LogQuote(node="node1", rank=1, line="ValueError: no")]
+    title = "Rank 1 raised ValueError in t.py, line 6"
+    diagnosis = Diagnosis(
+        symptom="script-error", title=title, why="The script itself failed.", next="gpucourse logs x", seen=seen
+    )
+    others = Diagnosis(symptom="peer-lost", title="Others lost their peer", why="w", next="n")
+    first = RankExit(node="node1", rank=1, code=1, at=1.0)
+    failed = record(state="failed", first_failure=first, diagnoses=[diagnosis, others])
+    shown = brief(failed)
+    assert shown.splitlines()[1] == "✗ failed in 12.3 s on simulated nodes: rank 1 on node1 was the first to fail, with code 1"
+    assert shown.count("ValueError: no") == 1
+    assert "  besides: Others lost their peer" in shown
+    assert shown.splitlines()[-1] == "Next: gpucourse logs x"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"state": "timed_out"}, "✗ timed out in 12.3 s on simulated nodes: it reached its time limit"),
+        ({"state": "cancelled"}, "✗ cancelled in 12.3 s on simulated nodes: you cancelled it"),
+        ({"state": "lost", "error": "its nodes are gone"}, "its nodes are gone"),
+        ({"state": "failed", "node_exits": [NodeExit(node="node0", code=2)]}, "launcher failed (node0 exited 2)"),
+        ({"state": "succeeded", "profiled": True}, "✓ succeeded in 12.3 s on simulated nodes: profiled"),
+    ],
+)
+def test_how_a_run_went_in_one_line(values: dict[str, object], words: str) -> None:
+    assert words in brief(record(**values)).splitlines()[1]
+
+
+def test_a_part_that_is_wrong_is_what_the_first_line_says() -> None:
+    part = PartResult(id="p", title="Mine", file="mine.py", verdict="failed", says="it doubles")
+    good = replace(VERDICT, verdict="passed", checks=RESULTS[:1], parts=(part,))
+    shown = brief(record(), exercise=EXERCISE, verdict=good)
+    assert shown.splitlines()[1] == "✗ your part is wrong in 12.3 s on simulated nodes: 1 passed"
+    assert "your part  wrong: it doubles" in shown
 
 
 def test_a_run_of_an_own_script_shows_nothing_of_the_exercise() -> None:
@@ -112,7 +197,7 @@ def test_a_run_whose_restarts_are_used_up_says_how_many_there_were() -> None:
 
 
 def test_a_run_that_goes_on_says_how_to_come_back() -> None:
-    shown = result(record(state="running", phases_s={}))
+    shown = brief(record(state="running", phases_s={}))
     assert "gpucourse logs 20261121-101500-otter -f" in shown
     assert "gpucourse cancel 20261121-101500-otter" in shown
 
@@ -124,6 +209,7 @@ def test_deliverables_are_named_only_where_they_were_handed_in(tmp_path: Path) -
 
 def test_a_verdict_by_itself() -> None:
     good = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="passed", checks=RESULTS[:1])
-    assert text(checks.verdict(good)).endswith("✓ passed: 1 passed\n")
+    shown = text(results.check_result(record(mode="aws"), EXERCISE, good, "gpucourse next"))
+    assert shown == "3.1 run r1\n✓ passed in 12.3 s: 1 passed\n\nNext: gpucourse next\n"
     none = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="not_measured")
-    assert checks.verdict(none).blocks == (Paragraph("This exercise has no checks."),)
+    assert "– not measured in 12.3 s: no checks" in text(results.check_result(record(mode="aws"), EXERCISE, none))

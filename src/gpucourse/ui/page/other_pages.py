@@ -83,7 +83,7 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
 
     views = [cost(costs)] if costs else []
     receipts = [
-        {"stack": receipt.stack, "destroyed": receipt.destroyed, "blocks": destroy_result([receipt]).blocks}
+        {"stack": receipt.stack, "destroyed": receipt.destroyed, "blocks": destroy_result([receipt], whole=True).blocks}
         for receipt in reversed(content.receipts)
     ]
     return "costs.html", render(

@@ -18,10 +18,10 @@ from gpucourse.ui.page.markup import render
 from gpucourse.ui.tables import Block, Cell, Column, Style, Table, facts, table
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.answers import prediction_result
-from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.parts import after_run
 from gpucourse.ui.views.plan import parameters
+from gpucourse.ui.views.run import diagnoses
 from gpucourse.units import format_bytes, format_seconds
 
 STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad"}

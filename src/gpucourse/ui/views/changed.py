@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Facts, Items, View, facts
-from gpucourse.ui.views.money import hourly, usd
+from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ def change_result(done: ChangeResult) -> View:
     if done.warnings:
         blocks.append(Items(tuple(Cell(text, "warn") for text in done.warnings), title="Mind"))
     blocks.append(_now(done))
-    footer = (f"Next: {done.next}",) if done.next else ()
-    return View(title=f"{UNICODE.good} {done.title}", blocks=tuple(blocks), footer=footer)
+    return View(headline=Cell(f"{UNICODE.good} {done.title}", "good"), blocks=tuple(blocks), next=done.next)
 
 
 def more_time(extension: Extension) -> View:

@@ -11,6 +11,9 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, table
 from gpucourse.ui.views.course import VERDICTS
 
+FAILED = 3  # checks that did not pass, with their hints; more are counted
+UNMEASURED = 3  # checks that need a GPU, named; more are counted
+
 if TYPE_CHECKING:
     from gpucourse.learning.check import Recheck
 
@@ -29,11 +32,34 @@ def checks(verdict: ExerciseVerdict) -> list[Block]:
     return blocks
 
 
-def verdict(verdict: ExerciseVerdict, yours: Sequence[Block] = ()) -> View:
-    """A verdict by itself, for `check`; `yours`: what is shown of the learner's own parts."""
-    title = f"{verdict.exercise}  run {verdict.run}"
-    blocks = checks(verdict) or [Paragraph("This exercise has no checks.")]
-    return View(title=title, blocks=(*blocks, *yours), mode=verdict.mode)
+def list_open_checks(verdict: ExerciseVerdict) -> list[Cell]:
+    """A line for each check that did not pass, with its hint, and for some that were not measured."""
+    lines: list[Cell] = []
+    bad = [check for check in verdict.checks if check.verdict in {"failed", "error"}]
+    for check in bad[:FAILED]:
+        text = f"{UNICODE.mark(check.verdict)} {check.title}: {check.observed}; expected {check.expected} [{check.id}]"
+        lines += [Cell(text, VERDICTS[check.verdict]), *([Cell(f"  {check.hint}")] if check.hint else [])]
+    if len(bad) > FAILED:
+        lines.append(Cell(f"{UNICODE.bad} and {len(bad) - FAILED} more did not pass", "bad"))
+    unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"]
+    shown = unmeasured if len(unmeasured) <= UNMEASURED else unmeasured[: UNMEASURED - 1]
+    for check in shown:
+        reason = check.observed.removeprefix("not measured").removeprefix(": ") or "needs a GPU"
+        lines.append(Cell(f"{UNICODE.absent} {check.title}: not measured, {reason}", "dim"))
+    if len(shown) < len(unmeasured):
+        lines.append(Cell(f"{UNICODE.absent} and {len(unmeasured) - len(shown)} more were not measured", "dim"))
+    return lines
+
+
+def count_checks(verdict: ExerciseVerdict) -> str:
+    """`7 passed, 1 not measured`."""
+    words = [check.verdict for check in verdict.checks]
+    counts = [
+        f"{words.count(word)} {word.replace('_', ' ')}"
+        for word in ("passed", "failed", "error", "not_measured")
+        if word in words
+    ]
+    return ", ".join(counts) or "no checks"
 
 
 def every(rechecks: Sequence[Recheck]) -> View:
@@ -86,11 +112,5 @@ def _check(check: CheckResult) -> tuple[Content, ...]:
 
 
 def _summary(verdict: ExerciseVerdict) -> str:
-    words = [check.verdict for check in verdict.checks]
-    counted = ", ".join(
-        f"{words.count(word)} {word.replace('_', ' ')}"
-        for word in ("passed", "failed", "error", "not_measured")
-        if word in words
-    )
     where = " on simulated nodes" if is_simulated(verdict.mode) else ""
-    return f"{UNICODE.mark(verdict.verdict)} {verdict.verdict.replace('_', ' ')}{where}: {counted}"
+    return f"{UNICODE.mark(verdict.verdict)} {verdict.verdict.replace('_', ' ')}{where}: {count_checks(verdict)}"

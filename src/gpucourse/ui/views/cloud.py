@@ -7,9 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Items, Table, View, facts, table
-from gpucourse.ui.views.lab import lab_facts
+from gpucourse.ui.views.lab import lab_facts, say_end, say_ready
 from gpucourse.units import format_seconds, seconds_since
 
 if TYPE_CHECKING:
@@ -47,18 +46,22 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
     return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", blocks=tuple(blocks), footer=footer)
 
 
-def cloud_deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "") -> View:
-    """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
+def cloud_deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "", *, whole: bool = False) -> View:
+    """What is deployed now and until when, what it costs, what was tried before, how to get in, what to type next. `whole`:
+    Terraform and the SSH configuration as well."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
-    about = lab_facts(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else ())
+    about = lab_facts(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else (), whole=whole)
     blocks: list[Block] = [about]
     if cloud and cloud.tried:
         blocks.append(attempts(cloud.tried))
-    after = f"run {exercise}" if exercise else f"show {deployment.module}"
-    footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
-    title = f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}"
-    return View(title=title, blocks=tuple(blocks), footer=footer, mode=deployment.target)
+    return View(
+        headline=say_ready(deployment),
+        blocks=tuple(blocks),
+        footer=(say_end(deployment),),
+        mode=deployment.target,
+        next=f"gpucourse {f'run {exercise}' if exercise else f'show {deployment.module}'}",
+    )
 
 
 def attempts(tried: Sequence[PlacementAttempt]) -> Table:

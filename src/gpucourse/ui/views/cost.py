@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.tables import Block, Cell, Column, Facts, Items, Paragraph, Table, View, facts, table
-from gpucourse.ui.views.money import hourly, usd
+from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.tables import Block, Column, Items, View, table
-from gpucourse.ui.text import age, format_count
-from gpucourse.ui.views.money import hourly, usd
+from gpucourse.ui.text import age, format_count, hourly, usd
 from gpucourse.units import seconds_since
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.tables import Block, Facts, Paragraph, View, facts
 from gpucourse.ui.views.checks import checks
-from gpucourse.ui.views.coach import diagnoses
-from gpucourse.ui.views.run import measured_table
+from gpucourse.ui.views.measured import measured_table
+from gpucourse.ui.views.run import diagnoses
 
 if TYPE_CHECKING:
     from gpucourse.runs.code_drill import JudgedDiagnosis, Repair

@@ -91,11 +91,10 @@ def class_table(graded: Sequence[tuple[OpenBundle, Grade]], broken: int = 0) -> 
     middle = f"median {_points(statistics.median(earned))} of {_points(graded[0][1].points)} points" if graded else ""
     count = format_count(len(graded), "bundle") + (f", and {broken} that cannot be opened" if broken else "")
     waiting = next((bundle for bundle, result in ordered if result.waiting), None)
-    footer = [] if waiting is None else [f"Next: gpucourse grade --open {shlex.quote(str(waiting.path))} --review"]
     return View(
         title="Class",
         blocks=(table(columns, rows), Paragraph(", ".join(filter(None, (count, middle))), "strong")),
-        footer=tuple(footer),
+        next=f"gpucourse grade --open {shlex.quote(str(waiting.path))} --review" if waiting else "",
     )
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from gpucourse.model.deployment import Deployment, Receipt
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Facts, Items, Paragraph, Style, View, facts, table
-from gpucourse.ui.text import format_count
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Facts, Items, Lines, Paragraph, Style, View, facts, table
+from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
@@ -47,19 +47,33 @@ def deploy_plan(result: DeployResult) -> View:
     return View(title=f"Plan for module {deployment.module}", blocks=tuple(blocks), footer=footer, mode=deployment.mode)
 
 
-def deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "") -> View:
-    """What stands now, how to get in, what to type next."""
+def deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "", *, whole: bool = False) -> View:
+    """What is deployed now, how to get in, what to type next. `whole`: Terraform and the SSH configuration as well."""
     deployment = result.deployment
-    about = lab_facts(result, ssh_config, healed="repaired")
-    after = f"run {exercise}" if exercise else f"show {deployment.module}"
-    footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
-    title = f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}"
-    return View(title=title, blocks=(about,), footer=footer, mode=deployment.mode)
+    return View(
+        headline=say_ready(deployment),
+        blocks=(lab_facts(result, ssh_config, healed="repaired", whole=whole),),
+        footer=(say_end(deployment),),
+        mode=deployment.mode,
+        next=f"gpucourse {f'run {exercise}' if exercise else f'show {deployment.module}'}",
+    )
 
 
-def lab_facts(result: DeployResult, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = ()) -> Facts:
-    """What a deploy made and how to get in. `healed` says what was done to nodes that were not well; `where` comes
-    after the stack's name."""
+def say_ready(deployment: Deployment) -> Cell:
+    """`✓ lab of module 3 is ready: Parallel computing`."""
+    return Cell(f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}", "good")
+
+
+def say_end(deployment: Deployment) -> str:
+    """How a lab is ended."""
+    return f"When you are done: gpucourse destroy {deployment.module}"
+
+
+def lab_facts(
+    result: DeployResult, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = (), whole: bool = True
+) -> Facts:
+    """What a deploy made and how to get in. `healed` says what was done to nodes that were unhealthy; `where` comes
+    after the stack's name. `whole`: the stack, Terraform and the SSH configuration as well."""
     deployment = result.deployment
     count = len(deployment.inventory.nodes) if deployment.inventory else 0
     did = [format_count(len(result.changes), "change")] if result.changes else ["nothing to change"]
@@ -68,21 +82,27 @@ def lab_facts(result: DeployResult, ssh_config: Path, *, healed: str, where: Seq
     return facts(
         [
             ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
-            ("stack", deployment.stack),
+            ("stack", deployment.stack if whole else ""),
             *where,
             ("link", deployment.link),
-            ("terraform", deployment.terraform),
+            ("terraform", deployment.terraform if whole else ""),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
-            ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
+            ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)" if whole else ""),
             _say_missing(deployment),
         ]
     )
 
 
 def destroy_result(
-    receipts: Sequence[Receipt], folder: Path | None = None, *, asked: str = "", others: Sequence[Deployment] = ()
+    receipts: Sequence[Receipt],
+    folder: Path | None = None,
+    *,
+    asked: str = "",
+    others: Sequence[Deployment] = (),
+    whole: bool = False,
 ) -> View:
-    """What each destroy removed, and the proof that nothing is left, or what is.
+    """What each destroy removed, and the proof that nothing is left, or what is: a line for a lab of which nothing is, and
+    everything with `whole`.
 
     Without a receipt: `asked`, which says what is not deployed, and the `others` that are.
     """
@@ -92,14 +112,29 @@ def destroy_result(
     if not receipts:
         nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
         return View(blocks=(nothing,), footer=("What a lost workspace may have left on AWS: gpucourse leaks",))
-    blocks: list[Block] = [part for receipt in receipts for part in _receipt(receipt)]
-    footer = (f"Receipts are in {folder}",) if folder is not None else ()
+    clean = [] if whole else [receipt for receipt in receipts if not receipt.leftovers]
+    blocks: list[Block] = [Lines(tuple(map(_say_removed, clean)))] if clean else []
+    blocks += [part for receipt in receipts if receipt not in clean for part in _receipt(receipt)]
+    footer = (f"Receipts: {shorten_path(folder)}",) if folder is not None else ()
     modes = {receipt.mode for receipt in receipts}
     return View(blocks=tuple(blocks), footer=footer, mode=SIMULATED if SIMULATED in modes else "")
 
 
 def _say_missing(deployment: Deployment) -> tuple[str, Content]:
     return "missing", Cell(deployment.lacks, "warn") if deployment.lacks else ""
+
+
+def _say_removed(receipt: Receipt) -> Cell:
+    """One lab of which nothing is left, in one line."""
+    told = [f"{len(receipt.removed)} of {len(receipt.existed)} resources removed"]
+    told += [outputs] if (outputs := _outputs(receipt)) else []
+    told += [f"{format_count(len(receipt.ended), 'node')} had ended before"] if receipt.ended else []
+    told += [_cost(receipt)] if receipt.cost_usd else []
+    return Cell(f"{UNICODE.good} {receipt.stack}: {', '.join(told)}; nothing is left", "good")
+
+
+def _cost(receipt: Receipt) -> str:
+    return f"about ${Decimal(receipt.cost_usd):.2f} in all (gpucourse cost)" if receipt.cost_usd else ""
 
 
 def _receipt(receipt: Receipt) -> list[Block]:
@@ -113,13 +148,13 @@ def _receipt(receipt: Receipt) -> list[Block]:
         facts(
             [
                 ("stack", f"{receipt.stack} (module {receipt.module})"),
-                ("stood", f"{receipt.created} to {receipt.destroyed}" if receipt.created else "no record says since when"),
+                ("deployed", f"{receipt.created} to {receipt.destroyed}" if receipt.created else "no record says since when"),
                 ("removed", f"{len(receipt.removed)} of {len(receipt.existed)} resources"),
                 ("outputs", _outputs(receipt)),
                 ("ended before", "\n".join(receipt.ended)),
                 ("by scan", "\n".join(receipt.swept)),
                 ("looked in", ", ".join(receipt.regions)),
-                ("cost", f"about ${Decimal(receipt.cost_usd):.2f} in all (gpucourse cost)" if receipt.cost_usd else ""),
+                ("cost", _cost(receipt)),
                 ("leak scan", seen),
             ]
         )
@@ -134,9 +169,9 @@ def _receipt(receipt: Receipt) -> list[Block]:
 def _outputs(receipt: Receipt) -> str:
     told = []
     if receipt.outputs_home:
-        told.append(f"collected from {format_count(len(receipt.outputs_home), 'run')}")
+        told.append(f"outputs collected from {format_count(len(receipt.outputs_home), 'run')}")
     if receipt.outputs_discarded:
-        told.append(f"discarded: {', '.join(receipt.outputs_discarded)}")
+        told.append(f"outputs discarded: {', '.join(receipt.outputs_discarded)}")
     return "; ".join(told)
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Column, Items, Paragraph, Table, View, facts, table
-from gpucourse.ui.text import format_count
-from gpucourse.ui.views.money import hourly
+from gpucourse.ui.text import format_count, hourly
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, View, facts, table
+from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.units import format_seconds
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from gpucourse.runs.run_module import ExerciseRun
 
 
-def sweep(done: SweepResult) -> View:
-    """Every value with its run, the table over all of them, and where the plot is."""
+def sweep(done: SweepResult, *, whole: bool = False) -> View:
+    """The table over all values, and where the plot is; `whole`: every value with its run and every file as well."""
     record = done.sweep
     columns: list[Column | str] = [
         Column(record.parameter, align="right"),
@@ -31,17 +32,24 @@ def sweep(done: SweepResult) -> View:
         (str(point.value), point.state, _word(point.verdict), _show(point.seconds), point.run or point.error)
         for point in record.points
     ]
-    blocks: list[Block] = [table(columns, rows)]
+    blocks: list[Block] = [table(columns, rows)] if whole else []
     if record.title != "Every value":
         titles: list[Column | str] = [
             Column(title, align="right" if numeric or number == 0 else "left", wrap=not numeric)
             for number, (title, numeric) in enumerate(zip(record.columns, record.numeric, strict=True))
         ]
         blocks.append(table(titles, record.rows, title=record.title))
-    files = (("file" if done.own_script else "handed in", str(path)) for path in done.files)
-    blocks.append(facts([("folder", str(done.folder)), *files], title="Kept"))
+    files = [("file" if done.own_script else "deliverable", str(path)) for path in done.files] if whole else []
+    blocks.append(facts([("saved in", shorten_path(done.folder)), *files]))
+    good = sum(point.state == "succeeded" and point.verdict not in {"failed", "error"} for point in record.points)
+    told = f"{good} of {format_count(len(record.points), 'value')} of {record.parameter} passed"
+    is_good = good == len(record.points)
     return View(
-        title=f"{done.own_script or record.exercise}  by {record.parameter}", blocks=tuple(blocks), mode=record.mode or ""
+        title=f"{done.own_script or record.exercise}  by {record.parameter}",
+        headline=Cell(f"{UNICODE.good if is_good else UNICODE.bad} {told}", "good" if is_good else "bad"),
+        blocks=tuple(blocks),
+        mode=record.mode or "",
+        next=f"gpucourse compare {' '.join(runs[:2])}" if len(runs := [p.run for p in record.points if p.run]) > 1 else "",
     )
 
 

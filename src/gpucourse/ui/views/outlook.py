@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.tables import Cell, Facts, facts
-from gpucourse.ui.text import age
-from gpucourse.ui.views.money import hourly, usd
+from gpucourse.ui.text import age, hourly, usd
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.node_files import Idle

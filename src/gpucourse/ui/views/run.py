@@ -1,8 +1,7 @@
-"""Runs on the screen: the list, and one run's result: tables, checks, what failed first, what came home."""
+"""Runs on the screen: the list, and everything about one run: tables, checks, what failed first, its files."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,29 +9,28 @@ from gpucourse.model.answer import PredictionResult
 from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.outside.names import printable
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import age, format_count
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
-from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.course import VERDICTS
+from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import after_run
 from gpucourse.ui.views.plan import parameters
-from gpucourse.units import format_bytes, format_seconds, seconds_since
+from gpucourse.ui.views.result import format_duration, result
+from gpucourse.units import format_bytes, seconds_since
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.model.manifest import Exercise, MetricsColumn, MetricsTable
+    from gpucourse.model.diagnosis import Diagnosis, LogQuote
+    from gpucourse.model.manifest import Exercise
     from gpucourse.runs.runs import ListedRun
 
-SHOWN = 12  # files listed by name; more are counted
-MOST_ROWS = 200  # rows of a table; more are counted
-_LONGEST_CELL = 200
+SHOWN, QUOTES = 12, 2  # files listed by name; more are counted
 _STATES: dict[str, Style] = {
     "succeeded": "good",
     "failed": "bad",
@@ -46,7 +44,7 @@ _STATES: dict[str, Style] = {
 def runs(listed: Sequence[ListedRun]) -> View:
     """Every run, the newest last."""
     if not listed:
-        return View(blocks=(Paragraph("There are no runs yet."),), footer=("Start one: gpucourse run 3.2",))
+        return View(blocks=(Paragraph("There are no runs yet."),), next="gpucourse next")
     columns: list[Column | str] = [
         "run",
         "ran",
@@ -60,12 +58,12 @@ def runs(listed: Sequence[ListedRun]) -> View:
     modes = {run.record.mode for run in listed}
     return View(
         blocks=(table(columns, [_run_row(run) for run in listed]),),
-        footer=(f"Its logs: gpucourse logs {newest}",),
+        next=f"gpucourse logs {newest}",
         mode=SIMULATED if SIMULATED in modes else "",
     )
 
 
-def result(
+def details(
     record: RunRecord,
     files: RunPaths,
     *,
@@ -75,15 +73,13 @@ def result(
     deliverables: Path | None = None,
     prediction: PredictionResult | None = None,
     part_files: Mapping[str, Path] | None = None,
+    next_step: str = "",
 ) -> View:
-    """How a run went. `deliverables`: the folder that this run's results were copied to. `prediction`: the learner's.
-    `part_files`: the learner's own parts, by the part's id.
-
-    Of a run with a script of the learner's own, nothing that the exercise asks for is shown.
-    """
+    """Everything about a run. `deliverables`: the folder that this run's results were copied to. `part_files`: the learner's
+    own parts, by the part's id. The rest as in `views.result.result`, which is a part of this."""
+    brief = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=next_step)
     if record.own_script:
         exercise = metrics = verdict = deliverables = None
-    title = f"{record.subject}{f'  {exercise.title}' if exercise else ''}"
     blocks: list[Block] = [_summary(record)]
     if record.state != "succeeded":
         blocks.extend(_failure(record))
@@ -100,13 +96,35 @@ def result(
         blocks.append(
             Paragraph("It ran under the profiler, which slows it: it counts for nothing. Open a trace in ui.perfetto.dev.")
         )
-    blocks.append(_home(record, files, exercise, deliverables))
+    blocks.append(_list_files(record, files, exercise, deliverables))
     if record.refused:
         rows = [(item.node, item.name, item.reason) for item in record.refused]
         blocks.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
     if verdict is not None and exercise is not None:
         blocks.extend(after_run(exercise, verdict.parts, part_files or {}))
-    return View(title=title, blocks=tuple(blocks), footer=_next(record, exercise), mode=record.mode)
+    return brief._replace(blocks=tuple(blocks))
+
+
+def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
+    """What the failure coach says: each symptom, why it is, the lines that show it, what to do; the likeliest first."""
+    return [
+        facts(
+            [
+                ("symptom", Cell(f"{diagnosis.title} [{diagnosis.symptom}]", "bad")),
+                ("seen", "\n".join(_quote(quote) for quote in diagnosis.seen[:QUOTES])),
+                ("why", diagnosis.why),
+                ("next", Cell(diagnosis.next, "accent")),
+            ],
+            title="Besides" if number else "Diagnosis",
+        )
+        for number, diagnosis in enumerate(diagnosis_list)
+    ]
+
+
+def _quote(quote: LogQuote) -> str:
+    who = "launcher" if quote.rank is None else f"rank {quote.rank}"
+    line = quote.line if len(quote.line) <= 160 else f"{quote.line[:157]}..."
+    return f"{quote.node} {who}: {line}"
 
 
 def _run_row(listed: ListedRun) -> tuple[Content, ...]:
@@ -117,14 +135,14 @@ def _run_row(listed: ListedRun) -> tuple[Content, ...]:
         Cell(_state(record), _style(record)),
         _word(None if record.own_script else record.verdict),
         str(record.world_size),
-        _format_duration(record),
+        format_duration(record),
         age(seconds_since(record.created)),
         listed.detail or record.error or (record.diagnoses[0].title if record.diagnoses else record.restarts_in_words),
     )
 
 
 def _summary(record: RunRecord) -> Facts:
-    took = _format_duration(record)
+    took = format_duration(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
     ranks = f"{record.world_size} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
     return facts(
@@ -176,51 +194,7 @@ def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
     return f"{node}: {words.get(reason, reason)}{ended}"
 
 
-def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
-    """One table of a manifest, filled from the metrics of a run."""
-    from gpucourse.grading.values import Unreadable, read
-
-    try:
-        rows = read(wanted.rows, {"metrics": metrics})
-    except Unreadable as error:
-        return [Paragraph(f"{wanted.title}: not measured ({error})", "dim")]
-    if not isinstance(rows, list) or not rows:
-        return [Paragraph(f"{wanted.title}: not measured", "dim")]
-    mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MOST_ROWS]]
-    columns = [Column(column.title, align=_align(column.key, mappings)) for column in wanted.columns]
-    blocks: list[Block] = [
-        table(columns, [[_value(row, column) for column in wanted.columns] for row in mappings], title=wanted.title)
-    ]
-    if len(rows) > MOST_ROWS:
-        blocks.append(Paragraph(f"and {len(rows) - MOST_ROWS:,} more rows, which metrics.json has", "dim"))
-    return blocks
-
-
-def _align(key: str, rows: Sequence[Mapping[str, Any]]) -> Any:
-    return "left" if any(isinstance(row.get(key), str) for row in rows) else "right"
-
-
-def _value(row: Mapping[str, Any], column: MetricsColumn) -> Content:
-    value = row.get(column.key)
-    if value is None:
-        return Cell(UNICODE.absent, "dim")  # not measured
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value).lower() if isinstance(value, bool) else printable(str(value), _LONGEST_CELL)
-    if not _is_finite(value):
-        return Cell("infinite" if isinstance(value, int) else str(value), "bad")
-    if column.digits is not None:
-        return f"{value:,.{column.digits}f}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond every float
-        return False
-
-
-def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
+def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
     """Where everything is, as paths that can be opened."""
     total = sum(item.bytes for item in record.outputs)
     names = [item.path for item in record.outputs[:SHOWN]]
@@ -245,17 +219,6 @@ def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliver
     )
 
 
-def _next(record: RunRecord, exercise: Exercise | None) -> tuple[str, ...]:
-    if not record.has_ended:
-        return (f"It is still running. Follow it: gpucourse logs {record.id} -f", f"Stop it: gpucourse cancel {record.id}")
-    if record.culprit is not None:
-        return (f"Its log: gpucourse logs {record.id} --rank {record.culprit}",)
-    again = f"View logs: gpucourse logs {record.id}"
-    if exercise is None or not exercise.questions or record.verdict in {"failed", "error"}:
-        return (again,)
-    return (again, f"Answer {format_count(len(exercise.questions), 'question')}: gpucourse answer {exercise.id}")
-
-
 def _state(record: RunRecord) -> str:
     return record.state.replace("_", " ")
 
@@ -272,14 +235,3 @@ def _word(verdict: str | None) -> Cell:
     if verdict is None:
         return Cell(UNICODE.absent, "dim")
     return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim"))
-
-
-def _format_duration(record: RunRecord) -> str:
-    seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
-    if seconds:
-        return format_seconds(max(seconds))
-    if "run" in record.phases_s:
-        return format_seconds(record.phases_s["run"])
-    if record.started and record.ended:
-        return format_seconds(seconds_since(record.started) - seconds_since(record.ended))
-    return ""

@@ -1,0 +1,69 @@
+"""Tables of the metrics of a run, as a manifest asks for them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.outside.names import printable
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Block, Cell, Column, Content, Paragraph, table
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import MetricsColumn, MetricsTable
+
+MOST_ROWS = 200  # rows of a table; more are counted
+_LONGEST_CELL = 200
+_SPREAD = re.compile(r"(^|_)p[28]0(_|$)")  # 20th and 80th percentile: the first columns that a narrow terminal does without
+
+
+def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Block]:
+    """One table of a manifest, filled from the metrics of a run, without the columns of which nothing was measured."""
+    from gpucourse.grading.values import Unreadable, read
+
+    try:
+        rows = read(wanted.rows, {"metrics": metrics})
+    except Unreadable as error:
+        return [Paragraph(f"{wanted.title}: not measured ({error})", "dim")]
+    if not isinstance(rows, list) or not rows:
+        return [Paragraph(f"{wanted.title}: not measured", "dim")]
+    mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MOST_ROWS]]
+    measured = [column for column in wanted.columns if any(row.get(column.key) is not None for row in mappings)]
+    numbers = any(isinstance(row.get(column.key), (int, float)) for column in measured for row in mappings)
+    if not numbers and len(measured) < len(wanted.columns):  # names alone tell nothing
+        return [Paragraph(f"{wanted.title}: not measured", "dim")]
+    columns = [_make_column(column, mappings) for column in measured]
+    cells = [[_value(row, column) for column in measured] for row in mappings]
+    blocks: list[Block] = [table(columns, cells, title=wanted.title)._replace(total=len(rows))]
+    if len(rows) > MOST_ROWS:
+        blocks.append(Paragraph(f"and {len(rows) - MOST_ROWS:,} more rows, which metrics.json has", "dim"))
+    return blocks
+
+
+def _make_column(column: MetricsColumn, rows: Sequence[Mapping[str, Any]]) -> Column:
+    words = any(isinstance(row.get(column.key), str) for row in rows)
+    spare = column.spare or _SPREAD.search(column.key) is not None
+    return Column(column.title, align="left" if words else "right", wrap=words, spare=spare)
+
+
+def _value(row: Mapping[str, Any], column: MetricsColumn) -> Content:
+    value = row.get(column.key)
+    if value is None:
+        return Cell(UNICODE.absent, "dim")  # not measured
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value).lower() if isinstance(value, bool) else printable(str(value), _LONGEST_CELL)
+    if not _is_finite(value):
+        return Cell("infinite" if isinstance(value, int) else str(value), "bad")
+    if column.digits is not None:
+        shown = f"{value:,.{column.digits}f}"
+        return f"{value:.2g}" if value and not float(shown.replace(",", "")) else shown  # little is not nothing
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False

@@ -1,0 +1,108 @@
+"""Results of real runs, kept for tests of the screen: what the tables of an exercise read, its verdict, and how it ran.
+
+    gpucourse run 3 --all && python -m tests.recorded_results ~/gpucourse 3.2
+
+writes `tests/data/results/3.2.json` from the newest good run of 3.2 in that workspace (of every exercise, where none is named).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+from gpucourse.grading.values import Unreadable, read
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import NodeExit, RunRecord
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.workspace.paths import WorkspacePaths
+
+FOLDER = Path(__file__).parent / "data" / "results"
+MOST_ROWS = 40
+CATALOG = load(find_course({}))
+EXERCISES = [exercise for module in CATALOG.modules for exercise in module.exercises]
+
+
+def read_result(exercise: Exercise) -> tuple[RunRecord, dict[str, Any], ExerciseVerdict]:
+    """The record, the metrics and the verdict of the run that is kept. Raises FileNotFoundError where none is."""
+    document = json.loads((FOLDER / f"{exercise.id}.json").read_text(encoding="utf-8"))
+    verdict = msgspec.convert(document["verdict"], ExerciseVerdict)
+    return msgspec.convert(document["record"], RunRecord), document["metrics"], verdict
+
+
+def write_result(workspace: Path, exercise: Exercise) -> bool:
+    """Keep the newest good run of an exercise; whether there is one."""
+    for folder in sorted(WorkspacePaths(workspace).runs.joinpath(exercise.id).glob("*"), reverse=True):
+        if not (folder / "verdict.json").is_file():
+            continue
+        record = msgspec.json.decode((folder / "run.json").read_bytes(), type=RunRecord)
+        metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+        document = {
+            "record": _shorten_record(record),
+            "metrics": _cut(exercise, metrics),
+            "verdict": json.loads((folder / "verdict.json").read_text(encoding="utf-8")),
+        }
+        text = json.dumps(msgspec.to_builtins(document), ensure_ascii=False, separators=(",", ":"))
+        (FOLDER / f"{exercise.id}.json").write_text(text.replace("},{", "},\n{") + "\n", encoding="utf-8")
+        return True
+    return False
+
+
+def _shorten_record(record: RunRecord) -> RunRecord:
+    return RunRecord(
+        id=record.id,
+        exercise=record.exercise,
+        module=record.module,
+        stack=record.stack,
+        mode=record.mode,
+        launcher=record.launcher,
+        state=record.state,
+        created=record.created,
+        nodes=record.nodes,
+        world_size=record.world_size,
+        restarts=record.restarts,
+        max_restarts=record.max_restarts,
+        node_exits=[NodeExit(node=end.node, code=end.code, seconds=end.seconds) for end in record.node_exits],
+        collected=True,
+        verdict=record.verdict,
+        slurm=record.slurm,
+    )
+
+
+def _cut(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics with nothing but what the exercise's tables read."""
+    kept: dict[str, Any] = {}
+    for table in exercise.tables:
+        try:
+            rows = read(table.rows, {"metrics": metrics})
+        except Unreadable:
+            continue
+        if not isinstance(rows, list):
+            continue
+        keys = [column.key for column in table.columns]
+        *path, last = table.rows.removeprefix("metrics.").split(".")
+        place = kept
+        for name in path:
+            place = place.setdefault(name, {})
+        before = place.get(last, [{} for _ in rows[:MOST_ROWS]])
+        place[last] = [old | {key: row.get(key) for key in keys} for old, row in zip(before, rows, strict=False)]
+    return kept
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write what was asked for; 1 where a run is missing."""
+    workspace, *numbers = arguments
+    wanted = [exercise for exercise in EXERCISES if not numbers or exercise.id in numbers]
+    missing = [exercise.id for exercise in wanted if not write_result(Path(workspace).expanduser(), exercise)]
+    sys.stdout.write(f"no good run of: {', '.join(missing)}\n" if missing else "")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

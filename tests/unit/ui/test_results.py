@@ -1,0 +1,77 @@
+"""The result of every exercise, from real runs, on terminals of three widths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.model.manifest import Exercise
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.render import render
+from gpucourse.ui.table_layout import lay_out
+from gpucourse.ui.tables import Paragraph, Table, View, text_of
+from gpucourse.ui.text import cells
+from gpucourse.ui.views.result import LINES, result
+from gpucourse.workspace.paths import RunPaths
+from tests.recorded_results import EXERCISES, FOLDER, read_result
+
+RECORDED = [exercise for exercise in EXERCISES if (FOLDER / f"{exercise.id}.json").is_file()]
+
+
+def show(exercise: Exercise, home: Path) -> View:
+    """The result of the recorded run, as `run` shows it in the workspace of a home folder."""
+    record, metrics, verdict = read_result(exercise)
+    files = RunPaths(home / "gpucourse" / "runs" / exercise.id / record.id)
+    files.folder.mkdir(parents=True)
+    for plot in exercise.plots:
+        files.plot(plot.file, "png").touch()
+    step = f"gpucourse answer {exercise.id}"
+    return result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=step)
+
+
+@pytest.fixture(name="view", params=RECORDED, ids=lambda exercise: exercise.id)
+def make_view(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> View:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return show(request.param, tmp_path)
+
+
+@pytest.mark.parametrize("width", [60, 80, 110])
+def test_no_line_of_a_result_is_wider_than_the_terminal(view: View, width: int) -> None:
+    lines = render(view, width=width).splitlines()
+    assert max(map(cells, lines)) <= width, "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_a_result_takes_at_most_25_lines(view: View, width: int) -> None:
+    page = render(view, width=width)
+    assert len(page.splitlines()) <= LINES, page
+
+
+@pytest.mark.parametrize("width", [60, 80, 110])
+def test_the_main_table_stays_a_table_with_a_number_in_every_column(view: View, width: int) -> None:
+    table = next((part for part in view.blocks if isinstance(part, Table)), None)
+    if table is None:  # what the learner has not written yet measures nothing
+        assert any(isinstance(part, Paragraph) and part.text.endswith(": not measured") for part in view.blocks)
+        return
+    layout = lay_out(table, width)
+    assert len(layout.table.columns) > 1
+    for index, column in enumerate(layout.table.columns):
+        assert {text_of(row[index]) for row in table.rows} != {UNICODE.absent}, column.title
+    assert width < 80 or not layout.left_out, layout.left_out
+
+
+def test_almost_every_exercise_has_a_recorded_run() -> None:
+    assert len(RECORDED) >= 43, "a terminal session (2.2) has no tables to show; new exercises: tests/recorded_results.py"
+
+
+def test_only_what_did_not_pass_is_listed_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    exercise = next(exercise for exercise in RECORDED if exercise.id == "3.2")
+    page = render(show(exercise, tmp_path), width=80)
+    assert "✓ passed in " in page.splitlines()[1]
+    assert page.splitlines()[1].endswith(" on simulated nodes: 7 passed, 1 not measured")
+    assert "Every planned rank took part" not in page
+    assert "– A step takes no longer than computing, then sending: not measured, needs a GPU" in " ".join(page.split())
+    assert "~/gpucourse/runs/3.2/" in page
+    assert page.splitlines()[-1] == "Next: gpucourse answer 3.2"
