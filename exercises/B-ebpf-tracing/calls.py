@@ -99,8 +99,9 @@ if not real:
         say(f"Your part is open: {error}\n")
 
 # --- the tables ---------------------------------------------------------------------------------------------------------------
-calls = [{"api": api, "calls": row.calls, "bytes": row.bytes, "failed": row.failed, "p50_us": row.p50_us, "p99_us": row.p99_us,
-          "ledger": ledger["calls"].get(api)} for api, row in counted.calls.items()]  # fmt: skip
+calls = [{"api": api, "name": api.replace("cudaDevice", "").replace("cuda", ""), "calls": row.calls, "bytes": row.bytes,
+          "failed": row.failed, "p50_us": row.p50_us, "p99_us": row.p99_us, "ledger": ledger["calls"].get(api)}
+         for api, row in counted.calls.items()]  # fmt: skip
 kernels = [{"kernel": name, "launches": count, "by_formula": None if launches is None else launches.get(name, 0)}
            for name, count in sorted(counted.kernels.items(), key=lambda item: -item[1])[:20]]  # fmt: skip
 sites = [{"site": name, "calls": site.calls, "bytes": site.bytes, "by_formula": blocks.get(name, (0, 0))[1] if blocks else None}
