@@ -10,6 +10,7 @@ import pytest
 
 from tests.system import scripts
 from tests.system.cli import Learner, wait_for_words
+from tests.system.provisioning import any_terraform
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
@@ -134,6 +135,23 @@ def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learne
         learner.types("ssh", "3", "--node", "1", "--", "true")
     learner.types("destroy", "--all")
     assert learner.processes() == []
+
+
+def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
+    """With a Terraform that plans until it is interrupted."""
+    terraform, began = tmp_path / "terraform", tmp_path / "began"
+    terraform.write_text(
+        f'#!/bin/sh\ncase "$1" in plan) touch {began}; exec sleep 300 ;; *) exec {any_terraform().argv[0]} "$@" ;; esac\n'
+    )
+    terraform.chmod(0o755)
+    learner = Learner(tmp_path / "w", {"GPUCOURSE_TERRAFORM": str(terraform)})
+    deploying = learner.begins("deploy", "3")
+    until(began.exists, what="the plan")
+    deploying.send_signal(signal.SIGINT)
+    _, said = deploying.communicate(timeout=60)
+    assert deploying.returncode == 130, said.decode()
+    assert learner.documents("status")["stacks"] == []
+    assert not (learner.stack_folder() / "terraform").exists(), "of the stack only the log is left that the error names"
 
 
 @pytest.mark.slow

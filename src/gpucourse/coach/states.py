@@ -267,7 +267,9 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
         why=f"{_name_ranks(ranks)} had said nothing{since} while the run went on. {said}"
         "A hang in the middle is one rank that makes another sequence of collectives, "
         "or one that hangs in something else: a read, a lock, a loop.",
-        next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?",
+        next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?"
+        if len(ranks) == 1
+        else f"gpucourse logs {evidence.run} --times: who fell silent first, and what comes after its last line in the script?",
         ranks=ranks,
         nodes=list(dict.fromkeys(silence.node for silence in silent)),
         seen=[LogQuote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],

@@ -146,8 +146,11 @@ class RunRecord:
 
     @property
     def culprit(self) -> int | None:
-        """The rank to look at first: the one that the coach blames, else the first that failed."""
+        """The rank to look at first: the one that the coach blames, else the first that failed. None where several are silent:
+        one of them keeps the others waiting, and nothing tells which."""
         blamed = self.diagnoses[0].ranks if self.diagnoses else []
+        if len(blamed) > 1 and self.diagnoses[0].symptom == "silent-rank":
+            return None
         return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
 
     @property

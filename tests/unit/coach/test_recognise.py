@@ -157,6 +157,15 @@ def test_a_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
     assert diagnoses[0].seen[0].line == "step 6"
 
 
+def test_of_several_silent_ranks_none_is_the_one_to_look_at() -> None:
+    silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=30, doing="waiting", last="x") for rank in (0, 1))
+    logs = [log(rank, "x\n", code=143, ended=True) for rank in (0, 1)]
+    (diagnosis,) = recognise(evidence(*logs, state="timed_out", silences=silences))
+    assert diagnosis.ranks == [0, 1]
+    assert "--times" in diagnosis.next
+    assert "--rank" not in diagnosis.next
+
+
 def test_a_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
     logs = [log(rank, "step 7\n", code=143, ended=True) for rank in (0, 1)]
     assert recognise(evidence(*logs, state="timed_out"))[0].symptom == "time-limit"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
 from gpucourse.labs.deploy import record_outcome
-from gpucourse.labs.local.lab import choose, open_simulated
+from gpucourse.labs.local.lab import SimulatedLab, choose, open_simulated
 from gpucourse.labs.local.slurm_programs import FLAG
 from gpucourse.labs.readiness import wait_until_ready
 from gpucourse.labs.request import DeployRequest
@@ -63,12 +63,11 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     """Build it. Raises MissingError without Terraform, TerraformFailed, UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+    lab = open_simulated(context, deployment)
+    changes, sick = _plan_fresh(context, lab) if proposal.fresh else ([], [])
     with record_outcome(context, deployment):
-        lab = open_simulated(context, deployment)
-        lab.prepare(context.watch)
-        sick = [] if proposal.fresh else lab.sick()
-        with stage(context.watch, "plan", "planning"):
-            changes = lab.plan(context.watch, sick)
+        if not proposal.fresh:
+            changes, sick = _plan(context, lab, fresh=False)
         with stage(context.watch, "apply", f"building {deployment.stack}"):
             deployment.inventory = lab.up(context.watch)
         deployment.terraform = lab.describe()
@@ -81,6 +80,23 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     return BuildResult(
         labs=[DeployResult(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))]
     )
+
+
+def _plan_fresh(context: Context, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:
+    """The plan of a lab of which nothing stands. Planning builds nothing, so there is no record yet, and none to remove."""
+    try:
+        return _plan(context, lab, fresh=True)
+    except BaseException:
+        lab.forget_if_empty()
+        raise
+
+
+def _plan(context: Context, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple[str, str]], list[str]]:
+    """What will change, as (action, address), and the addresses of nodes that do not answer and are made anew."""
+    lab.prepare(context.watch)
+    sick = [] if fresh else lab.sick()
+    with stage(context.watch, "plan", "planning"):
+        return lab.plan(context.watch, sick), sick
 
 
 def _check_count(module: Module, nodes: int | None) -> None:
