@@ -65,8 +65,10 @@ def has_version(image: object) -> bool:
 def ports_are_numbers(container: Mapping[str, Any]) -> bool:
     """Whether each port of a container is a number, as the API server requires."""
     ports = container.get("ports") or []
+    if not isinstance(ports, list):
+        return False
     numbers = [port.get("containerPort") if isinstance(port, dict) else None for port in ports]
-    return all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
+    return all(type(number) is int for number in numbers)  # True is an int, too
 
 
 def has_schemas() -> bool:
