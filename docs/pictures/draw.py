@@ -22,6 +22,7 @@ from docs.pictures import (
     parallel,
     products,
     pytorch,
+    sidecar,
     systems,
     tracer,
     tracing,
@@ -50,7 +51,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "07-hpc-systems": systems.PICTURES,
-    "B-ebpf-tracing": tracing.PICTURES | tracer.PICTURES,
+    "B-ebpf-tracing": sidecar.PICTURES | tracing.PICTURES | tracer.PICTURES,
 }
 
 

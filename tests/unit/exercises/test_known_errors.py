@@ -147,7 +147,7 @@ def test_15_specifications_and_prices_are_data_with_a_source() -> None:
                 assert str(price) not in path.read_text(encoding="utf-8"), f"{path.name} has a price in it"
 
 
-def test_16_tracing_has_no_script_yet_that_could_name_wrong_symbols() -> None:
+def test_16_no_script_names_a_symbol_that_libraries_do_not_have() -> None:
     assert not [path.name for path in SCRIPTS if re.search(r"cuMemAlloc\b(?!_v2)", path.read_text(encoding="utf-8"))]
 
 

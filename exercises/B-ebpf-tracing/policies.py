@@ -1,0 +1,168 @@
+"""What must hold of a pod with an engine and a tracer: ten policies, each with the reason why a manifest breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import manifests
+
+ENGINE, TRACER = "engine", "tracer"
+BTF, TRACEFS = "/sys/kernel/btf", "/sys/kernel/tracing"
+RIGHTS = ("SYS_ADMIN", "SYS_PTRACE")
+NODE_GPUS = 1
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One policy: a word for it, whether it holds, and why not; `why` is empty where it holds."""
+
+    policy: str
+    why: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the manifest keeps it."""
+        return not self.why
+
+
+def find_pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """The only Pod of a file; an empty mapping where there is none, or more than one."""
+    pods = [thing for thing in objects if thing.get("kind") == "Pod"]
+    return pods[0] if len(pods) == 1 else {}
+
+
+def container(pod: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The container of that name; an empty mapping where there is none."""
+    return next((box for box in manifests.containers(pod) if box.get("name") == name), {})
+
+
+def shares_processes(pod: Mapping[str, Any]) -> bool:
+    """Whether the containers of a pod see each other's processes."""
+    return manifests.mapping(pod, "spec").get("shareProcessNamespace") is True
+
+
+def user_of(pod: Mapping[str, Any], name: str) -> int | None:
+    """The user that a container's process runs as: its own runAsUser before the pod's; None where the image decides."""
+    for context in (
+        manifests.mapping(container(pod, name), "securityContext"),
+        manifests.mapping(pod, "spec", "securityContext"),
+    ):
+        if "runAsUser" in context:
+            return context["runAsUser"] if isinstance(context["runAsUser"], int) else None
+    return None
+
+
+def capabilities(pod: Mapping[str, Any], name: str) -> set[str]:
+    """The capabilities that a container gets beside the usual ones."""
+    added = manifests.mapping(container(pod, name), "securityContext", "capabilities").get("add")
+    return {str(word) for word in added} if isinstance(added, list) else set()
+
+
+def gpus_of(box: Mapping[str, Any]) -> int:
+    """The GPUs that a container's limits ask for; 0 where that is no whole number."""
+    count = manifests.resources(box, "limits").get(manifests.GPU, 0)
+    return int(count) if str(count).isdecimal() else 0
+
+
+def gpus_wanted(pod: Mapping[str, Any]) -> int:
+    """The GPUs that a node needs to have free for the pod."""
+    return sum(gpus_of(box) for box in manifests.containers(pod))
+
+
+def mounts(pod: Mapping[str, Any], name: str) -> dict[str, tuple[str, bool]]:
+    """The node's folders in a container: the path in it, with the node's path and whether it is read-only."""
+    volumes = {str(volume.get("name")): volume for volume in manifests.mappings(manifests.mapping(pod, "spec"), "volumes")}
+    places = {}
+    for mount in manifests.mappings(container(pod, name), "volumeMounts"):
+        path = manifests.mapping(volumes.get(str(mount.get("name")), {}), "hostPath").get("path")
+        if isinstance(path, str) and isinstance(mount.get("mountPath"), str):
+            places[_plain(mount["mountPath"])] = (_plain(path), mount.get("readOnly") is True)
+    return places
+
+
+def _plain(path: str) -> str:
+    return str(PurePosixPath(path))
+
+
+def check(pod: Mapping[str, Any]) -> list[Policy]:
+    """All ten policies, in the order in which a pod fails by them: what cannot start first."""
+    tracer, spec = container(pod, TRACER), manifests.mapping(pod, "spec")
+    places, added = mounts(pod, TRACER), capabilities(pod, TRACER)
+    return [
+        Policy("containers", _complain_of_containers(pod)),
+        Policy("images", _complain_of_images(pod)),
+        Policy("ports", _complain_of_ports(pod)),
+        Policy("gpu", _complain_of_gpus(pod)),
+        Policy("shared", "" if shares_processes(pod) else
+               "shareProcessNamespace is not true: each container has its own processes, and the tracer sees no engine"),
+        Policy("root", "" if user_of(pod, TRACER) == 0 else
+               "the tracer does not run as user 0: bpftrace refuses every other user, whatever its capabilities"),
+        Policy("rights", _complain_of_rights(added)),
+        Policy("least", _complain_of_too_much(spec, tracer, added)),
+        Policy("btf", _complain_of_place(places, BTF, "the types of the kernel", read_only=True)),
+        Policy("tracefs", _complain_of_place(places, TRACEFS, "the kernel's list of probes", read_only=False)),
+    ]  # fmt: skip
+
+
+def _complain_of_containers(pod: Mapping[str, Any]) -> str:
+    names = [str(box.get("name")) for box in manifests.containers(pod)]
+    if sorted(names) != [ENGINE, TRACER]:
+        return f"the pod has the containers {', '.join(names) or 'none'}, and it needs {ENGINE} and {TRACER}"
+    return ""
+
+
+def _complain_of_images(pod: Mapping[str, Any]) -> str:
+    engine = str(container(pod, ENGINE).get("image"))
+    if "@sha256:" not in engine:
+        return f"{engine} is no digest (@sha256:...): a tag may name another image tomorrow"
+    tracer = container(pod, TRACER)
+    if not manifests.has_version(tracer.get("image")) or tracer.get("imagePullPolicy") != "Never":
+        return "the tracer's image is made on the node: it needs its version, and imagePullPolicy: Never"
+    return ""
+
+
+def _complain_of_ports(pod: Mapping[str, Any]) -> str:
+    if not all(manifests.ports_are_numbers(box) for box in manifests.containers(pod)):
+        return "containerPort has to be a number, without quotes: the API server refuses a text"
+    numbers = [port["containerPort"] for port in manifests.mappings(container(pod, ENGINE), "ports")]
+    return "" if 8000 in numbers else "the engine listens on 8000, and no containerPort says so"
+
+
+def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
+    if gpus_of(container(pod, ENGINE)) != NODE_GPUS:
+        return f"the engine's limits have to ask for {NODE_GPUS} {manifests.GPU}: without it, it gets none"
+    if gpus_wanted(pod) > NODE_GPUS:
+        return (
+            f"the pod asks for {gpus_wanted(pod)} GPUs on a node with {NODE_GPUS}: a tracer computes nothing, so it needs none"
+        )
+    return ""
+
+
+def _complain_of_rights(added: set[str]) -> str:
+    if prefixed := sorted(word for word in added if word.startswith("CAP_")):
+        return f"a manifest names capabilities without CAP_: {prefixed[0].removeprefix('CAP_')}"
+    needs = {
+        "SYS_ADMIN": "the kernel sets uprobes for no other right", "SYS_PTRACE": "/proc/PID/root of another container needs it",
+    }  # fmt: skip
+    missing = [right for right in RIGHTS if right not in added and "ALL" not in added]
+    return f"the tracer lacks {missing[0]}: {needs[missing[0]]}" if missing else ""
+
+
+def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], added: set[str]) -> str:
+    if spec.get("hostPID"):
+        return "hostPID shows every process of the node to both containers: shareProcessNamespace shows those of the pod"
+    if manifests.mapping(tracer, "securityContext").get("privileged"):
+        return "privileged gives the tracer every right and every device, the GPU too: two capabilities are enough"
+    more = sorted(added - {*RIGHTS, *(f"CAP_{right}" for right in RIGHTS), "BPF", "PERFMON"})
+    return f"the tracer asks for {', '.join(more)}, which it does not need" if more else ""
+
+
+def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, what: str, *, read_only: bool) -> str:
+    if places.get(path, ("", False))[0] != path:
+        return f"the node's {path} ({what}) is not mounted at {path} in the tracer"
+    if read_only and not places[path][1]:
+        return f"{path} is mounted with write access: readOnly: true is enough"
+    return ""

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The tracer of the pod: finds the engine among the processes that it sees, and counts its CUDA calls with bpftrace.
+# Called as: sidecar.sh SECONDS [look], the longest time to wait for an engine; `look` ends once the engine is seen.
+# Prints `user`, `btf`, `tracefs` and `processes`, then `engine PID LIBRARY` or `blind`; then what bpftrace prints: several times
+# a second all counts, and `{"type": "printf", "data": "counted\n"}` after them.
+set -e
+seconds=$1 way=$2
+count_processes() { set -- /proc/[0-9]* && echo "processes $#"; }
+echo "user $(id -u)"
+echo "btf $([ -r /sys/kernel/btf/vmlinux ] && echo yes || echo no)"
+echo "tracefs $([ -w /sys/kernel/tracing/uprobe_events ] && echo yes || echo no)"
+
+library=
+find_engine() {
+    for place in /proc/[0-9]*; do
+        library=$(sed -n 's|^[^/]* \(/[^ ]*/libcudart\.so[.0-9]*\)$|\1|p' "$place/maps" 2>/dev/null | head -n 1)
+        if [ -n "$library" ]; then
+            engine=${place#/proc/}
+            return 0
+        fi
+    done
+    return 1
+}
+
+left=$((seconds * 5))
+until find_engine; do
+    left=$((left - 1))
+    if [ "$left" -le 0 ]; then
+        count_processes
+        echo "blind: no process uses libcudart whose /proc/PID/maps the tracer sees and may read"
+        exit 3
+    fi
+    sleep 0.2
+done
+count_processes
+echo "engine $engine $library"
+[ "$way" != look ] || exit 0
+if [ ! -r /sys/kernel/btf/vmlinux ]; then
+    echo "no types of the kernel: /sys/kernel/btf is not there"
+    exit 4
+fi
+
+# The library lies in the engine's own files: /proc/PID/root leads there.
+path=/proc/$engine/root$library
+if [ ! -r "$path" ]; then
+    echo "no right to look into /proc/$engine/root: the engine's files"
+    exit 5
+fi
+apis='cudaMalloc|cudaFree|cudaMemcpy|cudaMemcpyAsync|_*cudaLaunchKernel|cudaGraphLaunch|cudaDeviceSynchronize'
+names=$(tr '\0' '\n' <"$path" | grep -xE "$apis" | sort -u) # a probe on a function that the library lacks is refused
+probes=
+for name in $names; do
+    probes="$probes uprobe:$path:$name { @calls[\"$name\"] = count(); }"
+done
+exec bpftrace -f json -e "$probes interval:ms:200 { print(@calls); printf(\"counted\\n\"); }" 2>&1
