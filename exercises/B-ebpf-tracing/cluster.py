@@ -123,7 +123,7 @@ def prepare() -> None:
 
 
 @contextmanager
-def _applied(file: Path) -> Iterator[None]:
+def _apply(file: Path) -> Iterator[None]:
     """A manifest's pod for as long as the block lasts; one of an earlier run goes first."""
     _kubectl("delete", f"--filename={file}", "--ignore-not-found", "--now", limit_s=120)
     try:
@@ -138,7 +138,7 @@ def play(file: Path, manifest: Mapping[str, Any], prompt: int, tokens: int) -> P
     result = Play(Container(policies.ENGINE), Container(policies.TRACER))
     name = f"pod/{manifests.name_of(manifest)}"
     prepare()
-    with _applied(file):
+    with _apply(file):
         address = _wait_until_ready(name, manifest, result)
         with suppress(ClusterFailed):  # of a container that never ran
             for line in _kubectl("logs", name, f"--container={policies.TRACER}").splitlines():

@@ -52,7 +52,7 @@ def solved_with(old: str, new: str) -> dict[str, Any]:
     return pod
 
 
-def broken(pod: dict[str, Any]) -> list[str]:
+def find_broken(pod: dict[str, Any]) -> list[str]:
     return [policy.policy for policy in policies.check(pod) if not policy.holds]
 
 
@@ -71,15 +71,15 @@ def broken(pod: dict[str, Any]) -> list[str]:
     ],
 )
 def test_each_policy_is_broken_by_what_it_forbids(old: str, new: str, policy: list[str]) -> None:
-    assert broken(solved_with(old, new)) == policy
+    assert find_broken(solved_with(old, new)) == policy
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3, {"a": [1]}, [None, 7, {"name": 3}]])
 def test_a_manifest_of_odd_shape_breaks_policies_and_nothing_else(value: object) -> None:
     for key in ("spec", "metadata"):
-        assert broken({"kind": "Pod", key: value})
+        assert find_broken({"kind": "Pod", key: value})
     for key in ("containers", "volumes", "securityContext"):
-        assert broken({"kind": "Pod", "spec": {key: value}})
+        assert find_broken({"kind": "Pod", "spec": {key: value}})
     box = {
         "name": "tracer",
         "securityContext": value,
@@ -88,7 +88,7 @@ def test_a_manifest_of_odd_shape_breaks_policies_and_nothing_else(value: object)
         "volumeMounts": value,
         "image": value,
     }
-    assert "rights" in broken({"kind": "Pod", "spec": {"containers": [box, {"name": "engine"}]}})
+    assert "rights" in find_broken({"kind": "Pod", "spec": {"containers": [box, {"name": "engine"}]}})
 
 
 @pytest.mark.parametrize(
