@@ -57,9 +57,10 @@ bench: $(VENV)/.dev parts
 gpu-proof: $(VENV)/.local
 	$(BIN)/python -m benchmarks gpu
 
-# The README's picture: the captured screen of a real run of 3.2.
-picture: $(VENV)/.local
+# The README's pictures: the captured screen of a real run of 3.2, and the page (open) in Chromium.
+picture: $(VENV)/.dev
 	$(BIN)/python -m tests.readme_picture
+	$(BIN)/python -m tests.page_pictures
 
 # The pictures of the lessons, from geometry, formulas and one real trace.
 pictures: $(VENV)/.dev

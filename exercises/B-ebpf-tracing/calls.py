@@ -37,7 +37,7 @@ parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="
 args = parser.parse_args()
 if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
     parser.error("--prompt 1 to 2048, --tokens 1 to 512 and --puzzle from 1 are needed")
-REPEATS = 20  # requests with and without a tracer
+REPEATS, FEWEST, MOST_CALLS = 20, 3, 20_000  # requests with and without a tracer: fewer where they have many calls
 layers = 4 + (args.puzzle - 1) % 6
 device = bench.here()
 real = args.engine == "torch" or (args.engine == "auto" and device.type == "cuda")
@@ -54,10 +54,10 @@ def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
     return stand_in.Engine(layers=layers, seed=args.puzzle, tracer=tracer)
 
 
-def time_requests(engine: stand_in.Engine) -> float:
-    """The median of the seconds of a warm request."""
+def time_requests(engine: stand_in.Engine, calls: int) -> float:
+    """The median of the seconds of a warm request, which has so many calls."""
     seconds = []
-    for _ in range(REPEATS + 1):
+    for _ in range(1 + max(FEWEST, min(REPEATS, MOST_CALLS // calls))):
         began = time.perf_counter()
         engine.request(args.prompt, args.tokens)
         seconds.append(time.perf_counter() - began)
@@ -78,11 +78,13 @@ try:
             engine.load()
             made, why = engine.request(args.prompt, args.tokens)
         ledger = engine.ledger()
+        if not counted.total:
+            sys.exit(f"{tracer.name} counted no call: is {engine.library} the library that the engine uses?")
         with tracers.trace(tracer, engine):
-            traced_s = time_requests(engine)
+            traced_s = time_requests(engine, counted.total)
         graphs = torch_engine.count_graphs(tracer, engine, args.prompt, args.tokens)
     with make_engine(None) as engine:
-        plain_s = time_requests(engine)
+        plain_s = time_requests(engine, counted.total)
 except (stand_in.UnsupportedMachine, stand_in.EngineEnded, tracers.NoTracer, tracers.TracerFailed) as error:
     sys.exit(str(error))
 if why:

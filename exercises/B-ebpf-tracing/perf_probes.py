@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import functools
 import mmap
 import os
 import platform
@@ -27,7 +28,7 @@ TID, TIME, REGS_USER, STACK_USER, IDENTIFIER = 1 << 1, 1 << 2, 1 << 12, 1 << 13,
 DISABLED, CLOEXEC = 1, 8
 ENABLE, DISABLE, SET_OUTPUT, GET_ID = 0x2400, 0x2401, 0x2405, 0x80082407  # requests of ioctl
 LOST, SAMPLE = 2, 9  # kinds of records
-PAGES = 512  # of each processor's memory for records
+MOST_PAGES, ALL_PAGES = 4096, 1 << 16  # of memory for records: of each processor, and of all together
 HEAD, TAIL = 1024, 1032  # where in its first page the kernel says how far it has written, and this process how far it has read
 DRAIN_S = 0.005
 # By machine: number of the system call, registers (of asm/perf_regs.h) of three arguments, the result, and the caller's
@@ -88,7 +89,7 @@ def record(library: Path, offsets: dict[str, int]) -> Iterator[list[Hit]]:
                     probes[_ask_id(file)] = (name, returns)
                     if first is None:
                         first = file
-                        ring = stack.enter_context(mmap.mmap(file, (1 + PAGES) * mmap.PAGESIZE))
+                        ring = stack.enter_context(mmap.mmap(file, mmap.PAGESIZE + _choose_size()))
                         rings.append(ring)
                     else:
                         fcntl.ioctl(file, SET_OUTPUT, first)
@@ -126,19 +127,20 @@ class _Reader:
         self._drain()
 
     def _drain(self) -> None:
-        size = PAGES * mmap.PAGESIZE
+        size = _choose_size()
         for ring in self._rings:
             head, tail = struct.unpack_from("=QQ", ring, HEAD)
             start, end = mmap.PAGESIZE + tail % size, mmap.PAGESIZE + head % size
             text = ring[start:end] if end >= start else ring[start:] + ring[mmap.PAGESIZE : end]
             struct.pack_into("=Q", ring, TAIL, head)
-            while text:
-                kind, _, length = struct.unpack_from("=IHH", text)
+            at = 0
+            while at < len(text):
+                kind, _, length = struct.unpack_from("=IHH", text, at)
                 if kind == SAMPLE:
-                    self.records.append(text[8:length])
+                    self.records.append(text[at + 8 : at + length])
                 elif kind == LOST:
-                    self._lost += struct.unpack_from("=QQ", text, 8)[1]
-                text = text[length:]
+                    self._lost += struct.unpack_from("=QQ", text, at + 8)[1]
+                at += length
 
 
 def _read_hit(text: bytes, probes: dict[int, tuple[str, bool]]) -> Hit:
@@ -151,6 +153,13 @@ def _read_hit(text: bytes, probes: dict[int, tuple[str, bool]]) -> Hit:
     back = values[caller] if caller is not None else struct.unpack_from("=Q", text, stack + 8)[0] if not returns else 0
     first, second, third = (values[register] for register in arguments)
     return Hit(name, returns, ns, pid, tid, (first, second, third), values[result] & 0xFFFFFFFF, back)
+
+
+@functools.cache
+def _choose_size() -> int:
+    """Bytes for the records of one processor: a power of two of pages."""
+    pages = min(MOST_PAGES, ALL_PAGES // len(_list_processors()))
+    return mmap.PAGESIZE << (max(1, pages).bit_length() - 1)
 
 
 def _list_processors() -> list[int]:

@@ -159,6 +159,7 @@ def test_an_engine_that_does_not_come_up_is_named_with_its_last_words(tmp_path: 
     assert "Traceback" not in run.output
 
 
+@pytest.mark.slow
 @needs_transformers
 def test_a_model_that_cannot_be_downloaded_says_what_to_type(tmp_path: Path) -> None:
     said = "We couldn't connect to 'https://hub.invalid' to load the files, and couldn't find them in the cached files."
@@ -227,6 +228,7 @@ def test_loads_and_another_exercise_are_recorded(tmp_path: Path) -> None:
     check_plots_and_tables(run, tmp_path)
 
 
+@pytest.mark.slow
 @needs_psutil
 def test_the_watched_exercise_gets_its_settings(tmp_path: Path) -> None:
     """It would else download gpt2 wherever there is a GPU."""

@@ -70,6 +70,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 def test_processes_of_tests_have_one_server_until_the_last_ends(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import os\nprint(os.getppid())\n")
     words, env = [sys.executable, "-c", ASKS_TWICE, str(tmp_path)], {**os.environ, forks.SHARED: str(tmp_path)}

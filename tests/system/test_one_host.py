@@ -146,6 +146,7 @@ def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody:
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
 
 
+@pytest.mark.slow
 def test_a_plain_user_to_whom_no_numbers_are_lent(tmp_path: Path) -> None:
     slurm.need_slurm()
     with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:

@@ -80,7 +80,7 @@ def test_what_fails_once_has_failed_in_any_group(group: str, tmp_path: Path) -> 
 ENDS = "import os\ndef test_is_well(): pass\ndef test_ends(): os.kill(os.getpid(), 9)\ndef test_is_well_too(): pass\n"
 
 
-@pytest.mark.parametrize("workers", slow_after(1, 2, 1))
+@pytest.mark.parametrize("workers", slow_after(1, 1, 2))
 def test_a_process_that_ends_in_a_test_leaves_the_rest(workers: int, tmp_path: Path) -> None:
     """A pytest without workers ends itself; with workers, one of them. The test has failed, once, and the others are run."""
     code, out = run(tmp_path, waiting=ENDS, workers=workers)

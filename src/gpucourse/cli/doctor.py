@@ -82,12 +82,13 @@ def doctor(
 
 def _machine(session: Session, meant: str, module: str | None, *, json: bool) -> int:
     from gpucourse.labs.doctor import doctor as act
+    from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.views.doctor import machine
 
     findings = act(session.context, meant, module)
     if json:
         session.console.document({"findings": findings})
-    session.console.show(machine(findings, module or "3"))
+    session.console.show(machine(findings, f"gpucourse deploy {module}" if module else find_next_step(session.context).command))
     return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
 
 

@@ -19,6 +19,7 @@ def init(
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
     from gpucourse.learning.init import copy_exercises
+    from gpucourse.learning.next_ import find_next_step
 
     session = session_of(ctx)
     if folder is not None and session.options.workspace is not None:
@@ -27,5 +28,5 @@ def init(
     context = session.context
     copies = copy_exercises(context)
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
-    session.console.note(f"settings: {context.paths.settings}. Next: gpucourse deploy 3")
+    session.console.note(f"settings: {context.paths.settings}. Next: {find_next_step(context).command}")
     return ExitCode.DONE

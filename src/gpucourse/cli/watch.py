@@ -10,12 +10,15 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import ParametersFlag, pairs
+from gpucourse.cli.keys import END, can_read_keys
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
     from gpucourse.runs.prepare import RunRequest
+
+_KEYS = {"r": "run", "t": "try", "h": "hint", "c": "check", "n": "next", "l": "list", "q": "quit"}
 
 
 def watch(
@@ -31,40 +34,107 @@ def watch(
     from gpucourse.course.parameters import resolve
     from gpucourse.learning import watch as act
     from gpucourse.runs.prepare import RunRequest
+
+    session = session_of(ctx)
+    context = session.context
+    chosen = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
+    keys = can_read_keys(session)
+    try:
+        following: Exercise | None = chosen
+        while following is not None:
+            # Another exercise than the one that was named has its own parameters.
+            typed = pairs(settings or [], f"gpucourse show {chosen.id} lists its parameters") if following == chosen else {}
+            request = RunRequest(exercise=following.id, nodes=nodes, settings=typed)
+            resolve(following, request.settings, local=_is_simulated(session, following))
+            following = _watch_one(ctx, following, request, keys=keys)
+    except KeyboardInterrupt:
+        pass
+    session.console.note("no longer watching")
+    return ExitCode.DONE
+
+
+def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
+    """Answer to saved files and to keys until the person ends it: None; or goes on to another exercise: that."""
+    from gpucourse.cli.keys import drop_keys, read_key
+    from gpucourse.learning import watch as act
+    from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.text import format_count
 
     session = session_of(ctx)
     context = session.context
-    current_exercise = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
-    run_request = RunRequest(
-        exercise=current_exercise.id,
-        nodes=nodes,
-        settings=pairs(settings or [], f"gpucourse show {current_exercise.id} lists its parameters"),
-    )
-    resolve(current_exercise, run_request.settings, local=_is_simulated(session, current_exercise))
-    files = act.list_watched_files(context, current_exercise)
+    files = act.list_watched_files(context, exercise)
     known = act.read_stamps(files)  # before it is said: whoever saves at once is seen
-    what = (
-        "your part to have it judged, another file to run the exercise" if current_exercise.yours else "one to run the exercise"
-    )
+    what = "your part to have it judged, another file to run the exercise" if exercise.yours else "one to run the exercise"
     session.console.note(
-        f"watching {format_count(len(files), 'file')} of {current_exercise.id} in {context.paths.exercises}: save {what}. "
-        "Ctrl-C ends."
+        f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: save {what}. Ctrl-C ends."
     )
-    try:
-        for changed in act.wait_for_saves(context, files, known=known):
-            session.console.note(f"saved: {', '.join(path.name for path in changed)}")
-            try:
-                _again(session, current_exercise, run_request, changed)
-            except Interrupted as error:
-                session.console.error(error)
-                break
-            except GpucourseError as error:
-                session.console.error(error)
+    if keys:
+        _begin(ctx, exercise)
+    for event in act.wait_for_saves(context, files, known=known, read_key=read_key if keys else None):
+        if event in {"q", END}:
+            return None
+        if event == "n" and (step := find_next_step(context)).exercise not in {None, exercise}:
+            return step.exercise
+        if isinstance(event, str) and event not in _KEYS:
+            continue
+        try:
+            if isinstance(event, str):
+                _answer_key(ctx, event, exercise, run_request)
+            else:
+                session.console.note(f"saved: {', '.join(path.name for path in event)}")
+                _again(session, exercise, run_request, event)
+        except Interrupted as error:
+            session.console.error(error)
+            return None
+        except GpucourseError as error:
+            session.console.error(error)
+        if keys:
+            drop_keys()
+            _show_place(session, exercise)
+        else:
             session.console.note("watching; Ctrl-C ends")
-    except KeyboardInterrupt:
-        session.console.note("no longer watching")
-    return ExitCode.DONE
+    return None
+
+
+def _begin(ctx: typer.Context, exercise: Exercise) -> None:
+    """What a person sees at once: the parts as they are now, and where they are."""
+    from gpucourse.cli.try_ import try_
+
+    session = session_of(ctx)
+    if any(part.judge for part in exercise.yours):
+        try:
+            try_(ctx, exercise.id)
+        except GpucourseError as error:
+            session.console.error(error)
+    _show_place(session, exercise)
+
+
+def _answer_key(ctx: typer.Context, key: str, exercise: Exercise, run_request: RunRequest) -> None:
+    """Do what the command of this key does. Raises what it raises."""
+    from gpucourse.cli.check import check
+    from gpucourse.cli.hint import hint
+    from gpucourse.cli.list_ import list_
+    from gpucourse.cli.next_ import next_
+    from gpucourse.cli.try_ import try_
+
+    if key == "r":
+        _run(session_of(ctx), run_request)
+    elif key in {"n", "l"}:
+        (next_ if key == "n" else list_)(ctx)
+    elif key == "c":
+        check(ctx, exercise.id)
+    else:
+        (try_ if key == "t" else hint)(ctx, exercise.id)
+
+
+def _show_place(session: Session, exercise: Exercise) -> None:
+    """How far the module and this exercise are, and the keys."""
+    from gpucourse.learning.next_ import read_module_signs
+    from gpucourse.ui.views.course import place
+
+    context = session.context
+    module, _ = context.catalog.exercise(exercise.id)
+    session.console.show(place(module, exercise, read_module_signs(context, module), _KEYS))
 
 
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
@@ -86,11 +156,9 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
 
 def _again(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
     """What a saved file asks for: new answers are weighed, a part is judged, a changed script is run and checked."""
-    from gpucourse.cli.outcome import tell
     from gpucourse.learning.answer import take_sheet
     from gpucourse.learning.try_ import try_parts
     from gpucourse.learning.watch import list_judged_files, wrong_syntax
-    from gpucourse.runs.run import run as act
     from gpucourse.ui.views.answers import answers
     from gpucourse.ui.views.parts import show_tried
 
@@ -110,8 +178,16 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
     if complaint := wrong_syntax(scripts):
         session.console.warn(f"{complaint}; it was not run")
         return
+    _run(session, run_request)
+
+
+def _run(session: Session, run_request: RunRequest) -> None:
+    """Run the exercise and show what came of it. Raises what a run raises."""
+    from gpucourse.cli.outcome import tell
+    from gpucourse.runs.run import run as act
+
     with session.console.watch() as live:
-        context.watch = live
-        result = act(context, run_request, detach=False, dry_run=False)
+        session.context.watch = live
+        result = act(session.context, run_request, detach=False, dry_run=False)
     if result.followed_run is not None:
         tell(session, result.followed_run, live, json=False)

@@ -47,7 +47,7 @@ def draw(
     Values that are missing or not finite are left out, and the picture says how many. Raises MissingError where there is
     nothing to draw or no matplotlib, StorageError where the folder cannot take the files.
     """
-    data = _collect(plot, metrics, record)
+    data = collect_points(plot, metrics, record)
     with _matplotlib():
         try:
             pictures = _pictures(_figure(plot, data, subtitle))
@@ -61,7 +61,9 @@ def draw(
     return paths
 
 
-def _collect(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot | None) -> Drawable:
+def collect_points(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot | None) -> Drawable:
+    """What a plot shows: the points of the run, and those of the record where there is one. Raises MissingError where there is
+    nothing to draw."""
     if record is None:
         return drawable(plot, metrics)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpucourse.context import Context
@@ -11,6 +12,7 @@ from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.score import ExerciseEvidence, Signs
 from gpucourse.runs.prepare import find_deployed_lab
+from gpucourse.workspace import deployments, runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,19 +27,47 @@ class NextStep:
 
 
 def find_next_step(context: Context) -> NextStep:
-    """The one thing to do next. Raises MissingError for a course without exercises."""
+    """The one thing to do next, where the learner is: in the exercise of the newest run, else in its module or that of the lab
+    that was changed last, else in the first exercise that is not done. Raises MissingError for a course without exercises."""
     if not context.catalog.modules:
         raise MissingError("this course has no exercises", hint="gpucourse list")
-    for module in context.catalog.modules:
-        for exercise in module.exercises:
-            evidence = gather(context, exercise, thorough=False)
-            signs = read_signs(evidence)
-            if not signs.is_done:
-                what, command = _choose(context, module, exercise, evidence, signs)
-                return NextStep(exercise=exercise, signs=signs, what=what, command=command)
+    for exercise in _order_exercises(context):
+        evidence = gather(context, exercise, thorough=False)
+        signs = read_signs(evidence)
+        if not signs.is_done:
+            module = context.catalog.exercise(exercise.id)[0]
+            what, command = _choose(context, module, exercise, evidence, signs)
+            return NextStep(exercise=exercise, signs=signs, what=what, command=command)
     return NextStep(
         exercise=None, signs=None, what="every exercise is done: hand in your work", command="gpucourse grade --bundle work.zip"
     )
+
+
+def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
+    """How far each exercise of a module is."""
+    return {exercise.id: read_signs(gather(context, exercise, thorough=False)) for exercise in module.exercises}
+
+
+def _order_exercises(context: Context) -> Iterator[Exercise]:
+    """Every exercise, those where the learner is now before the others; some come twice."""
+    modules = {module.id: module for module in context.catalog.modules}
+    number, exercise_id = _find_place(context)
+    here = modules.get(number)
+    if here is not None:
+        yield from (exercise for exercise in here.exercises if exercise.id == exercise_id)
+        yield from here.exercises
+    for module in modules.values():
+        yield from module.exercises
+
+
+def _find_place(context: Context) -> tuple[str, str]:
+    """The module of the newest run or of the lab that was changed last, and the exercise where it is a run."""
+    records = [record for record in runs.readable(context.paths)[0] if not record.own_script and not record.drill]
+    labs = deployments.readable(context.paths)[0]
+    places = [(record.created, record.module, record.exercise) for record in records[-1:]]
+    places += [(lab.created, lab.module, "") for lab in labs]
+    # A lab's moment has no fraction of a second: the first 19 characters of both are what can be compared.
+    return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
 
 
 def _choose(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence, signs: Signs) -> tuple[str, str]:

@@ -65,11 +65,18 @@ def wait_for_saves(
     poll_s: float = POLL_S,
     look: Callable[[tuple[Path, ...]], dict[Path, Stamp]] = read_stamps,
     known: dict[Path, Stamp] | None = None,
-) -> Iterator[tuple[Path, ...]]:
+    read_key: Callable[[float], str] | None = None,
+) -> Iterator[tuple[Path, ...] | str]:
     """The files that were saved, each time some were; a file that is still being written, or gone for a moment, is waited
-    for. `known`: how they stood before. Ends when the context's `stop` is set."""
+    for. `known`: how they stood before. `read_key` waits so many seconds for a key, which is given at once; empty: none came.
+    Ends when the context's `stop` is set."""
     known = look(files) if known is None else known
-    while not context.stop.wait(poll_s):
+    while not context.stop.is_set():
+        if key := read_key(poll_s) if read_key else "":
+            yield key
+            continue
+        if read_key is None and context.stop.wait(poll_s):
+            return
         now = look(files)
         if now == known:
             continue

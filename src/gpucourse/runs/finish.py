@@ -185,13 +185,13 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     where = f"{device}, simulated nodes (mode: local)" if is_simulated(record.mode) else device
     subtitle = f"{exercise.id} · {where} · {record.id}"
     with_gpu = on_gpu(metrics, record.mode)
-    records = {} if with_gpu else _find_recorded_plots(context, exercise)
+    records = {} if with_gpu else list_recorded_plots(context, exercise)
     plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu" or plot.file in records]
     for plot, error in context.plot_worker.draw(plots, metrics, subtitle=subtitle, folder=files.folder, records=records):
         _warn(context, f"no picture {plot.file}: {error.what}")
 
 
-def _find_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
+def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
     """What a GPU measured for the plots of the exercise, by their file, where the course has a record of it."""
     records = find_recorded_plots(
         context.folders.exercises, exercise, lambda text: _warn(context, f"no points of a GPU: {text}")

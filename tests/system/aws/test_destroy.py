@@ -119,6 +119,7 @@ def test_credentials_that_have_expired_stop_it_before_anything_happens(learner: 
     assert learner.deployment()["phase"] == "ready"
 
 
+@pytest.mark.slow
 def test_credentials_that_expire_midway_leave_the_ids_and_the_commands(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     [instance] = hand_made.ids(learner)

@@ -221,6 +221,7 @@ def test_more_time_reaches_every_killer(learner: CloudLearner) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_node_that_refuses_the_deadline_leaves_the_earlier_one_for_all(learner: CloudLearner) -> None:
     hand_made.lab(learner, nodes=2)
     context = hand_made.context(learner)
@@ -237,6 +238,7 @@ def test_a_node_that_refuses_the_deadline_leaves_the_earlier_one_for_all(learner
     file.write_text(text)
 
 
+@pytest.mark.slow
 def test_more_time_has_a_limit_and_a_price(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     assert "gpucourse extend 3 68h is the most" in learner.types("extend", "3", "70h", code=2).err

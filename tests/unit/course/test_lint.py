@@ -22,6 +22,7 @@ def clean_course(course: Any) -> Any:
     return course
 
 
+@pytest.mark.slow
 def test_this_course_is_clean() -> None:
     assert lint(load(find_course({}))) == []
 

@@ -49,6 +49,7 @@ def test_the_lesson_counts_as_the_picture_does() -> None:
     assert f"{parameters:,} parameters and {16 * parameters / MIB:.2f} MiB" in LESSON
 
 
+@pytest.mark.slow
 def test_a_step_of_every_technique_holds_what_it_says(techniques: ModuleType, device_memory: ModuleType) -> None:
     import functools
 

@@ -57,6 +57,7 @@ class Watching:
 
     def _watch(self, files: tuple[Path, ...]) -> None:
         for changed in watch.wait_for_saves(self.context, files, poll_s=0.02):
+            assert not isinstance(changed, str), "nobody presses keys"
             self.told.append([path.name for path in changed])
 
     def until(self, condition: Callable[[], bool]) -> None:

@@ -6,8 +6,11 @@ import pytest
 
 from gpucourse.grading.signs import read_signs
 from gpucourse.model.answer import AnswerResult
+from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, Signs
 from gpucourse.model.verdict import CheckResult, PartResult
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, runs
 from tests.learning import Learning
 from tests.unit.learning.test_predicting import deploy
 
@@ -29,6 +32,26 @@ def test_the_next_step_from_the_lab_to_the_bundle(learning: Learning) -> None:
     assert learning.types("next", "--json").document["command"] == "gpucourse run 1.2"
     learning.record("1.2")
     assert say_next(learning).endswith("gpucourse grade --bundle work.zip")
+
+
+def test_next_stays_where_the_learner_is(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUCOURSE_COURSE")
+
+    def find_next() -> tuple[str, str]:
+        document = learning.types("next", "--json").document
+        return document["exercise"], document["command"]
+
+    assert find_next() == ("0.1", "gpucourse deploy 0")
+    assert "Next: gpucourse deploy 0" in learning.types("init", str(learning.workspace)).err
+    lab = deploy(learning)
+    lab.module, lab.stack, lab.created = "3", "03-local", "2026-11-01T10:00:00+00:00"
+    deployments.save(learning.context.paths, lab)
+    assert find_next() == ("3.1", "gpucourse run 3.1")
+    run_id = runs.new_run(learning.context.paths, "3.2")
+    lab_and_state = {"stack": "03-local", "mode": "local", "launcher": "torchrun", "state": "failed"}
+    record = RunRecord(id=run_id, exercise="3.2", module="3", created=now_utc("milliseconds"), **lab_and_state)  # type: ignore[arg-type]
+    runs.save(learning.context.paths, record)
+    assert find_next() == ("3.2", "gpucourse run 3.2")
 
 
 def test_the_same_words_on_every_screen(learning: Learning) -> None:

@@ -26,7 +26,7 @@ def make_examined(*findings: Finding) -> PreflightReport:
 
 
 def test_a_machine_that_lacks_something() -> None:
-    assert text(doctor.machine([GOOD, BAD])) == (
+    assert text(doctor.machine([GOOD, BAD], "gpucourse next")) == (
         "What the course needs on this machine\n"
         "\n"
         "   part    found\n"
@@ -38,8 +38,7 @@ def test_a_machine_that_lacks_something() -> None:
         "\n"
         "1 of 2 are missing.\n"
     )
-    assert "Ready. Start: gpucourse deploy 3" in text(doctor.machine([GOOD]))
-    assert "Ready. Start: gpucourse deploy 5" in text(doctor.machine([GOOD], "5"))
+    assert "Ready. Start: gpucourse deploy 5" in text(doctor.machine([GOOD], "gpucourse deploy 5"))
 
 
 def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
@@ -62,12 +61,12 @@ def test_what_could_not_be_seen_is_never_well() -> None:
 
 def test_what_one_command_mends_is_told_once() -> None:
     other = Finding(what="images", state="unknown", detail="not allowed to look", mend=DARK.mend)
-    assert text(doctor.machine([DARK, other])).count(DARK.mend) == 1
+    assert text(doctor.machine([DARK, other], "gpucourse next")).count(DARK.mend) == 1
 
 
 def test_commands_are_lines_to_copy() -> None:
     mend = "by someone who may, once: aws iam create-role '{\"a\":1}' && aws iam put-role-policy"
-    shown = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)]))
+    shown = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)], "gpucourse next"))
     lines = [
         "How to fix it: backstop",
         "# by someone who may, once",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
-from gpucourse.figures.rows import Drawable, drawable
+from gpucourse.figures.overlay import RecordedPlot
+from gpucourse.figures.plots import collect_points
+from gpucourse.figures.rows import Drawable
+from gpucourse.grading.checks import on_gpu
 from gpucourse.model.answer import PredictionResult
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.record import RunRecord
@@ -17,6 +20,7 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.files import read_ends
 from gpucourse.outside.names import OutsideError
 from gpucourse.report import grids
+from gpucourse.runs.finish import list_recorded_plots
 from gpucourse.runs.follow import read_run_verdict
 from gpucourse.runs.results import read_prediction
 from gpucourse.workspace import runs
@@ -50,7 +54,8 @@ class RunContent:
     """One run: its record, what it measured and what that was worth.
 
     `exercise` is None for a script of the learner's own and for an exercise that the course does not have any more.
-    `logs_left_out` counts logs beyond MOST_LOGS. `trouble` has a sentence for each file that cannot be read.
+    `logs_left_out` counts logs beyond MOST_LOGS. `trouble` has a sentence for each file that cannot be read,
+    `recorded` what a GPU measured for the plots, by their files.
     """
 
     record: RunRecord
@@ -63,6 +68,7 @@ class RunContent:
     logs: tuple[LogExcerpt, ...]
     logs_left_out: int
     trouble: tuple[str, ...]
+    recorded: Mapping[str, RecordedPlot] = field(default_factory=dict)
 
     def list_tables(self) -> list[Grid]:
         """The tables of the exercise that this run has rows for."""
@@ -73,16 +79,37 @@ class RunContent:
         ]
 
     def list_plots(self) -> Iterator[tuple[Plot, Drawable]]:
-        """The plots of the exercise that this run has points for."""
+        """The plots of the exercise that this run, or a GPU's record, has points for."""
+        with_gpu = on_gpu(self.metrics, self.record.mode)
         for plot in self.exercise.plots if self.exercise else ():
+            record = self.recorded.get(plot.file)
+            if not with_gpu and plot.evidence == "gpu" and record is None:
+                continue
             try:
-                yield plot, drawable(plot, self.metrics)
-            except MissingError:  # the run measured nothing for it
+                yield plot, collect_points(plot, self.metrics, record)
+            except MissingError:  # nobody measured anything for it
                 continue
 
 
+class RunReader:
+    """Reads runs of one workspace; what a GPU recorded for an exercise is read once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._recorded: dict[str, dict[str, RecordedPlot]] = {}
+
+    def read(self, record: RunRecord) -> RunContent:
+        """Everything that is kept of a run, each file bounded; what cannot be read is named in `trouble`."""
+        content = read_run(self._context, record)
+        if content.exercise is None or on_gpu(content.metrics, record.mode):
+            return content
+        if record.exercise not in self._recorded:
+            self._recorded[record.exercise] = list_recorded_plots(self._context, content.exercise)
+        return replace(content, recorded=self._recorded[record.exercise])
+
+
 def read_run(context: Context, record: RunRecord) -> RunContent:
-    """Everything that is kept of a run, each file bounded; what cannot be read is named in `trouble`."""
+    """Everything that is kept of a run, without what a GPU recorded for its plots."""
     files = runs.files_of(context.paths, record)
     trouble: list[str] = []
     try:

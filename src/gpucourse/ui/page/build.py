@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.learning.pages.open_ import PageContent
-from gpucourse.learning.pages.run_content import read_run
+from gpucourse.learning.pages.run_content import RunReader
 from gpucourse.learning.show import still_open
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
@@ -68,9 +68,9 @@ def build(context: Context, content: PageContent, costs: Cost | None = None) -> 
     yield build_sweeps(content)
     yield build_costs(content, costs)
     yield build_report(context)
-    compared: dict[str, ComparedRuns] = {}
+    reader, compared = RunReader(context), dict[str, ComparedRuns]()
     for record in reversed(content.records):
-        run = read_run(context, record)
+        run = reader.read(record)
         yield build_run(run)
         if run.exercise is not None and run.metrics:
             compared.setdefault(record.exercise, ComparedRuns(run.exercise)).add(run)
@@ -109,11 +109,19 @@ def _build_index(content: PageContent) -> File:
 def _describe_module(content: PageContent, module: Module, signs: dict[str, Signs]) -> dict[str, object]:
     newest = {record.exercise: record for record in content.records if not record.own_script}
     exercises = [
-        {"exercise": item, "signs": signs.get(item.id), "newest": _link(newest[item.id]) if item.id in newest else None}
+        _describe_exercise(item, signs.get(item.id)) | {"newest": _link(newest[item.id]) if item.id in newest else None}
         for item in module.exercises
     ]
     done = sum(item.id in signs and signs[item.id].is_done for item in module.exercises)
     return {"module": module, "lesson": lesson_file(module.id), "exercises": exercises, "done": done}
+
+
+def _describe_exercise(exercise: Exercise, signs: Signs | None) -> dict[str, object]:
+    """An exercise with the signs that it has, and how far it is in a word."""
+    values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered)) if signs else ()
+    marks = [(word, value) for word, value in values if value is not None]
+    progress = "done" if signs and signs.is_done else "begun" if any(value for _, value in marks) else "open"
+    return {"exercise": exercise, "signs": signs, "marks": marks, "progress": progress}
 
 
 def _link(record: RunRecord) -> dict[str, str]:

@@ -18,6 +18,7 @@ WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 78, 706, 34, 338
 COLOURS = 6
 MANY = 120  # points of one line beyond which not each has a mark with its value
+LONGEST_LABEL = 40
 LETTER = 7.2  # units of the drawing from one letter to the next, about
 
 
@@ -26,14 +27,14 @@ def draw_chart(plot: Plot, data: Drawable) -> Markup:
     x, y = _make_scales(plot, data)
     parts = [*_draw_axes(plot, x, y), *_draw_legend(plot, data)]
     parts += _draw_bars(plot, data, x, y) if plot.kind == "bar" else _draw_lines(plot, data, x, y)
-    parts += _draw_ideal(plot, data, x, y)
+    parts += [*_draw_ideal(plot, data, x, y), *_draw_recorded(plot, data, x, y)]
     label = escape(f"{plot.title}: {plot.y_title} by {plot.x_title}")
     head = f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">'
     return Markup("\n".join([head, *parts, "</svg>"]))  # noqa: S704  # numbers, and texts that were escaped one by one
 
 
 def _make_scales(plot: Plot, data: Drawable) -> tuple[Scale, Scale]:
-    points = [point for points in [*data.series, data.ideal] for point in points]
+    points = [point for points in [*data.series, data.ideal, *data.recorded.values()] for point in points]
     log_y = plot.log_y and min(data.all_y()) > 0
     y = make_scale(data.all_y(), BOTTOM, TOP, log=log_y, from_zero=not log_y)
     if data.words:
@@ -62,18 +63,18 @@ def _draw_axes(plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
 
 
 def _draw_legend(plot: Plot, data: Drawable) -> Iterator[str]:
-    labels = [*data.labels, *([plot.ideal_label] if data.ideal else [])]
-    if len(labels) < 2:
+    marks = [(label, _box(_fill(index), 0, 0, 12, 12)) for index, label in enumerate(data.labels)]
+    marks += [(plot.ideal_label, _line("ideal", -3, 6, 15, 6))] if data.ideal else []
+    marks += [(data.recorded_label, _circle("recorded", 6, 6))] if data.recorded else []
+    if len(marks) < 2:
         return
     at = float(LEFT)
-    for index, label in enumerate(labels):
-        ideal = index >= len(data.labels)
-        mark = _line("ideal", at, 14, at + 18, 14) if ideal else _box(_fill(index), at + 3, 8, 12, 12)
-        shown = label if len(label) <= 28 else f"{label[:27]}…"
+    for label, mark in marks:
+        shown = label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
         if at + 24 + len(shown) * LETTER > WIDTH:
             yield _text("…", at, 18, "start", "small")
             return
-        yield mark
+        yield f'<g transform="translate({at + 3:.1f} 8)">{mark}</g>'
         yield _text(shown, at + 24, 18, "start", "small")
         at += 40 + len(shown) * LETTER
 
@@ -121,6 +122,23 @@ def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
     elif points:
         path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
         yield f'<polyline class="ideal" points="{path}"/>'
+
+
+def _draw_recorded(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
+    """What a GPU of the course's authors measured: dashed lines with hollow marks, in the colour of the run's line."""
+    for label, points in data.recorded.items():
+        index = data.labels.index(label) if label in data.labels else len(data.labels)
+        if plot.kind == "line" and plot.connect:
+            path = " ".join(f"{x.place(point.x)},{y.place(point.y)}" for point in points)
+            yield f'<polyline class="line recorded {_stroke(index)}" points="{path}"/>'
+        for point in points:
+            title = f"{_describe_point(plot, data, label, point)} ({data.recorded_label})"
+            yield _circle(f"p recorded {_stroke(index)}", x.place(point.x), y.place(point.y), title)
+
+
+def _circle(kind: str, x: float, y: float, title: str = "") -> str:
+    inside = f"<title>{escape(title)}</title>" if title else ""
+    return f'<circle class="{kind}" cx="{x}" cy="{y}" r="4.5">{inside}</circle>'
 
 
 def _describe_point(plot: Plot, data: Drawable, label: str, point: PlotPoint) -> str:

@@ -58,7 +58,11 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
         summary=_summarize(record),
         prediction=prediction_result(content.prediction) if content.prediction else [],
         charts=[
-            {"title": plot.title, "svg": draw_chart(plot, data), "notes": "; ".join(data.notes)}
+            {
+                "title": plot.title,
+                "svg": draw_chart(plot, data),
+                "notes": "; ".join([*data.notes, *([data.caption] if data.caption else [])]),
+            }
             for plot, data in content.list_plots()
         ],
         tables=[{"table": as_table(grid), "note": grid.note} for grid in content.list_tables()],
@@ -100,10 +104,15 @@ def describe_run(record: RunRecord) -> dict[str, object]:
         "checks_style": VERDICTS.get(verdict or "", "dim"),
         "ranks": record.world_size,
         "took": "" if seconds is None else format_seconds(seconds),
-        "began": record.created[:16].replace("T", " "),
+        "began": _format_moment(record.created),
         "parameters": parameters(record.parameters),
         "note": record.error or (record.diagnoses[0].title if record.diagnoses else record.restarts_in_words),
     }
+
+
+def _format_moment(moment: str) -> str:
+    """A time of a record, which is in UTC."""
+    return f"{moment[:16].replace('T', ' ')} UTC"
 
 
 def _show_verdict(record: RunRecord) -> Cell | None:
@@ -121,7 +130,7 @@ def _summarize(record: RunRecord) -> list[Block]:
                 ("state", Cell(word, STATES.get(record.state, "warn"))),
                 ("checks", _show_verdict(record)),
                 ("took", "" if seconds is None else format_seconds(seconds)),
-                ("began", record.created),
+                ("began", _format_moment(record.created)),
                 ("ranks", f"{record.world_size} on {format_count(len(record.nodes), 'node')}, by {record.launcher}"),
                 ("lab", f"{record.stack} (mode: {record.mode})"),
                 ("parameters", parameters(record.parameters)),

@@ -52,7 +52,10 @@ def make_scale(
     else:
         low, high = (min(0.0, low), max(0.0, high)) if from_zero else (low, high)
         room = (high - low) * 0.05 or abs(high) * 0.5 or 1.0
-        low, high = (low - (0 if from_zero and low == 0 else room)), (high + (0 if from_zero and high == 0 else room))
+        low, high = (
+            low if from_zero and low == 0 else low - room,
+            high if from_zero and high == 0 > low else high + room,
+        )
         ticks = _list_steps(low, high)
     if at_values and not sizes and len(set(values)) <= FEW:
         ticks = sorted(set(values))

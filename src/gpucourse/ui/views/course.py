@@ -41,6 +41,8 @@ VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"
 ANSWERED = {"passed": UNICODE.good, "failed": UNICODE.bad, "error": UNICODE.error, "kept": UNICODE.bullet}
 Progress = Mapping[str, ExerciseVerdict]
 
+_BAR = 20  # columns of a bar that shows how far a module is
+
 
 def catalog(
     modules: Sequence[Module], progress: Progress, broken: Sequence[ManifestError] = (), grade: Grade | None = None
@@ -163,6 +165,21 @@ def next_step(step: NextStep) -> View:
     where = Paragraph(_sign_line(step.signs), "dim")
     what = Paragraph(f"{step.what[:1].upper()}{step.what[1:]}")
     return View(title=f"{step.exercise.id}  {step.exercise.title}", blocks=(where, what, Code(step.command)))
+
+
+def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], keys: Mapping[str, str]) -> View:
+    """How far a module is as a bar, how far the exercise is, and the keys that can be pressed."""
+    done, count = sum(item.is_done for item in signs.values()), len(module.exercises)
+    full = _BAR * done // count
+    bar = f"{UNICODE.bar_done * full}{UNICODE.bar_left * (_BAR - full)}"
+    where = f"{module.id} {module.title}  {bar}  {done} of {count} done"
+    return View(
+        blocks=(
+            Paragraph(where, "strong"),
+            Paragraph(f"{exercise.id} {exercise.title}  {_sign_line(signs[exercise.id])}"),
+            Paragraph("  ".join(f"{key} {word}" for key, word in keys.items()), "accent"),
+        )
+    )
 
 
 def _sign(value: bool | None) -> Cell:

@@ -20,10 +20,11 @@ _STATES: dict[str, tuple[str, Style]] = {
 }
 
 
-def machine(findings: Sequence[Finding], module: str = "3") -> View:
-    """Everything that was looked at on this machine for a module, and the command that repairs what is not well."""
+def machine(findings: Sequence[Finding], start: str) -> View:
+    """Everything that was looked at on this machine for a module, and the command that repairs what is not well. `start`: the
+    command to begin with where nothing is missing."""
     blocks = _findings(findings)
-    footer = (_verdict(findings, f"Ready. Start: gpucourse deploy {module}"),)
+    footer = (_verdict(findings, f"Ready. Start: {start}"),)
     return View(title="What the course needs on this machine", blocks=tuple(blocks), footer=footer)
 
 

@@ -1,0 +1,80 @@
+"""The pictures of the page in docs/images: Chromium's view of a workspace in which 3.1 and 3.2 really ran.
+
+`make picture` (`python -m tests.page_pictures`) takes them anew, in a workspace of its own that is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.chromium import Chromium
+
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+RUNS = (
+    ("run", "3.1", "--nodes", "2", "--predict", "sum=3"),
+    ("run", "3.2", "--nodes", "1", "--no-predict"),
+    ("run", "3.2", "--nodes", "2", "--predict", "gradient-bytes=1600000"),
+)
+
+
+class PagePicture(NamedTuple):
+    """One picture: its name, a pattern for the page (the newest is taken), and how the window is."""
+
+    name: str
+    page: str
+    width: int = 1100
+    height: int = 820
+    dark: bool = False
+
+
+PICTURES = (
+    PagePicture("page-progress", "index.html"),
+    PagePicture("page-run", "runs/3.2/*.html", height=1250),
+    PagePicture("page-compare", "compare/3.2.html", dark=True),
+    PagePicture("page-lesson", "book/3-2.html", width=390, height=800, dark=True),
+)
+
+
+def take_pictures(workspace: Path) -> dict[str, bytes]:
+    """Each picture as PNG, by its name. Raises CalledProcessError where a command fails."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
+
+    def types(*words: str) -> None:
+        command = [sys.executable, "-m", "gpucourse", *words]
+        subprocess.run(command, env={**kept, "GPUCOURSE_WORKSPACE": str(workspace)}, check=True)
+
+    try:
+        types("deploy", "3")
+        for words in RUNS:
+            types(*words)
+    finally:
+        types("destroy", "--all", "--yes", "--discard")
+    types("open", "--no-browser")
+    taken = {}
+    with Chromium(workspace / "browser") as browser:
+        for picture in PICTURES:
+            place = max(workspace.glob(f"page/{picture.page}"))
+            tab = browser.open(place.as_uri(), width=picture.width, height=picture.height, dark=picture.dark)
+            taken[picture.name] = tab.take_picture()
+    return taken
+
+
+def main() -> None:
+    """Write the pictures, or end with a sentence where a command failed."""
+    with tempfile.TemporaryDirectory(prefix="gpucourse-") as folder:
+        try:
+            pictures = take_pictures(Path(folder))
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"the pictures stay as they were: {error}")
+    for name, data in pictures.items():
+        IMAGES.joinpath(f"{name}.png").write_bytes(data)
+        sys.stdout.write(f"{name}.png: {len(data) // 1000} KB\n")
+
+
+if __name__ == "__main__":
+    main()

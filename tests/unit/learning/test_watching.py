@@ -1,0 +1,98 @@
+"""`watch` at a terminal: keys that act at once, a bar of the module, and a terminal that is left as it was."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from gpucourse.learning import watch
+from tests.learning import Learning
+from tests.unit.learning.test_predicting import deploy
+
+KEYS = "r run  t try  h hint  c check  n next  l list  q quit"
+
+
+@dataclass
+class Watching:
+    """`watch 1.1` at a terminal of its own; `settings` are those of the terminal before."""
+
+    process: subprocess.Popen[bytes]
+    master: int
+    slave: int
+    settings: list[object]
+    shown: str = ""
+
+    def wait_for(self, words: str, *, times: int = 1) -> None:
+        """Read the screen until it holds these words so often."""
+        deadline = time.monotonic() + 60
+        while self.shown.count(words) < times:
+            ready, _, _ = select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{words} did not come: {self.shown}"
+            self.shown += os.read(self.master, 1 << 16).decode()
+
+    def press(self, key: str) -> None:
+        """Press one key."""
+        os.write(self.master, key.encode())
+
+
+@pytest.fixture
+def watching(learning: Learning) -> object:
+    deploy(learning)
+    master, slave = pty.openpty()
+    settings = termios.tcgetattr(slave)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "80"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpucourse", "watch", "1.1"], env=environ, stdin=slave, stdout=slave, stderr=slave
+    )
+    try:
+        yield Watching(process, master, slave, settings)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+        os.close(slave)
+
+
+@pytest.mark.timeout(90)
+def test_keys_act_at_once(watching: Watching) -> None:
+    watching.wait_for(KEYS)
+    assert "1 Rivers  ────────────────────  0 of 2 done" in watching.shown
+    watching.press("z")  # of no use here
+    watching.press("h")
+    watching.wait_for("hint 1 of 3")
+    watching.wait_for(KEYS, times=2)
+    watching.press("l")
+    watching.wait_for("The course")
+    watching.wait_for(KEYS, times=3)
+    watching.press("c")
+    watching.wait_for("no run of 1.1 has succeeded yet")
+    watching.wait_for(KEYS, times=4)
+    watching.press("q")
+    watching.wait_for("no longer watching")
+    assert watching.process.wait(30) == 0
+    assert termios.tcgetattr(watching.slave) == watching.settings
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_terminal_is_left_as_it_was(watching: Watching, number: signal.Signals) -> None:
+    watching.wait_for(KEYS)
+    watching.process.send_signal(number)
+    watching.wait_for("no longer watching")
+    watching.process.wait(30)
+    assert termios.tcgetattr(watching.slave) == watching.settings
+
+
+def test_a_key_comes_before_the_files_are_looked_at(learning: Learning) -> None:
+    keys = iter(["h", "q"])
+    events = watch.wait_for_saves(learning.context, (), read_key=lambda _seconds: next(keys))
+    assert [next(events), next(events)] == ["h", "q"]
