@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local import processes
-from tests.system.cli import Learner
+from tests.parts import needs_namespaces
+from tests.system.cli import COMMAND, Learner
 from tests.system.exercising import FAKE_GPU, needs_torch
 from tests.waiting import until
 
@@ -78,6 +80,39 @@ def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
     assert (receipt["mode"], receipt["removed"], receipt["swept"], receipt["leftovers"]) == ("here", ["node0"], [], [])
     assert carriers(learner, receipt["uid"]) == []
     assert list((learner.workspace / ".gpucourse" / "stacks").iterdir()) == []
+
+
+@pytest.mark.slow
+@needs_namespaces()
+@needs_torch
+def test_in_a_container_the_sentence_and_the_whole_way(learner: Learner, tmp_path: Path) -> None:
+    give_gpu(learner, f'PYTHONPATH="{FAKE_GPU}:$PYTHONPATH" OMP_NUM_THREADS=1 exec python_here "$@"')
+    script = """mount -t proc proc /proc
+        GPUCOURSE_WORKSPACE="$EMPTY" "$@" deploy 1 --target here
+        "$@" deploy 1 --target here && "$@" run 1.1 --set small=64 --set size=128
+        "$@" destroy 1 --yes && ls -d /proc/[0-9]* | wc -l"""
+    container = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--uts",
+        "--ipc",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]
+    environ = {**learner.environment, "EMPTY": str(tmp_path / "empty")}
+    done = subprocess.run([*container, *COMMAND], env=environ, capture_output=True, text=True, check=False)
+    assert "no GPU here: use simulated nodes" in done.stderr
+    assert "lab of module 1 is ready" in done.stdout
+    assert "NVIDIA H100" in done.stdout + done.stderr
+    assert learner.newest_run()["state"] == "succeeded"
+    assert "nothing is left" in done.stdout
+    assert int(done.stdout.split()[-1]) <= 4, "sh, and what counts"
 
 
 @pytest.mark.parametrize("moment", [".gpucourse/deployments/01-here.json", ".gpucourse/stacks/01-here/nodes/host.json"])
