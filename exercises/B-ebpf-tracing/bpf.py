@@ -41,7 +41,7 @@ def find_reason(library: Path) -> str | None:
         with run_bpftrace(f"uprobe:{library}:cudaMalloc {{ @calls = count(); }}"):
             pass
     except TracerFailed as error:
-        return f"bpftrace is refused here: {error}"
+        return f"bpftrace is refused here: {str(error).partition('; ')[0].removeprefix('ERROR: ')}"
     return None
 
 

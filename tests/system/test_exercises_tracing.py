@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -71,3 +72,15 @@ def test_values_that_cannot_be_are_refused_with_the_rule(flag: str, words: str, 
         command, cwd=script.parent, env=environment(script.parent), capture_output=True, text=True, check=False
     )
     assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+
+
+def test_the_engine_for_a_gpu_answers_as_the_stand_in_does(tmp_path: Path) -> None:
+    _, script = lay_out("B.2", tmp_path / "work")
+    done = subprocess.run(
+        [sys.executable, "torch_engine.py", "1"],
+        input="ledger\nload\nrequest 4 3\n",
+        cwd=script.parent, env=environment(script.parent), capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["tokens"] for answer in answers] == [0, 0, 3]
+    assert {answer["calls"]["cudaMalloc"] for answer in answers} == {0}, "no GPU was asked for memory"
