@@ -22,7 +22,7 @@ def runs(
     from gpucourse.ui.views.run import runs as view
 
     session = session_of(ctx)
-    listed, damaged = every_run(session.context, exercise)
+    listed, damaged = every_run(session.look(), exercise)
     if json:
         from gpucourse.cli.documents.describe import describe_run
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpucourse.cli.options import Options
 from gpucourse.ui.console import Console
 from gpucourse.workspace.locate import find_root, open_workspace
+from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.trust import require_course, require_workspace
 
 if TYPE_CHECKING:
@@ -35,6 +36,15 @@ class Session:
     @cached_property
     def context(self) -> Context:
         """The opened workspace and the course. Made on first use, and said so. Raises UntrustedFolder for those of others."""
+        return self._open(make=True)
+
+    def look(self) -> Context:
+        """The same for a command that only looks: a workspace that is not there is not made."""
+        if "context" not in vars(self) and not WorkspacePaths(self.root).identity.exists():
+            return self._open(make=False)
+        return self.context
+
+    def _open(self, *, make: bool) -> Context:
         from gpucourse.context import Context
         from gpucourse.course.locate import find_course, find_named_course
         from gpucourse.labs.target import list_targets
@@ -42,7 +52,7 @@ class Session:
         require_workspace(self.root, os.environ)
         if (course := find_named_course(os.environ)) is not None:
             require_course(course, os.environ)
-        workspace = open_workspace(self.root)
+        workspace = open_workspace(self.root, make=make)
         if workspace.created:
             self.console.note(f"created a workspace in {self.root}")
         return Context(

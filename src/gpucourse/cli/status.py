@@ -23,7 +23,7 @@ def status(
     session = session_of(ctx)
     while True:
         # Not with --watch: to the idle agent on a node each question is somebody at work there.
-        status = act(session.context, ask_nodes=not watch)
+        status = act(session.look(), ask_nodes=not watch)
         if json:
             from gpucourse.cli.documents.describe import describe_stack
 

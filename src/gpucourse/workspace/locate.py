@@ -75,15 +75,18 @@ def personal_cache(environ: Mapping[str, str]) -> Path:
     return Path(base) / "gpucourse"
 
 
-def open_workspace(root: Path) -> Workspace:
-    """Open the workspace at `root`, making what is missing. Commands that come at once make one workspace: what they build in
-    the cloud bears its id, and is found again by it. Raises NewerFormat, StorageError, UsageError."""
+def open_workspace(root: Path, *, make: bool = True) -> Workspace:
+    """Open the workspace at `root`, making what is missing; without `make` one that is not there stays so, and has no id.
+    Commands that come at once make one workspace: what they build in the cloud bears its id, and is found again by it.
+    Raises NewerFormat, StorageError, UsageError."""
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file, not a workspace folder", hint="name a folder: gpucourse --workspace DIR ...")
     paths = WorkspacePaths(root)
     identity = read_record(paths.identity, Identity)
     if identity is not None:
         return Workspace(paths=paths, id=identity.id, created=False)
+    if not make:
+        return Workspace(paths=paths, id="", created=False)
     import secrets
 
     with storing(paths.private):

@@ -41,8 +41,10 @@ def new_run(paths: WorkspacePaths, exercise: str, now: Callable[[], str] = forma
 
     ahead = from_the_future(paths, now)
     stamp = now() if ahead is None else _second_after(ahead)
+    taken = {path.name.rpartition("-")[2] for path in paths.runs.glob("*/*")}
+    words = [word for word in WORDS if word not in taken] or WORDS  # a word alone names a run, as long as there are new ones
     for _ in range(100):
-        run_id = f"{stamp}-{secrets.choice(WORDS)}"
+        run_id = f"{stamp}-{secrets.choice(words)}"
         folder = paths.run(exercise, run_id).folder
         with storing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 import typer
 
 from gpucourse.cli.app import tree
@@ -24,8 +25,14 @@ def output_of(command: str, workspace: Path) -> str:
 
 def test_each_session_has_its_workspace_and_its_screen(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    assert "Nothing is deployed." in output_of("status", first)
+    assert "0.1" in output_of("next", first)
     assert (first / "gpucourse.yaml").is_file()
     assert not second.exists()
-    assert "Nothing is deployed." in output_of("status", second)
+    assert "0.1" in output_of("next", second)
     assert (second / "gpucourse.yaml").is_file()
+
+
+@pytest.mark.parametrize(("command", "said"), [("status", "Nothing is deployed."), ("runs", "There are no runs yet.")])
+def test_a_command_that_only_looks_makes_no_workspace(command: str, said: str, tmp_path: Path) -> None:
+    assert said in output_of(command, tmp_path / "none")
+    assert not (tmp_path / "none").exists()

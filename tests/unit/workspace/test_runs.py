@@ -75,6 +75,12 @@ def test_new_runs_have_ids_of_their_own(tmp_path: Path) -> None:
     assert len(set(ids)) == 30
 
 
+def test_a_word_names_one_run_as_long_as_there_are_others(tmp_path: Path) -> None:
+    paths = WorkspacePaths(tmp_path)
+    words = [runs.new_run(paths, "3.1").rpartition("-")[2] for _ in range(len(runs.WORDS) + 1)]
+    assert sorted(words[:-1]) == sorted(runs.WORDS)
+
+
 def test_ids_never_go_back_where_the_clock_does(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     clock = ["20260131-235959"]
