@@ -74,6 +74,28 @@ def test_all_pages_are_there_and_every_link_leads_somewhere(learning: Learning) 
             assert not anchor or anchor in inside, f"{name} leads to {link}"
 
 
+def test_a_run_with_an_odd_name_has_a_page_and_a_link_to_it(learning: Learning) -> None:
+    record = learning.record("1.1")
+    odd = "2026?a=1#b %41'\"<b>&ü"
+    folder = learning.folder(record).rename(learning.folder(record).with_name(odd))
+    text = folder.joinpath("run.json").read_text().replace(record.id, odd.replace('"', '\\"'))
+    folder.joinpath("run.json").write_text(text)
+    pages = pages_of(learning)
+    (place,) = (name for name in pages if name.startswith("runs/"))
+    assert re.fullmatch(r"runs/1\.1/[0-9a-f]{64}\.html", place)
+    assert place in Reader(pages["runs.html"]).links
+
+
+def test_one_damaged_file_hides_nothing_else(learning: Learning) -> None:
+    record, whole = learning.record("1.1"), learning.record("1.2")
+    learning.context.paths.run("1.1", record.id).metrics.write_text("{")
+    pages = pages_of(learning)
+    assert "metrics.json" in pages[f"runs/1.1/{record.id}.html"]
+    assert "found it" in pages[f"runs/1.1/{record.id}.html"]
+    assert "It is wet" in pages[f"runs/1.2/{whole.id}.html"]
+    assert f"runs/1.2/{whole.id}.html" in pages["exercises/1.2.html"]
+
+
 def test_the_progress_shows_runs_signs_and_points(learning: Learning) -> None:
     record = learning.record("1.1")
     first = pages_of(learning)["index.html"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
@@ -26,6 +26,8 @@ from gpucourse.runs.results import read_prediction
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json, read_metrics
 from gpucourse.workspace.paths import RunPaths
+
+T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
 """How much of one log a page holds at most: a quarter from its beginning, the rest from its end."""
@@ -117,15 +119,18 @@ def read_run(context: Context, record: RunRecord) -> RunContent:
     except GpucourseError as error:
         exercise = None
         trouble.append(error.what)
-    metrics: Any = None
-    environment: Any = None
-    verdict = prediction = None
-    try:
-        metrics, environment = read_metrics(files.metrics), read_json(files.environment)
-        verdict = read_run_verdict(context, record)
-        prediction = read_prediction(context, exercise, record) if exercise else None
-    except GpucourseError as error:
-        trouble.append(error.what)
+
+    def attempt(read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except GpucourseError as error:
+            trouble.append(error.what)
+            return None
+
+    metrics = attempt(lambda: read_metrics(files.metrics))
+    verdict = attempt(lambda: read_run_verdict(context, record))
+    prediction = attempt(lambda: read_prediction(context, exercise, record)) if exercise else None
+    environment = attempt(lambda: read_json(files.environment))
     logs = files.all_logs()
     return RunContent(
         record=record,
@@ -137,7 +142,7 @@ def read_run(context: Context, record: RunRecord) -> RunContent:
         environment=_read_nodes(environment),
         logs=tuple(_read_logs(files, trouble)),
         logs_left_out=max(0, len(logs) - MOST_LOGS),
-        trouble=tuple(trouble),
+        trouble=tuple(dict.fromkeys(trouble)),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from gpucourse.learning.pages.run_content import LogExcerpt, RunContent
@@ -28,12 +30,18 @@ STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "
 FOLDED_BYTES = 256 << 10
 """Logs of at most this size together are also shown folded: a line that several ranks wrote stands once."""
 
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOST_NODES, MOST_FACTS, LONGEST_FACT = 64, 200, 300
 
 
 def place_of(record: RunRecord) -> str:
     """The file of a run's page."""
-    return f"runs/{record.exercise}/{record.id}.html"
+    return f"runs/{_make_safe(record.exercise)}/{_make_safe(record.id)}.html"
+
+
+def _make_safe(name: str) -> str:
+    """The name where it is a plain one; else its digest: a name of somebody else's may mean something in an address."""
+    return name if PLAIN_NAME.fullmatch(name) else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def list_runs(records: Sequence[RunRecord]) -> list[dict[str, object]]:
