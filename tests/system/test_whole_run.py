@@ -135,6 +135,10 @@ def test_plain_ssh_scp_and_rsync_use_the_configuration(lab: Learner, tmp_path: P
         [need("ssh"), "-F", config, "node1", "echo $GPUCOURSE_NODE"], capture_output=True, text=True, check=True
     )
     assert said.stdout == "node1\n"
+    own = subprocess.run(  # what a line in ~/.ssh/config would include
+        [need("ssh"), "-F", str(lab.stack_folder() / "ssh_hosts"), "gpucourse-3-node1", "true"], check=False
+    )
+    assert own.returncode == 0
     subprocess.run([need("scp"), "-q", "-F", config, str(tmp_path / "file"), "node1:copy"], check=True)
     subprocess.run([need("rsync"), "-e", f"ssh -F {config}", "node1:copy", str(tmp_path / "back")], check=True)
     assert (tmp_path / "back").read_bytes() == b"\x00\xffdata"

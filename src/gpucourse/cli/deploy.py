@@ -135,7 +135,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
             return _deploy_priced(session, target, request, priced, yes=yes, json=json)
         if built is None:
             return _show_plan(session, proposal.planned, json=json)
-    return _show_built(session, built, json=json)
+    return _show_built(session, built, ask=not yes, json=json)
 
 
 def _deploy_priced(
@@ -160,7 +160,7 @@ def _deploy_priced(
     with session.console.watch() as live:
         session.context.watch = live
         built = target.build(session.context, proposal)
-    return _show_built(session, built, prices=_prices(proposal), json=json)
+    return _show_built(session, built, prices=_prices(proposal), ask=not yes, json=json)
 
 
 def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
@@ -173,9 +173,10 @@ def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
     return ExitCode.DONE
 
 
-def _show_built(session: Session, built: BuildResult, *, prices: dict[str, object] | None = None, json: bool) -> int:
+def _show_built(session: Session, built: BuildResult, *, prices: dict[str, object] | None = None, ask: bool, json: bool) -> int:
     """Show every lab that stands. Raises the gravest error of those that do not: it decides the exit code."""
     from gpucourse.cli.documents.describe import describe_built, describe_errors
+    from gpucourse.cli.ssh_include import offer_line
     from gpucourse.learning.next_ import read_module_signs
     from gpucourse.ui.views.cloud import cloud_deploy_result as paid
     from gpucourse.ui.views.lab import deploy_result
@@ -192,6 +193,8 @@ def _show_built(session: Session, built: BuildResult, *, prices: dict[str, objec
         show = paid if lab.deployment.costs else deploy_result
         ssh_config = context.paths.stack(lab.deployment.stack).ssh_config
         console.show(show(lab, ssh_config, first, whole=console.verbose))
+    if built.labs:
+        offer_line(session, built.labs[0].deployment.module, ask=ask)
     if not built.errors:
         return ExitCode.DONE
     *others, worst = sorted(built.errors, key=lambda error: error.exit_code)

@@ -38,6 +38,7 @@ def destroy(
     json: JsonFlag = False,
 ) -> int:
     """Collect outputs, take the lab down, prove that nothing is left."""
+    from gpucourse.cli.ssh_include import take_line_away
     from gpucourse.labs.destroy import DestroyRequest, survey
     from gpucourse.labs.destroy import destroy as act
     from gpucourse.ui.views.lab import destroy_result
@@ -55,6 +56,7 @@ def destroy(
     with session.console.watch(brief=not session.console.verbose) as live:
         context.watch = live
         result = act(context, survey_result, discard=discard)
+    take_line_away(session)
     if json:
         from gpucourse.cli.documents.describe import describe_errors, describe_receipt
 

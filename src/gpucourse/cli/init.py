@@ -16,12 +16,27 @@ def init(
     folder: Annotated[
         Path | None, typer.Argument(help="The folder (default: the current directory).", show_default=False)
     ] = None,
+    ssh_include: Annotated[
+        bool | None,
+        typer.Option(
+            "--ssh-include/--no-ssh-include",
+            help="Add the line to ~/.ssh/config by which plain ssh knows the nodes, or take it away; and stop.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
     from gpucourse.learning.init import copy_exercises
     from gpucourse.learning.next_ import find_next_step
 
     session = session_of(ctx)
+    if ssh_include is not None:
+        from gpucourse.cli.ssh_include import decide
+
+        if folder is not None:
+            session.root = Path.cwd() / folder.expanduser()
+        decide(session, wanted=ssh_include)
+        return ExitCode.DONE
     if folder is not None and session.options.workspace is not None:
         raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
     session.root = Path.cwd() / (session.options.workspace or folder or Path.cwd()).expanduser()

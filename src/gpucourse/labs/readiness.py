@@ -45,10 +45,11 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
 
 def write_ssh_files(context: Context, paths: StackPaths, inventory: Inventory) -> None:
     """Write what plain `ssh -F`, `scp`, `rsync` and editors need: the pinned host keys and the configuration."""
-    from gpucourse.remote.keys import known_hosts, ssh_config
+    from gpucourse.remote.keys import known_hosts, ssh_config, ssh_hosts
 
     write_text(paths.known_hosts, known_hosts(inventory), mode=0o600)
     write_text(paths.ssh_config, ssh_config(inventory, context.paths.client_key, paths.known_hosts), mode=0o600)
+    write_text(paths.ssh_hosts, ssh_hosts(inventory, context.paths.client_key, paths.known_hosts), mode=0o600)
 
 
 def _has_python(context: Context, link: Link) -> None:

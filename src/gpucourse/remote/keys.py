@@ -48,10 +48,22 @@ def known_hosts(inventory: Inventory) -> str:
 
 def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
     """An OpenSSH configuration for `ssh -F`: each node under its name and under `gpucourse-<stack>-<name>`."""
-    return "\n".join(_host(inventory.stack, node, key, known_hosts_file) for node in inventory.nodes)
+    stack = inventory.stack
+    names = {node.name: f"{node.name} gpucourse-{stack}-{node.name}" for node in inventory.nodes}
+    return "\n".join(_host(names[node.name], node, key, known_hosts_file) for node in inventory.nodes)
 
 
-def _host(stack: str, node: Node, key: Path, known_hosts_file: Path) -> str:
+def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
+    """The same for a configuration that knows other machines as well: each node as `gpucourse-<module>-<name>`, which two labs
+    of one module share, and `gpucourse-<stack>-<name>`."""
+    stack = inventory.stack
+    number = stack.partition("-")[0]
+    module = str(int(number)) if number.isdecimal() else number
+    names = {node.name: f"gpucourse-{module}-{node.name} gpucourse-{stack}-{node.name}" for node in inventory.nodes}
+    return "\n".join(_host(names[node.name], node, key, known_hosts_file) for node in inventory.nodes)
+
+
+def _host(names: str, node: Node, key: Path, known_hosts_file: Path) -> str:
     lines = {
         "HostName": node.address,
         "Port": str(node.port),
@@ -71,7 +83,7 @@ def _host(stack: str, node: Node, key: Path, known_hosts_file: Path) -> str:
     if node.proxy:
         lines["ProxyCommand"] = node.proxy
     body = "".join(f"    {name} {value}\n" for name, value in lines.items())
-    return f"Host {node.name} gpucourse-{stack}-{node.name}\n{body}"
+    return f"Host {names}\n{body}"
 
 
 def _file(path: Path) -> str:

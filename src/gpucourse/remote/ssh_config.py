@@ -91,11 +91,16 @@ def find_known_key(host: str, files: Iterable[Path]) -> str:
     return next((keys[kind] for kind in _KINDS if kind in keys), "")
 
 
+def name_own_config(home: Path) -> Path:
+    """Where a person with this home folder keeps their SSH configuration."""
+    return home / ".ssh" / "config"
+
+
 def _read_ssh_config(name: str, user: str | None, port: int | None, home: Path) -> dict[str, list[str]]:
     """What `ssh -G` says: each option in lower case, with its values."""
     words = [_program("ssh"), "-G"]
     if home != _get_registered_home():
-        own = home / ".ssh" / "config"
+        own = name_own_config(home)
         words += ["-F", str(own) if own.is_file() else "none"]
     words += [*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", name]
     said = subprocess.run(words, capture_output=True, text=True, timeout=_ASK_S, check=False)

@@ -187,6 +187,16 @@ class WorkspacePaths:
         return self.private / "locks" / f"{name}.lock"
 
     @property
+    def ssh_include(self) -> Path:
+        """What the learner said about a line in their own SSH configuration."""
+        return self.private / "ssh_include.json"
+
+    @property
+    def all_ssh_hosts(self) -> Path:
+        """The pattern that fits `ssh_hosts` of every stack."""
+        return self.stack("*").ssh_hosts
+
+    @property
     def log(self) -> Path:
         """What the program did, for when it is at fault."""
         return self.private / "gpucourse.log"

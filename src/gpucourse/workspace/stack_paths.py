@@ -62,6 +62,11 @@ class StackPaths:
         return self.folder / "ssh_config"
 
     @property
+    def ssh_hosts(self) -> Path:
+        """The same nodes under names that no other machine has, for the learner's own SSH configuration to include."""
+        return self.folder / "ssh_hosts"
+
+    @property
     def known_hosts(self) -> Path:
         """The pinned host keys of this stack's nodes, for plain `ssh`."""
         return self.folder / "known_hosts"

@@ -1,0 +1,57 @@
+"""The question whether plain `ssh` may know the nodes, and what follows from its answer at `deploy`, `destroy` and `init`."""
+
+from __future__ import annotations
+
+from gpucourse.cli.asking import somebody_there
+from gpucourse.cli.session import Session
+from gpucourse.errors import GpucourseError
+
+
+def offer_line(session: Session, module: str, *, ask: bool) -> None:
+    """After a lab was built: ask once, where a person is there, and add the line where they want it. What stands in the way is
+    said, and stops nothing."""
+    from gpucourse.labs import ssh_include
+
+    context, console = session.context, session.console
+    try:
+        wanted = ssh_include.read_answer(context)
+        if wanted is None:
+            if not ask or not somebody_there(session) or not console.err.terminal:
+                return
+            ssh_include.keep_answer(context, wanted=False)  # also where the file cannot be changed: that is said once
+            ssh_include.find_config(context.environ)
+            wanted = _ask(session, module)
+            ssh_include.keep_answer(context, wanted=wanted)
+        if wanted and ssh_include.add_line(context):
+            console.note(f"~/.ssh/config includes this workspace's nodes now: ssh gpucourse-{module}-node0")
+    except GpucourseError as error:
+        console.warn(f"{error.what}; {error.hint}")
+
+
+def decide(session: Session, *, wanted: bool) -> None:
+    """Add the line or take it away, and remember that. Raises MissingError, UsageError where the file is left alone."""
+    from gpucourse.labs import ssh_include
+
+    changed = (ssh_include.add_line if wanted else ssh_include.remove_line)(session.context)
+    ssh_include.keep_answer(session.context, wanted=wanted)
+    state = "includes this workspace's nodes" if wanted else "does not include this workspace's nodes"
+    session.console.note(f"~/.ssh/config {state}{' now' if changed else ', as before'}")
+
+
+def take_line_away(session: Session) -> None:
+    """After a lab went: where it was the last one, the line in ~/.ssh/config goes as well; the next deploy adds it again."""
+    from gpucourse.labs import ssh_include
+
+    context = session.context
+    try:
+        if ssh_include.read_answer(context) and not ssh_include.has_labs(context) and ssh_include.remove_line(context):
+            session.console.note("~/.ssh/config does not include this workspace's nodes any more")
+    except GpucourseError as error:
+        session.console.warn(f"{error.what}; {error.hint}")
+
+
+def _ask(session: Session, module: str) -> bool:
+    import sys
+
+    question = f"Add one line to ~/.ssh/config, so that `ssh gpucourse-{module}-node0` and editors reach these nodes?"
+    return session.console.ask(question, sys.stdin)

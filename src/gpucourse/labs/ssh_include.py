@@ -1,0 +1,166 @@
+"""One line in the learner's own ~/.ssh/config, by which plain `ssh gpucourse-3-node0` and editors know the nodes.
+
+The file is the learner's. It is changed only where it is theirs, lies below their home, and OpenSSH itself understands it
+before and after; two lines at its top are added, and the same two are taken away.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.outside.files import read_bounded
+from gpucourse.outside.names import OutsideError, printable
+from gpucourse.remote.ssh_config import name_own_config
+from gpucourse.storage import storing, write_bytes
+from gpucourse.workspace import deployments
+from gpucourse.workspace.files import read_record, write_record
+
+_MOST_BYTES = 1 << 20
+_ASK_S = 20.0
+_UNSAFE = re.compile(
+    r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]"
+)  # what OpenSSH would not take as it stands in the name of a file to include
+
+
+@dataclass(kw_only=True)
+class SshIncludeAnswer:
+    """Whether the learner wants the line; asked once."""
+
+    version: int = 1
+    wanted: bool
+
+
+def read_answer(context: Context) -> bool | None:
+    """What the learner said; None where they were not asked yet."""
+    record = read_record(context.paths.ssh_include, SshIncludeAnswer)
+    return record.wanted if record else None
+
+
+def keep_answer(context: Context, *, wanted: bool) -> None:
+    """Remember what the learner said."""
+    write_record(context.paths.ssh_include, SshIncludeAnswer(wanted=wanted))
+
+
+def find_config(environ: Mapping[str, str]) -> Path:
+    """The learner's SSH configuration, links followed; it may not be there yet.
+
+    Raises MissingError without a home, UsageError for a file that is not the learner's own, or not below their home.
+    """
+    home = Path(environ.get("HOME", ""))
+    if not home.is_absolute() or not home.is_dir():
+        raise MissingError("HOME is not set to a folder, so there is no ~/.ssh/config", hint="export HOME=/home/you")
+    if home.resolve() != find_registered_home().resolve():
+        raise UsageError(
+            f"OpenSSH reads {find_registered_home()}/.ssh/config, and HOME is {home}", hint="export HOME as your account has it"
+        )
+    try:
+        root, config = home.resolve(), name_own_config(home).resolve(strict=False)
+    except (OSError, RuntimeError) as error:
+        raise _refuse(name_own_config(home), "it is a link that leads nowhere") from error
+    if not config.is_relative_to(root):
+        raise _refuse(config, f"it lies outside {root}")
+    for path in (config, config.parent):
+        if path.exists() and path.stat().st_uid != os.geteuid():
+            raise _refuse(path, "it belongs to somebody else")
+    if config.exists() and not stat.S_ISREG(config.stat().st_mode):
+        raise _refuse(config, "it is not a file")
+    return config
+
+
+def find_registered_home() -> Path:
+    """The home folder of this person as the system knows it, which is the one that OpenSSH takes."""
+    return Path(pwd.getpwuid(os.geteuid()).pw_dir)
+
+
+def add_line(context: Context) -> bool:
+    """Add the line; whether it was not there before. Raises MissingError, UsageError where the file is left alone."""
+    config = find_config(context.environ)
+    lines = _make_lines(context)
+    with context.lock("ssh-include", "changing ~/.ssh/config"):
+        before = _read(config)
+        if lines in before:
+            return False
+        _require_readable(config, before)
+        _replace(config, lines + before)
+    return True
+
+
+def remove_line(context: Context) -> bool:
+    """Take the line away; whether it was there. A file that held nothing else goes as well. Raises as `add_line`."""
+    config = find_config(context.environ)
+    lines = _make_lines(context)
+    with context.lock("ssh-include", "changing ~/.ssh/config"):
+        before = _read(config)
+        if lines not in before:
+            return False
+        after = before.replace(lines, b"", 1)
+        if after:
+            _replace(config, after)
+        else:
+            config.unlink()
+    return True
+
+
+def has_labs(context: Context) -> bool:
+    """Whether any lab of this workspace is on record, also one whose record cannot be read."""
+    known, unreadable = deployments.readable(context.paths)
+    return bool(known or unreadable)
+
+
+def _make_lines(context: Context) -> bytes:
+    pattern = context.paths.all_ssh_hosts
+    folder = str(context.paths.root)
+    if _UNSAFE.search(folder):
+        raise UsageError(
+            f"~/.ssh/config cannot name this workspace: {printable(folder)} has characters with a meaning there",
+            hint="gpucourse ssh works; or choose another folder: gpucourse init DIR",
+        )
+    about = "# the labs of gpucourse; gpucourse init --no-ssh-include takes these two lines away"
+    return f'{about}\nInclude "{pattern}"\n'.encode()
+
+
+def _read(config: Path) -> bytes:
+    try:
+        return read_bounded(config, _MOST_BYTES)
+    except FileNotFoundError:
+        return b""
+    except OutsideError as error:
+        raise _refuse(config, str(error)) from error
+
+
+def _require_readable(config: Path, text: bytes) -> None:
+    """Raises UsageError where OpenSSH does not understand the configuration, MissingError without OpenSSH."""
+    client = shutil.which("ssh")
+    if client is None:
+        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
+    if not text:
+        return
+    words = [client, "-G", "-F", str(config), "--", "gpucourse-0-node0"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=_ASK_S, check=False, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired as error:
+        raise _refuse(config, f"ssh did not read it within {_ASK_S:g} s") from error
+    if said.returncode != 0:
+        raise _refuse(config, f"ssh does not understand it: {printable(said.stderr.strip(), 200)}")
+
+
+def _replace(config: Path, text: bytes) -> None:
+    """Write the file at once, with the permissions that it had."""
+    mode = stat.S_IMODE(config.stat().st_mode) if config.exists() else 0o600
+    with storing(config):
+        config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_bytes(config, text, mode=mode)
+
+
+def _refuse(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} is left as it is: {why}", hint="gpucourse ssh 3 --node 0 works without it")
