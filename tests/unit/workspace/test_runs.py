@@ -77,8 +77,9 @@ def test_new_runs_have_ids_of_their_own(tmp_path: Path) -> None:
 
 def test_a_word_names_one_run_as_long_as_there_are_others(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
-    words = [runs.new_run(paths, "3.1").rpartition("-")[2] for _ in range(len(runs.WORDS) + 1)]
-    assert sorted(words[:-1]) == sorted(runs.WORDS)
+    words = [runs.new_run(paths, "3.1", lambda: "20260101-100000").rpartition("-")[2] for _ in runs.WORDS]
+    assert sorted(words) == sorted(runs.WORDS)
+    assert runs.new_run(paths, "3.1", lambda: "20260101-100001").rpartition("-")[2] in words, "then they begin again"
 
 
 def test_ids_never_go_back_where_the_clock_does(tmp_path: Path) -> None:
