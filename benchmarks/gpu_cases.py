@@ -112,6 +112,7 @@ CASES = (
         "B.1", {"engine": "stand-in"}, limit_s=60, note="the manifest alone: a pod with a GPU needs Kubernetes", by_design=True
     ),
     Case("B.2", limit_s=120, note=SOLUTION),
+    Case("B.3", limit_s=60, note=SOLUTION),
 )
 
 
@@ -265,6 +266,11 @@ def _thousand(peak: float | None) -> float | None:
     return None if peak is None else 1e3 * peak
 
 
+def _memory_traced(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("traced", sum(row["bytes"] or 0 for row in metrics["workloads"]) / 2**20, f"MiB ({metrics['runtime']})")
+    yield Figure("off by", metrics["alive_off"], "bytes alive")
+
+
 def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield Figure("peak of stage 3", metrics["peak_of_3_percent"], "% of stage 0's", 100.0)
 
@@ -275,5 +281,5 @@ _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Fi
     "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.1": _training_memory, "6.2": _shares, "6.3": _layouts,
     "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
     "7.1": _gains, "7.2": _links, "7.3": _storage,
-    "B.2": _calls,
+    "B.2": _calls, "B.3": _memory_traced,
 }  # fmt: skip
