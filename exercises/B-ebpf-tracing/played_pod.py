@@ -222,6 +222,15 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
     return result
 
 
+def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
+    """bpftrace, which works in a container, or the tracer inside the engine; `say` gets why it is that. Raises NoTracer."""
+    try:
+        return tracers.find("bpftrace")
+    except tracers.NoTracer as error:
+        say(f"not taken: {error}")
+    return tracers.find("preload")
+
+
 def _trace(pod: Pod, result: Play, engine: stand_in.Engine, inside: tracers.Tracer | None, request: tuple[int, int]) -> None:
     before = engine.ledger()["calls"]
     with engine.serve() as url, _start_tracer(pod, result, look=inside is not None) as sidecar:
