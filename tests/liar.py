@@ -21,6 +21,7 @@ import asyncssh
 
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
+from tests.waiting import STUCK_S
 
 MESSAGES = {  # words of the command that asks, in the order in which they are looked for
     "machine": 'importlib.util.find_spec("torch")',
@@ -76,12 +77,12 @@ class Liar:
     def start(self) -> None:
         """Listen, on a port that the kernel chooses."""
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(STUCK_S)
 
     def stop(self) -> None:
         """End every connection and the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(STUCK_S)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:

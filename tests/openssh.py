@@ -65,7 +65,7 @@ def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "") -> It
         for server in servers:
             server.process.terminate()
         for server in servers:
-            server.process.wait(10)
+            server.process.wait(STUCK_S)
 
 
 def _start(sshd: str, folder: Path, name: str, shell: str) -> Server:

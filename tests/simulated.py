@@ -24,6 +24,7 @@ from pathlib import Path
 from gpucourse.local import driver, health, layout
 from gpucourse.model.node import Inventory, Node
 from tests.parts import need, need_module
+from tests.waiting import STUCK_S
 
 DRIVER = Path(driver.__file__)
 
@@ -89,7 +90,9 @@ class SimulatedNodes:
     def drive(self, verb: str, name: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Call the driver as Terraform does."""
         command, needed = self.command(verb, name)
-        return subprocess.run(command, env={**needed, **environment}, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            command, env={**needed, **environment}, capture_output=True, text=True, timeout=STUCK_S, check=False
+        )
 
     def up(self, name: str) -> Node:
         """Bring one node up, or heal it."""
@@ -133,7 +136,7 @@ class SimulatedNodes:
     def ssh(self, name: str, *command: str, more: Sequence[str] = (), stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run a command on a node with the system's own ssh."""
         words = [need("ssh"), *self.options(name), *more, self.address(name), *command]
-        return subprocess.run(words, capture_output=True, timeout=60, check=False, input=stdin)
+        return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
 
     def leftovers(self) -> list[str]:
         """What a sweep finds of these nodes."""

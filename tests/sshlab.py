@@ -18,6 +18,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from tests.openssh import openssh_nodes
 from tests.simulated import start_simulated_nodes
+from tests.waiting import STUCK_S
 
 KINDS = ("simulated", "openssh")
 OPENSSH_FIRST = ("openssh", pytest.param("simulated", marks=pytest.mark.slow))
@@ -116,7 +117,7 @@ class Line:
         self.release()
         self.refuse()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(STUCK_S)
             assert not thread.is_alive()
         for sock in (self._listener, *self._open):
             sock.close()

@@ -17,6 +17,7 @@ from typer.models import CommandInfo
 from gpucourse.cli.app import tree
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.over_files import nodes_of, over_files
+from tests.waiting import STUCK_S
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
@@ -195,7 +196,7 @@ def test_light_commands_stay_light(arguments: list[str], heavy: list[str], tmp_p
     )
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GPUCOURSE_WORKSPACE": str(tmp_path / "workspace")}
     done = subprocess.run(
-        [sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=60
+        [sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=STUCK_S
     )
     assert done.stderr.splitlines()[-1] == "0 []"
 

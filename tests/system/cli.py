@@ -57,7 +57,7 @@ class Learner:
             kept["MPLCONFIGDIR"] = str(Path(os.environ[SHARED]) / "matplotlib")
         return {**kept, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
 
-    def types(self, *words: str, code: int | None = 0, timeout: float = 120, mount: str = "", **environ: str) -> Typed:
+    def types(self, *words: str, code: int | None = 0, timeout: float = STUCK_S, mount: str = "", **environ: str) -> Typed:
         """Run a command to its end; fails unless it answers `code` (None: whatever). `mount`: with a disk of its own at the
         workspace, made with these options, that is gone afterwards; skips where the machine does not allow that."""
         command = [*self.before, *(self._prepare_mount(mount) if mount else ()), *COMMAND, *words]

@@ -22,6 +22,7 @@ from tests import forks
 from tests.parts import needs_module
 from tests.ports import take_port
 from tests.system.cli import Learner
+from tests.waiting import STUCK_S
 
 needs_torch = needs_module("torch")
 
@@ -75,7 +76,7 @@ def wait(process: subprocess.Popen[str] | forks.Fork) -> str:
         return process.communicate(timeout=DEADLINE_S)[0]
     except subprocess.TimeoutExpired:
         process.terminate()
-        return process.communicate(timeout=30)[0] + "\n(past the deadline)"
+        return process.communicate(timeout=STUCK_S)[0] + "\n(past the deadline)"
 
 
 def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str] | forks.Fork:

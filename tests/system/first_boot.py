@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.system.provisioning import any_terraform
+from tests.waiting import STUCK_S
 
 TERRAFORM = Path(__file__).parents[2] / "terraform"
 KEYS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGhvc3Q= root@node\n"
@@ -83,11 +84,11 @@ def render(folder: Path, **node: Any) -> dict[str, str]:
     program = list(any_terraform().argv)
     for words in (["init", "-input=false"], ["apply", "-auto-approve", "-input=false"]):
         said = subprocess.run(
-            [*program, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=120, check=False
+            [*program, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False
         )
         assert said.returncode == 0, said.stdout + said.stderr
     told_back = subprocess.run(
-        [*program, "output", "-json"], cwd=root, env=environment, capture_output=True, timeout=60, check=True
+        [*program, "output", "-json"], cwd=root, env=environment, capture_output=True, timeout=STUCK_S, check=True
     )
     return {name: output["value"] for name, output in json.loads(told_back.stdout).items()}
 

@@ -11,7 +11,7 @@ import pytest
 from tests.system import scripts
 from tests.system.cli import Learner, wait_for_words
 from tests.system.provisioning import any_terraform
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -52,7 +52,7 @@ def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     typed = two.begins("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
     wait_for_words(typed, b"step 5 ")
     kill_nodes(two)
-    _, said = typed.communicate(timeout=60)
+    _, said = typed.communicate(timeout=STUCK_S)
     assert typed.returncode == 7, said.decode()
     assert b"could not be followed to its end" in said
     assert b"gpucourse deploy 3" in said
@@ -100,7 +100,7 @@ def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_deploys_at_once(learner: Learner) -> None:
     both = [learner.begins("deploy", "3") for _ in range(2)]
-    said = [process.communicate(timeout=60)[1].decode() for process in both]
+    said = [process.communicate(timeout=STUCK_S)[1].decode() for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     assert sum("waiting for 'deploy 3'" in text for text in said) <= 1
     assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
@@ -113,7 +113,7 @@ def test_deploy_killed(learner: Learner, moment: str) -> None:
     base = learner.workspace / ".gpucourse"
     until(lambda: list(base.glob(moment)) or list(learner.stack_folder().glob(f"**/{Path(moment).name}")), what=moment)
     deploying.kill()
-    deploying.communicate(timeout=20)
+    deploying.communicate(timeout=STUCK_S)
     shown = learner.documents("status")["stacks"][0]
     assert shown["deployment"]["phase"] in {"creating", "ready"}
     learner.types("deploy", "3", "--nodes", "2")
@@ -126,7 +126,7 @@ def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learne
     deploying = learner.begins("deploy", "3", "--nodes", "16")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
     deploying.send_signal(signal.SIGINT)
-    _, said = deploying.communicate(timeout=60)
+    _, said = deploying.communicate(timeout=STUCK_S)
     assert deploying.returncode in {0, 130}, said.decode()  # 0: all nodes stood before the signal arrived
     if deploying.returncode == 130:
         assert b"gpucourse deploy 3 continues, gpucourse destroy 3 takes it down" in said
@@ -159,7 +159,7 @@ def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "8")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
     deploying.kill()
-    deploying.communicate(timeout=20)
+    deploying.communicate(timeout=STUCK_S)
     learner.types("destroy", "--all")
     assert learner.processes() == []
     assert learner.documents("status")["stacks"] == []
@@ -188,7 +188,7 @@ def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
 
     until(has_reached, what=state)
     running.kill()
-    running.communicate(timeout=20)
+    running.communicate(timeout=STUCK_S)
     end = {"succeeded", "lost"}
     until(lambda: two.types("runs") and two.newest_run()["state"] in end, what="the end of the run, looked after by `runs`")
     record = two.newest_run()
@@ -204,7 +204,7 @@ def test_destroy_killed(two: Learner) -> None:
     destroying = two.begins("destroy", "--all")
     until(lambda: list(two.stack_folder().glob("**/terraform-destroy.log")) or destroying.poll() is not None, what="destroy")
     destroying.kill()
-    destroying.communicate(timeout=20)
+    destroying.communicate(timeout=STUCK_S)
     two.types("destroy", "--all")
     assert two.processes() == []
     assert two.documents("status")["stacks"] == []

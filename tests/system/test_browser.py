@@ -20,6 +20,7 @@ from gpucourse.ui.out import Out
 from gpucourse.ui.screen import capture
 from gpucourse.ui.tables import View, facts
 from tests.parts import need
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -74,7 +75,7 @@ def dump_dom(page: Path, folder: Path) -> str:
         [need("chromium"), *words, f"--user-data-dir={folder / 'profile'}", "--timeout=3000", "--dump-dom", page.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=STUCK_S,
         check=True,
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)},
     )

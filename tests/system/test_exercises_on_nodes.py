@@ -18,6 +18,7 @@ import pytest
 
 from tests.system.cli import Learner
 from tests.system.exercising import CATALOG, needs_torch, run_ranks
+from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -107,7 +108,7 @@ def test_an_exercise_on_its_nodes(four: Learner, exercise: str) -> None:
     nodes, sizes = SMALL[exercise]
     settings = [word for name, value in sizes.items() for word in ("--set", f"{name}={value}")]
     with processor_time(four) as used:
-        document = four.types("run", exercise, "--nodes", str(nodes), *settings, "--json", timeout=120).document
+        document = four.types("run", exercise, "--nodes", str(nodes), *settings, "--json", timeout=STUCK_S).document
     record, verdict = document["run"], document["verdict"]
     assert (record["state"], record["diagnoses"], len(record["nodes"])) == ("succeeded", [], nodes)
     unsure = {check["id"]: check["observed"] for check in verdict["checks"] if check["verdict"] in {"failed", "error"}}

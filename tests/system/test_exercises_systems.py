@@ -23,6 +23,7 @@ from tests.system.exercising import (
     read_finished,
     with_faults,
 )
+from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 SOLUTIONS = FOLDERS.exercises / "07-hpc-systems" / "solutions"
@@ -47,7 +48,7 @@ def run_solved(exercise_id: str, folder: Path, **settings: str) -> Finished:
         shutil.copyfile(SOLUTIONS / part, folder / part)
     command = [sys.executable, script.name, *flags(exercise, **(SMALL[exercise_id] | settings))]
     done = subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=STUCK_S, check=False
     )
     return read_finished(exercise, done.returncode, done.stdout + done.stderr, folder, 1)
 

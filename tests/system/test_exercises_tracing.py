@@ -24,6 +24,7 @@ from tests.system.exercising import (
     read_finished,
     with_faults,
 )
+from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 SOLUTIONS = FOLDERS.exercises / "B-ebpf-tracing" / "solutions"
@@ -40,7 +41,7 @@ def run_solved(folder: Path, **settings: str) -> Finished:
     shutil.copyfile(SOLUTIONS / "my_costs.py", folder / "my_costs.py")
     command = [sys.executable, script.name, *flags(exercise, **settings)]
     done = subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=STUCK_S, check=False
     )
     return read_finished(exercise, done.returncode, done.stdout + done.stderr, folder, 1)
 

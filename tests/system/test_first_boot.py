@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.first_boot import HOOKS, KEYS, TERRAFORM, Boot, in_hours, render, with_stand_in_checksums
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -235,7 +236,7 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", "--man=no", *[str(tmp_path / unit.name) for unit in UNITS]],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=STUCK_S,
         check=False,
     )
     ours = [line for line in said.stderr.splitlines() if "gpucourse" in line]
@@ -245,7 +246,7 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
 def _shellcheck(paths: list[Path]) -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not on this machine: apt install shellcheck")
-    said = subprocess.run(["shellcheck", *map(str, paths)], capture_output=True, text=True, timeout=60, check=False)
+    said = subprocess.run(["shellcheck", *map(str, paths)], capture_output=True, text=True, timeout=STUCK_S, check=False)
     assert said.returncode == 0, said.stdout
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.first_boot import Boot, render
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -78,7 +79,7 @@ def look(boot: Boot) -> None:
     facts = dict(line.split("=", 1) for line in (boot.root / "etc/gpucourse/node.env").read_text().splitlines())
     boot.stand_in("mountpoint")
     environment = {**facts, "PATH": f"{boot.root}/bin:/usr/bin:/bin"}
-    done = subprocess.run(["bash", str(program)], env=environment, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["bash", str(program)], env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
     assert done.stderr == ""
 
 

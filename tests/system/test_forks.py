@@ -14,7 +14,7 @@ import pytest
 from tests import forks
 from tests.system.cli import COMMAND, Learner
 from tests.system.exercising import environment, needs_torch
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -25,7 +25,7 @@ def run_script(folder: Path, text: str, *arguments: str) -> tuple[int, str, str]
     words = [sys.executable, "script.py", *arguments]
     assert forks.can_start(words, environment(folder))
     fork = forks.Fork(words, folder, environment(folder), apart=True)
-    out, err = fork.communicate(60)
+    out, err = fork.communicate(STUCK_S)
     return fork.returncode, out, err or ""
 
 
@@ -65,7 +65,7 @@ from tests.forks import Fork
 
 for _ in range(2):
     fork = Fork([sys.executable, "script.py"], Path(sys.argv[1]), {}, library="gpucourse")
-    print(fork.communicate(60)[0].strip(), flush=True)
+    print(fork.communicate(200)[0].strip(), flush=True)
     sys.stdin.readline()
 """
 

@@ -11,6 +11,7 @@ import pytest
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
 from tests.liar import END, Lie, as_json, liar, parcel
+from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")]
 
@@ -69,7 +70,7 @@ def test_no_answer_fills_the_memory(tmp_path: Path, lie: Lie) -> None:
 
     def measure(*words: str) -> tuple[int, int]:
         done = subprocess.run(
-            [sys.executable, "-c", _MEASURED, *words], env=environ, capture_output=True, text=True, check=True, timeout=90
+            [sys.executable, "-c", _MEASURED, *words], env=environ, capture_output=True, text=True, check=True, timeout=STUCK_S
         )
         code, peak = done.stderr.splitlines()[-1].split()
         return int(code), int(peak)

@@ -15,6 +15,7 @@ import pytest
 from tests.liar import Lie, liar
 from tests.lies import LIES, SECRET
 from tests.parts import lack
+from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -68,7 +69,7 @@ def test_no_call_leaves_the_workspace(tmp_path: Path, lie: Lie) -> None:
     command = [sys.executable, "-m", "gpucourse"]
     with liar(tmp_path) as node:
         words = ["deploy", "3", "--hosts", f"u@127.0.0.1:{node.port}", "--trust", node.fingerprint]
-        subprocess.run([*command, *words], env=environ, capture_output=True, check=True, timeout=60)
+        subprocess.run([*command, *words], env=environ, capture_output=True, check=True, timeout=STUCK_S)
         for secret in secrets:
             secret.write_text("the learner's own words\n")
         node.lie = lie
@@ -76,7 +77,7 @@ def test_no_call_leaves_the_workspace(tmp_path: Path, lie: Lie) -> None:
         traced = [strace, "-f", "-y", "-qq", "-s", "4096", "-e", "trace=%file", "-o", str(log)]
         words = ["run", "--script", str(tmp_path / "script.py"), "--launcher", "torchrun", "--timeout", "10s"]
         done = subprocess.run(
-            [*traced, *command, *words], env=environ, capture_output=True, text=True, check=False, timeout=100
+            [*traced, *command, *words], env=environ, capture_output=True, text=True, check=False, timeout=STUCK_S
         )
         if "ptrace" in done.stderr and not log.read_text():
             pytest.skip(f"strace may not trace here: {done.stderr.strip()}")

@@ -17,7 +17,7 @@ from tests.openssh import Server, openssh_nodes
 from tests.parts import need
 from tests.simulated import start_simulated_nodes
 from tests.system.cli import Learner
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -183,7 +183,7 @@ def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, serve
     write_known_hosts(learner, servers)
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
     servers[1].process.terminate()
-    servers[1].process.wait(10)
+    servers[1].process.wait(STUCK_S)
     shown = learner.types("status")
     assert "1 of 2" in shown.out
     assert "does not answer SSH" in shown.out

@@ -22,6 +22,8 @@ from pathlib import Path
 import install
 import pytest
 
+from tests.waiting import STUCK_S
+
 ROOT = Path(install.__file__).parent
 VERSION = install.pinned_version("torch")
 TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
@@ -124,7 +126,7 @@ def run_pip(ordinary: str, *words: str | Path, path: Path | None = None, code: i
         **environ,
     }
     done = subprocess.run(
-        [str(word) for word in words], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [str(word) for word in words], env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -227,7 +229,7 @@ def test_the_line_of_the_readme_brings_the_cpu_build(ordinary: str, cpu_index: s
 
 
 def test_a_python_without_pip_names_the_cure(ordinary: str, checkout: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(checkout / "bare")], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(checkout / "bare")], check=True, timeout=STUCK_S)
     python = checkout / "bare" / "bin" / "python"
     said = run_pip(ordinary, python, checkout / "install.py", "local", code=3)
     assert said == f"{python} has no pip: {python} -m ensurepip\n"

@@ -12,7 +12,7 @@ import pytest
 from gpucourse.course.schema import write_schema
 from tests.learning import FOLDER, MANIFEST, RUBRIC, SCRIPT
 from tests.system.cli import Learner
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -126,7 +126,7 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
         mine.write_text("if\n")
         until(lambda: has_said(b"source.py:1: invalid syntax; it was not run"), "the complaint about the syntax")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(STUCK_S) == 0
     finally:
         process.kill()
         process.communicate()

@@ -18,7 +18,7 @@ import pytest
 from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import SPOT, clean, expect_refusal, image, launch, wish
 from tests.mock_aws.process import ROOT
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
@@ -194,7 +194,7 @@ def test_a_launch_can_be_held_back_before_and_after_it_happened(account: Account
     assert len(account.resources("instance")) == int(done)
     account.client("ec2").describe_vpcs()  # nobody else is held
     account.release()
-    caller.join(30)
+    caller.join(STUCK_S)
     assert len(account.resources("instance")) == 1
 
 

@@ -14,7 +14,7 @@ from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import describe_instance, launch
 from tests.parts import need
 from tests.simulated import make_key
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
@@ -56,7 +56,7 @@ class Learner:
             *("-o", "BatchMode=yes", "-o", "ConnectTimeout=20"),
         ]
         words = [need("ssh"), *options, f"{user}@{address}", *command]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+        return subprocess.run(words, capture_output=True, text=True, timeout=STUCK_S, check=False, stdin=subprocess.DEVNULL)
 
 
 @pytest.fixture

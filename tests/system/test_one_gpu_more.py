@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import STUCK_S
+
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("src", "modules", "exercises", "terraform")
 Z9: dict[str, Any] = {
@@ -57,7 +59,7 @@ def run_program(program: Path, *words: str, workspace: Path) -> subprocess.Compl
         "COLUMNS": "200",
     }
     return subprocess.run(
-        [sys.executable, *words], cwd=program, env=environ, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *words], cwd=program, env=environ, capture_output=True, text=True, timeout=STUCK_S, check=False
     )
 
 

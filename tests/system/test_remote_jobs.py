@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
 from tests.runs import Run, prepare
 from tests.sshlab import OPENSSH_FIRST, SshLab, find_marked_processes, ssh_lab
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
@@ -109,11 +108,9 @@ def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> No
 
 @on_openssh_first
 def test_one_rank_fails_and_the_other_is_ended_after_the_grace(make: Make) -> None:
-    script = "import os, sys, time\nif os.environ['RANK'] == '1': print('boom'); sys.exit(3)\ntime.sleep(300)"
+    script = "import os, sys, time\nif os.environ['RANK'] == '1': print('boom'); sys.exit(3)\ntime.sleep(3600)"
     run = make(script).launch()
-    began = time.monotonic()
     result = run.follow(grace_s=0.5)
-    assert time.monotonic() - began < 8
     exits = {e.node: e for e in result.node_exits}
     assert (exits["node1"].code, exits["node1"].reason) == (3, "exited")
     assert exits["node0"].reason == "cancelled"
@@ -125,7 +122,7 @@ def test_one_rank_fails_and_the_other_is_ended_after_the_grace(make: Make) -> No
 
 def test_the_others_get_the_grace_to_end_by_themselves(make: Make) -> None:
     script = "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(0.6); print('saved')"
-    result = (run := make(script).launch()).follow(grace_s=10)
+    result = (run := make(script).launch()).follow(grace_s=STUCK_S)
     assert run.log() == b"saved\n"
     assert {e.node: e.reason for e in result.node_exits} == {"node0": "exited", "node1": "exited"}
 
@@ -175,7 +172,7 @@ def test_cancel_lets_a_script_tidy_up_and_tells_it_once(make: Make, lab: SshLab)
     run = make(script, nodes=lab.nodes[:1]).launch()
     log = run.folder() / "logs" / "rank0.log"
     until(lambda: log.exists() and log.read_bytes() == b"up\n", "the script is up")
-    execute.cancel(run.fleet, run.plan.run_id, 4.0)
+    execute.cancel(run.fleet, run.plan.run_id, STUCK_S)
     assert [(e.reason, e.code) for e in run.follow().node_exits] == [("cancelled", 143)]
     assert run.log() == b"up\ntidying\ntidy\n"
 

@@ -11,6 +11,7 @@ import pytest
 
 from gpucourse.local import environment
 from tests.ports import take_port
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells which addresses a process listens on")
 
@@ -55,7 +56,7 @@ def _listens(tmp_path: Path, *command: str, **more: str) -> set[str]:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=STUCK_S,
         check=False,
     )
     line = next((line for line in done.stdout.splitlines() if line.startswith("LISTENS ")), done.stderr)

@@ -16,7 +16,7 @@ from gpucourse.model.event import Note
 from gpucourse.remote import execute
 from tests.runs import Run, prepare
 from tests.sshlab import SshLab, find_marked_processes, ssh_lab
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -108,7 +108,7 @@ def test_a_cancel_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
     until(lambda: log.exists() and b"--- restart 2 ---" in log.read_bytes(), "rank 1 begins again twice")
     outcomes = execute.cancel(run.fleet, run.plan.run_id, 0.5)
     assert all(outcome.error is None for outcome in outcomes)
-    ended.join(10)
+    ended.join(STUCK_S)
     for node in run.plan.nodes:
         assert not find_marked_processes(run.folder(node.name))
         assert (run.folder(node.name) / "done").exists()

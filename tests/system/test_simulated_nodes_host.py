@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +18,7 @@ from gpucourse.model.deployment import NodeHealth
 from gpucourse.workspace.lock import is_held
 from tests.parts import slow_after
 from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -73,7 +72,7 @@ def test_a_low_limit_of_open_files_is_raised(tmp_path: Path) -> None:
     with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         command, environment = lab.command("up", "node0")
         words = ["/bin/sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh", *command]
-        subprocess.run(words, env=environment, check=True, timeout=60)
+        subprocess.run(words, env=environment, check=True, timeout=STUCK_S)
         lab.nodes = [lab.read("node0")]
         assert int(lab.ssh("node0", "ulimit -S -n").stdout) > 64
 
@@ -195,9 +194,7 @@ def test_a_driver_killed_in_the_middle(tmp_path: Path, moment: str, then: str) -
 def kill_driver_when(lab: SimulatedNodes, verb: str, now: Callable[[], bool]) -> None:
     command, environment = lab.command(verb, "node0")
     driver = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not now() and driver.poll() is None:
-        assert time.monotonic() < deadline
+    until(lambda: now() or driver.poll() is not None, "the moment")
     driver.kill()
     driver.wait()
 

@@ -16,7 +16,7 @@ import pytest
 from gpucourse.local import processes
 from tests.parts import need, need_module
 from tests.simulated import SimulatedNodes, serve_simulated_nodes
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 asyncssh = need_module("asyncssh")
 
@@ -123,7 +123,7 @@ def test_output_waits_for_a_client_that_does_not_read(lab: SimulatedNodes) -> No
         for _ in range(10):  # meanwhile the node serves others
             assert lab.ssh("node0", "true").returncode == 0
         assert memory_mib(lab.host_pid) < before + 30
-        rest, errors = client.communicate(timeout=60)
+        rest, errors = client.communicate(timeout=STUCK_S)
         assert (client.returncode, len(rest), errors) == (0, 60_000_000 - 1000, b"whole\n")
     finally:
         client.kill()
@@ -146,7 +146,7 @@ def test_input_waits_for_a_process_that_does_not_read(lab: SimulatedNodes) -> No
         assert memory_mib(lab.host_pid) < before + 30
         (lab.home("node0") / "read-now").touch()
         os.set_blocking(client.stdin.fileno(), True)
-        answer, _ = client.communicate(timeout=60)
+        answer, _ = client.communicate(timeout=STUCK_S)
         assert (client.returncode, int(answer)) == (0, sent)
     finally:
         client.kill()

@@ -15,7 +15,7 @@ import pytest
 
 from tests.parts import need
 from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -95,14 +95,14 @@ def test_nobody_else_gets_in(lab: SimulatedNodes, who: str, tmp_path: Path) -> N
     user = "nobody" if who == "another user" else lab.node("node0").user
     more = ["-o", "PubkeyAuthentication=no"] if who == "no key" else []
     words = [need("ssh"), *options, *more, f"{user}@127.0.0.1", "echo in"]
-    done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
     assert (done.returncode, done.stdout) == (255, b"")
     assert b"Permission denied" in done.stderr
 
 
 def test_only_modern_algorithms_are_offered(lab: SimulatedNodes) -> None:
     words = [need("ssh"), "-vv", *lab.options("node0"), lab.address("node0"), "true"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=STUCK_S, check=False)
     assert done.returncode == 0, done.stderr
     proposal = done.stderr.partition("peer server KEXINIT proposal")[2]
     offers = dict(re.findall(r"^debug2: ([^:\n]+): (\S+)$", proposal.partition("debug1: kex: algorithm")[0], re.MULTILINE))
@@ -140,7 +140,7 @@ def test_a_node_does_not_pass_for_another(lab: SimulatedNodes) -> None:
     options = lab.options("node0")
     lab.key.with_name("known_hosts_node0").write_text(f"[127.0.0.1]:{lab.node('node0').port} {lab.node('node1').host_key}\n")
     words = [need("ssh"), *options, lab.address("node0"), "echo in"]
-    done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
     assert (done.returncode, done.stdout) == (255, b"")
     assert b"Host key verification failed" in done.stderr
 
@@ -153,7 +153,7 @@ def test_authorized_keys_are_read_at_each_login(lab: SimulatedNodes, tmp_path: P
     answers = []
     for content in (before, f"{before}# a friend\nnot a key\n{other.with_suffix('.pub').read_text()}", before):
         file.write_text(content)
-        answers.append(subprocess.run(words, capture_output=True, timeout=30, check=False).stdout)
+        answers.append(subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False).stdout)
     assert answers == [b"", b"in\n", b""]
 
 
@@ -187,7 +187,7 @@ def test_sftp(lab: SimulatedNodes, tmp_path: Path) -> None:
         f"chmod 600 moved.bin\nls -l\nrm link\n-get absent {tmp_path}/absent\n"
     )
     words = [need("sftp"), "-b", "-", *lab.options("node1"), lab.address("node1")]
-    done = subprocess.run(words, input=batch.encode(), capture_output=True, timeout=60, check=False)
+    done = subprocess.run(words, input=batch.encode(), capture_output=True, timeout=STUCK_S, check=False)
     assert done.returncode == 0, done.stderr
     assert f"Remote working directory: {lab.home('node1')}" in done.stdout.decode()
     assert (tmp_path / "down.bin").read_bytes() == (tmp_path / "up.bin").read_bytes()
@@ -226,7 +226,7 @@ def test_a_forwarded_port(lab: SimulatedNodes) -> None:
         until(lambda: first_line(port).startswith(b"SSH-2.0-gpucourse"), "the tunnel stands")
     finally:
         tunnel.terminate()
-        tunnel.wait(10)
+        tunnel.wait(STUCK_S)
 
 
 def name_that_is_not_utf8(folder: Path) -> list[str]:
@@ -248,5 +248,5 @@ def first_line(port: int) -> bytes:
 
 
 def run(words: list[str]) -> tuple[int, bytes]:
-    done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False)
     return done.returncode, done.stdout + done.stderr

@@ -21,7 +21,7 @@ from gpucourse.provision.template import copy_template
 from tests.parts import slow_after
 from tests.simulated import SimulatedNodes, make_key
 from tests.system.provisioning import any_terraform
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -79,7 +79,7 @@ class Terraformed:
 
     def output(self) -> list[Node]:
         done = subprocess.run(
-            [*self.argv, "output", "-json"], cwd=self.folder, capture_output=True, text=True, timeout=60, check=True
+            [*self.argv, "output", "-json"], cwd=self.folder, capture_output=True, text=True, timeout=STUCK_S, check=True
         )
         nodes: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]["value"]
         self.nodes.nodes = [Node(**node) for node in nodes]
@@ -292,6 +292,6 @@ def test_the_stack_s_own_checks(tmp_path: Path, words: list[str]) -> None:
     shutil.copytree(STACK, folder)
     shutil.copytree(STACK.parents[1] / "modules" / "slurm", tmp_path / "modules" / "slurm")
     argv = list(any_terraform().argv)
-    subprocess.run([*argv, "init", "-input=false"], cwd=folder, capture_output=True, timeout=60, check=True)
-    done = subprocess.run([*argv, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    subprocess.run([*argv, "init", "-input=false"], cwd=folder, capture_output=True, timeout=STUCK_S, check=True)
+    done = subprocess.run([*argv, *words], cwd=folder, capture_output=True, text=True, timeout=STUCK_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

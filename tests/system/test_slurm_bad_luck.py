@@ -9,6 +9,7 @@ import pytest
 
 from tests.system import slurm
 from tests.system.cli import Learner
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -130,7 +131,7 @@ def test_scancel_from_another_terminal(cluster: Learner, sleeper: str) -> None:
     running = cluster.begins("run", "2.1", "--script", sleeper, "--", "120")
     job = slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0]
     slurm.on_head(cluster, f"scancel {job}")
-    out, _ = running.communicate(timeout=60)
+    out, _ = running.communicate(timeout=STUCK_S)
     assert running.returncode == 4
     assert state(cluster) == "cancelled"
     assert f"job {job} CANCELLED".encode() in out
@@ -163,7 +164,7 @@ def test_a_connection_that_is_cut_is_made_anew_and_the_job_goes_on(cluster: Lear
     slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
     cut = "kill $(ps -eo pid=,args= | awk '/sshd: .*@notty/ && !/awk/ {print $1}')"  # this very connection as well
     slurm.on_head(cluster, cut, code=None)
-    out, err = running.communicate(timeout=90)
+    out, err = running.communicate(timeout=STUCK_S)
     assert running.returncode == 0, err.decode()
     assert "✓ succeeded".encode() in out
     assert sum(line.endswith(b"] done") for line in err.splitlines()) == 1

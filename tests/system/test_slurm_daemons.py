@@ -12,7 +12,7 @@ import pytest
 
 from tests.system import slurm
 from tests.system.cli import Learner, wait_for_words
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -42,7 +42,7 @@ class Work:
 
     def succeeds(self) -> None:
         """Wait for the end of the run, which must be a good one."""
-        _, err = self.running.communicate(timeout=90)
+        _, err = self.running.communicate(timeout=STUCK_S)
         assert self.running.returncode == 0, err.decode()
 
 
@@ -140,7 +140,7 @@ def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: 
     for line in iter(work.running.stderr.readline, b"") if work.running.stderr else ():
         told += line.decode()
         type_what_is_told(cluster, line.decode())
-    out, _ = work.running.communicate(timeout=60)
+    out, _ = work.running.communicate(timeout=STUCK_S)
     # Whether Slurm had stored the job by then, or only that it waited, is a matter of milliseconds.
     if work.running.returncode == 0:
         assert b"succeeded" in out
@@ -156,7 +156,7 @@ def test_a_job_over_its_time_limit(cluster: Learner, work: Work) -> None:
     job = wait_for_words(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
     # Limits are whole minutes, so an administrator moves the end here; Slurm looks every half minute.
     slurm.inside(cluster, "node0", "scontrol", "update", f"JobId={job}", "EndTime=now")
-    out, err = work.running.communicate(timeout=120)
+    out, err = work.running.communicate(timeout=STUCK_S)
     assert work.running.returncode == 4
     assert b"is TIMEOUT: it reached its time limit, and Slurm ended it" in err
     assert b"--timeout 30m" in out

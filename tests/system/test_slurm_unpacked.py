@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.cli import Learner
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -88,7 +89,7 @@ def unpack(layer: Path, files: Sequence[Path]) -> Path:
 def without_slurm(learner: Learner, hidden: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Type a command where no Slurm is installed: it alone does not see those files. Skips where that cannot be."""
     command = ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(hidden), sys.executable, "-m", "gpucourse", *words]
-    done = subprocess.run(command, env=learner.environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=learner.environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
     if done.returncode == 77:
         pytest.skip(f"this machine does not let the test hide files: {done.stderr.strip()}")
     return done

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import STUCK_S
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.system
 
@@ -46,7 +48,7 @@ def test_the_installed_wheel_does_the_whole_way_from_another_folder(wheel: Path,
 
     def types(*words: str) -> str:
         command = [str(program), "-m", "gpucourse", *words]
-        done = subprocess.run(command, cwd=elsewhere, env=clean, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, cwd=elsewhere, env=clean, capture_output=True, text=True, timeout=STUCK_S, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -19,6 +19,7 @@ from tests.readme_picture import PICTURE, headings
 from tests.system import scripts
 from tests.system.cli import Learner, wait_for_words
 from tests.system.exercising import start, wait
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -151,11 +152,11 @@ def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Pa
     wait_for_words(first, b"step 3 ")
     second = lab.begins("logs", "-f")
     first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=20)
+    _, said = first.communicate(timeout=STUCK_S)
     assert first.returncode == 130
     assert b"keeps running" in said
     assert b"logs" in said
-    _, followed = second.communicate(timeout=30)
+    _, followed = second.communicate(timeout=STUCK_S)
     assert second.returncode == 0, followed.decode()
     for rank in (0, 1):
         log = (lab.run_folder() / f"logs/node{rank}-rank{rank}.log").read_text()

@@ -12,6 +12,7 @@ import pytest
 
 from gpucourse.errors import CloudUnreachable, GpucourseError, PermissionRefused, UsageError
 from gpucourse.parallel import run_all, try_all
+from tests.waiting import STUCK_S
 
 
 def _fail(error: Exception) -> int:
@@ -22,7 +23,7 @@ def test_results_keep_the_order_of_the_tasks_whoever_ends_first() -> None:
     last_ended = threading.Event()
 
     def first() -> int:
-        assert last_ended.wait(10)
+        assert last_ended.wait(STUCK_S)
         return 1
 
     def last() -> int:
@@ -34,7 +35,7 @@ def test_results_keep_the_order_of_the_tasks_whoever_ends_first() -> None:
 
 
 def test_at_most_so_many_run_at_the_same_time() -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=STUCK_S)
     lock, now, most = threading.Lock(), 0, 0
 
     def task() -> None:
@@ -66,7 +67,7 @@ def test_every_task_is_tried_and_the_first_error_is_raised() -> None:
 
 def test_a_task_that_takes_too_long_is_left_alone() -> None:
     go_on = threading.Event()
-    results = try_all([lambda: 1, lambda: int(go_on.wait(30))], limit=2, within_s=0.2)
+    results = try_all([lambda: 1, lambda: int(go_on.wait(STUCK_S))], limit=2, within_s=0.2)
     go_on.set()
     assert results[0] == 1
     assert isinstance(results[1], CloudUnreachable)
@@ -114,7 +115,7 @@ def test_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: str, said: str
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
             child.send_signal(signal.SIGINT)
-            assert child.communicate(timeout=30)[0] == f"{said}\n"
+            assert child.communicate(timeout=STUCK_S)[0] == f"{said}\n"
             assert child.returncode == 0
         finally:
             child.kill()
@@ -132,7 +133,7 @@ def test_a_ctrl_c_that_does_not_wake_the_caller_is_heard() -> None:
         ]:
             pass
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-        over.wait(20)
+        over.wait(STUCK_S)
         ended.set()
 
     try:

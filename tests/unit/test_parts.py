@@ -11,6 +11,7 @@ import pytest
 
 from tests.openssh import explain
 from tests.parts import lack, needs_module
+from tests.waiting import STUCK_S
 
 SETUP = Path(__file__).parents[1] / "system-parts.sh"
 NO_FOLDER = "Missing privilege separation directory: /run/sshd\r\n"
@@ -26,7 +27,7 @@ def set_up(folder: Path, user: int) -> tuple[list[str], list[str]]:
         (programs / name).write_text(f"#!/bin/sh\n{body}\n")
         (programs / name).chmod(0o755)
     script = shutil.copy(SETUP, folder)
-    subprocess.run(["sh", script], env={"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}, check=True, timeout=20)
+    subprocess.run(["sh", script], env={"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}, check=True, timeout=STUCK_S)
     return made.read_text().split(), (folder / ".parts").read_text().split()
 
 

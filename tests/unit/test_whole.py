@@ -11,6 +11,7 @@ import pytest
 
 from tests import whole
 from tests.parts import slow_after
+from tests.waiting import STUCK_S
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL, worker
     root = Path(whole.__file__).parent.parent
     environment = os.environ | {"PYTHONPATH": str(root)}  # pytest runs in the folder, with a plugin of the tests
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program], cwd=root, env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False
     )
     return done.returncode, done.stdout
 

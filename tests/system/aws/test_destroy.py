@@ -18,7 +18,7 @@ from tests.parts import slow_after
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -216,7 +216,7 @@ def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: Cl
     typed = learner.begins("destroy", "3", "--yes")
     until(lambda: moment in learner.account.list_held_calls(), f"{moment} is held")
     typed.kill()
-    typed.communicate(timeout=10)
+    typed.communicate(timeout=STUCK_S)
     learner.account.release()
     destroy_well(learner)
     assert learner.list_resources() == []

@@ -15,6 +15,7 @@ import pytest
 from gpucourse.aws.policy import policy_text
 from tests.mock_aws.account import Account, mock_account
 from tests.system.cli import COMMAND, Learner
+from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
@@ -240,6 +241,6 @@ def _type_at_a_terminal(learner: Learner, answer: str, *words: str) -> str:
         assert process.wait(60) == 0, screen.decode(errors="replace")
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(STUCK_S)
         os.close(ours)
     return screen.decode(errors="replace")

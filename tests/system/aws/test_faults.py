@@ -8,7 +8,7 @@ import pytest
 
 from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -40,7 +40,7 @@ def test_our_own_sudden_death_leaves_nothing_that_destroy_does_not_find(small: C
     deploy = small.begins(*DEPLOY)
     until(lambda: call in account.list_held_calls(), f"{phase}: {call}")
     deploy.kill()
-    deploy.communicate(timeout=30)
+    deploy.communicate(timeout=STUCK_S)
     account.calm()
     recorded = bool(small.deployment(STACK))
     assert recorded or small.list_resources() == [], "the record is written before anything is made"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -48,7 +48,7 @@ def test_killed_while_an_instance_is_made_then_deployed_again(learner: CloudLear
     stopped = learner.begins("deploy", "4", "--target", "aws", "--yes")
     until(lambda: _holds_a_launch(learner), "a launch under way")
     stopped.send_signal(signal.SIGINT)
-    said = stopped.communicate(timeout=120)[1].decode()
+    said = stopped.communicate(timeout=STUCK_S)[1].decode()
     assert stopped.returncode == 130, said
     assert "deploying 04-aws-t4 was interrupted" in said
     assert "an hour" in said

@@ -12,7 +12,7 @@ from tests.mock_aws.asking import describe_instance, launch, network
 from tests.parts import need
 from tests.simulated import make_key
 from tests.system.aws.learner import CloudLearner
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -31,7 +31,7 @@ def test_a_computer_has_first_boot_marks_and_an_address_for_the_others(learner: 
     options += ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"]
     command = 'cat "$GPUCOURSE_NODE_ROOT"/var/lib/gpucourse/deadline'
     said = subprocess.run(
-        [need("ssh"), *options, f"ubuntu@{address}", command], capture_output=True, text=True, timeout=60, check=False
+        [need("ssh"), *options, f"ubuntu@{address}", command], capture_output=True, text=True, timeout=STUCK_S, check=False
     )
     assert said.stdout == (state / "deadline").read_text(), said.stderr
     assert address.startswith("127.")

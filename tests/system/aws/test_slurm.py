@@ -17,7 +17,7 @@ from tests.system import slurm
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
 from tests.system.exercising import needs_torch
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 
@@ -139,7 +139,7 @@ def test_a_node_and_a_head_that_are_built_anew_find_the_others(lab: CloudLearner
 def test_slurm_is_back_after_a_stop_and_a_start(lab: CloudLearner) -> None:
     daemons = "cat /run/munge/munged.pid /run/slurm*.pid; stat -c %Y /proc/1"
     before = [inside(lab, node, daemons) for node in ("node0", "node1", "node2")]
-    lab.types("stop", "2", timeout=120)
+    lab.types("stop", "2", timeout=STUCK_S)
     started = lab.types("start", "2", timeout=240)
     assert "Slurm has every node with its GPUs" in started.err
     after = [inside(lab, node, daemons) for node in ("node0", "node1", "node2")]

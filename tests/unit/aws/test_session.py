@@ -15,6 +15,7 @@ import gpucourse.aws
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, CloudUnreachable, CredentialsError, PermissionRefused
 from tests.unit.aws.cloud import ENVIRON, REGION
+from tests.waiting import STUCK_S
 
 WHO = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/ada", "UserId": "AIDA"}
 
@@ -33,7 +34,7 @@ def test_boto3_is_not_loaded_before_the_first_call() -> None:
         "from gpucourse.aws.session import Account; Account('us-east-2', {})\n"
         "print([name for name in ('boto3', 'botocore') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=STUCK_S)
     assert done.stdout.strip() == "[]"
 
 

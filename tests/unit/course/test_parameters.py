@@ -15,6 +15,7 @@ from gpucourse.course.parameters import arguments, resolve
 from gpucourse.errors import ExitCode, UnknownName, UsageError
 from gpucourse.model.launching import Launch
 from gpucourse.model.manifest import Exercise
+from tests.waiting import STUCK_S
 
 
 def exercise(*parameters: dict[str, Any]) -> Exercise:
@@ -160,7 +161,7 @@ def test_any_text_reaches_the_script_as_one_argument(text: str) -> None:
         "import sys; sys.stdout.buffer.write(sys.argv[1].encode('utf-8', 'surrogateescape'))",
         flags[0],
     ]
-    said = subprocess.run(["/bin/sh", "-c", shlex.join(echo)], capture_output=True, check=True, timeout=30).stdout
+    said = subprocess.run(["/bin/sh", "-c", shlex.join(echo)], capture_output=True, check=True, timeout=STUCK_S).stdout
     assert said == f"--words={text}".encode()
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import STUCK_S
+
 _SHARED = Path(__file__).parents[3] / "exercises" / "shared"
 _NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 _SAY = f"import os; print(*(os.environ[name] for name in {_NAMES!r}))"
@@ -24,7 +26,7 @@ def _start(count: int, then: str, environment: dict[str, str] | None = None) -> 
 
 
 def _finish(child: subprocess.Popen[str]) -> tuple[int, list[str], str]:
-    out, error = child.communicate(timeout=60)
+    out, error = child.communicate(timeout=STUCK_S)
     return child.returncode, sorted(out.splitlines()), error
 
 

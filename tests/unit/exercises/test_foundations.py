@@ -11,6 +11,7 @@ import pytest
 
 from gpucourse.course.locate import find_course
 from tests.unit.exercises.scripts import beside_the_script
+from tests.waiting import STUCK_S
 
 FOLDER = "00-local-foundations"
 SCRIPTS = find_course({}).exercises / FOLDER
@@ -75,7 +76,9 @@ def test_the_sbatch_file_starts_what_it_says(tmp_path: Path) -> None:
         "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_NODELIST": "gpu[01-02]", "SLURM_JOB_ID": "1234567",
         "SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "4", "SLURM_CPUS_PER_TASK": "16",
     }  # fmt: skip
-    done = subprocess.run(["bash", str(SBATCH)], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(
+        ["bash", str(SBATCH)], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=STUCK_S
+    )
     assert done.returncode == 0, done.stderr
     common = "--nproc-per-node=4 --master-addr=gpu01 --master-port=24567 local_ddp.py --epochs=3"
     start_of = "4 threads, 16 cores: -m torch.distributed.run --nnodes=2"

@@ -14,6 +14,7 @@ import pytest
 from gpucourse.course.locate import find_course
 from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
+from tests.waiting import STUCK_S
 
 smi = beside_the_script("shared", "nvidia_smi")
 CAPTURED = Path(__file__).parents[2] / "data" / "nvidia-smi"
@@ -158,7 +159,7 @@ def test_the_recorder_names_phases_and_counts_what_it_missed(telemetry: ModuleTy
         return telemetry.Sample(**{**nothing, "source": "test", "device": "none"})
 
     with telemetry.Recorder(read, 50) as recorder, recorder.during("work"):
-        assert enough.wait(10)
+        assert enough.wait(STUCK_S)
     assert len(recorder.samples) == len(taken)
     assert {sample["phase"] for sample in recorder.samples} <= {"work", ""}
     assert recorder.samples[0]["source"] == "test"
@@ -181,7 +182,7 @@ def test_the_recorder_goes_on_after_a_silent_driver_and_says_so(
     monkeypatch.setattr(telemetry.nvidia_smi, "query", query)
     read = telemetry.smi()
     with telemetry.Recorder(read, 50) as recorder:
-        assert later.wait(10)
+        assert later.wait(STUCK_S)
     assert (recorder.silent, {sample["device"] for sample in recorder.samples}) == (2, {"NVIDIA L4"})
     assert recorder.missed >= 2
     assert capsys.readouterr().out.count("the GPU gave no answer") == 1

@@ -16,6 +16,7 @@ import pytest
 
 from tests.parts import need
 from tests.unit.exercises.scripts import beside_the_script
+from tests.waiting import STUCK_S
 
 if sys.platform != "linux":
     pytest.skip("uprobes and LD_PRELOAD are Linux's", allow_module_level=True)
@@ -99,7 +100,7 @@ def test_an_engine_answers_over_http_and_refuses_what_is_no_request(binaries: Pa
     with stand_in.Engine(folder=binaries) as engine, engine.serve() as url:
 
         def post(body: object) -> dict[str, Any]:
-            with urllib.request.urlopen(f"{url}/v1/completions", json.dumps(body).encode(), timeout=30) as answer:
+            with urllib.request.urlopen(f"{url}/v1/completions", json.dumps(body).encode(), timeout=STUCK_S) as answer:
                 return dict(json.loads(answer.read()))
 
         assert post({"prompt": "a b c", "max_tokens": 4})["usage"]["completion_tokens"] == 4

@@ -19,6 +19,7 @@ from gpucourse.figures.axes import short_number
 from gpucourse.figures.plots import draw
 from gpucourse.figures.rows import drawable
 from gpucourse.model.manifest import Plot
+from tests.waiting import STUCK_S
 
 LINE: dict[str, Any] = {
     "file": "sync-time",
@@ -234,7 +235,7 @@ def test_a_home_that_takes_no_cache_and_no_word_on_the_screen(tmp_path: Path) ->
         "TMPDIR": str(tmp_path),
     }
     command = [sys.executable, "-c", DRAW, str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=STUCK_S, env=environment)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert done.stderr == ""
     assert (tmp_path / f"gpucourse-matplotlib-{os.getuid()}").stat().st_mode & 0o777 == 0o700

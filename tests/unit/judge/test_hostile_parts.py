@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
+from tests.waiting import STUCK_S, until
 
 LIMIT_S = 1.5
 JUDGE = """
@@ -96,7 +97,7 @@ def judge_file(tmp_path: Path) -> Path:
     return path
 
 
-def ask(judge: Judge, judge_file: Path, text: str, *, limit_s: float = LIMIT_S) -> JudgeAnswer:
+def ask(judge: Judge, judge_file: Path, text: str, *, limit_s: float = STUCK_S) -> JudgeAnswer:
     file = judge_file.parent.parent / "my_part.py"
     file.write_bytes(text.encode("utf-8"))
     (file.parent / "my_helper.py").write_text("")
@@ -105,7 +106,7 @@ def ask(judge: Judge, judge_file: Path, text: str, *, limit_s: float = LIMIT_S) 
 
 def is_gone(process: int) -> bool:
     """Whether a process has ended; one that nobody has waited for yet has, too."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + STUCK_S
     while time.monotonic() < deadline:
         try:
             state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
@@ -120,7 +121,7 @@ def is_gone(process: int) -> bool:
 @pytest.mark.parametrize("fate", FATES)
 def test_a_part_gets_a_named_verdict(judge: Judge, judge_file: Path, fate: str) -> None:
     text, word, way, says = FATES[fate]
-    judged = ask(judge, judge_file, text)
+    judged = ask(judge, judge_file, text, limit_s=LIMIT_S if way == "endless" else STUCK_S)
     assert (judged.word, judged.way) == (word, way), judged
     assert says in judged.says
     assert len(judged.says) <= 2000
@@ -148,7 +149,7 @@ def test_no_folder_of_a_part_stays(judge_file: Path, fate: str, monkeypatch: pyt
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     with Judge() as judge:
-        ask(judge, judge_file, FATES[fate][0])
+        ask(judge, judge_file, FATES[fate][0], limit_s=LIMIT_S)
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
@@ -173,9 +174,7 @@ def test_a_part_ends_with_whoever_asked(judge_file: Path) -> None:
             Judge().judge(judge_file, file, torch=False, limit_s=60)
         finally:
             os._exit(1)
-    deadline = time.monotonic() + 60
-    while not (note.exists() and note.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: note.exists() and note.read_text(), "the part runs")
     os.kill(asker, signal.SIGKILL)
     os.waitpid(asker, 0)
     assert is_gone(int(note.read_text()))

@@ -17,6 +17,7 @@ from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from tests.parts import needs_module
 from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
+from tests.waiting import STUCK_S
 
 pytestmark = needs_module("torch")
 
@@ -25,7 +26,7 @@ def here(_node: Node, command: str) -> CommandResult:
     """The command, on this machine; the way to the others is the loopback interface."""
     if command.startswith("ip "):
         return make_completed("127.0.0.1 dev lo src 127.0.0.1 uid 0\n")
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=120, env=dict(os.environ))
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=STUCK_S, env=dict(os.environ))
     return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 

@@ -14,6 +14,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.learning import watch
 from tests.learning import Learning
+from tests.waiting import STUCK_S, until
 
 
 def test_reset_puts_one_exercise_back_and_keeps_the_learners(learning: Learning) -> None:
@@ -61,14 +62,11 @@ class Watching:
             self.told.append([path.name for path in changed])
 
     def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 10
-        while not condition():
-            assert time.monotonic() < deadline, self.told
-            time.sleep(0.005)
+        until(condition, "what was saved is told")
 
     def end(self) -> None:
         self.context.stop.set()
-        self._thread.join(10)
+        self._thread.join(STUCK_S)
         assert not self._thread.is_alive()
 
 

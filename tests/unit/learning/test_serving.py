@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.learning.pages.serve import PageServer
+from tests.waiting import STUCK_S
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[PageServer]:
 
 def ask(server: PageServer, path: str, *, host: str = "127.0.0.1", method: str = "GET") -> tuple[int, bytes, dict[str, str]]:
     """The status, the body and the headers of the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=STUCK_S)
     connection.request(method, path, headers={"Host": host})
     answer = connection.getresponse()
     body, headers = answer.read(), dict(answer.getheaders())

@@ -23,6 +23,7 @@ from gpucourse.ui.tables import Paragraph
 from gpucourse.ui.views.parts import show_tried
 from gpucourse.workspace import runs
 from tests.learning import FOLDER, MANIFEST, Learning
+from tests.waiting import STUCK_S
 
 YOURS = """\
     yours:
@@ -223,7 +224,7 @@ def test_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> Non
             elif "Twice: right" in line:
                 break
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=30)
+        rest, _ = process.communicate(timeout=STUCK_S)
     finally:
         process.kill()
         process.wait()

@@ -17,6 +17,7 @@ import pytest
 from gpucourse.learning import watch
 from tests.learning import Learning
 from tests.unit.learning.test_predicting import deploy
+from tests.waiting import STUCK_S
 
 KEYS = "r run  t try  h hint  c check  n next  l list  q quit"
 
@@ -78,7 +79,7 @@ def test_keys_act_at_once(watching: Watching) -> None:
     watching.wait_for(KEYS, times=4)
     watching.press("q")
     watching.wait_for("no longer watching")
-    assert watching.process.wait(30) == 0
+    assert watching.process.wait(STUCK_S) == 0
     assert termios.tcgetattr(watching.slave) == watching.settings
 
 
@@ -88,7 +89,7 @@ def test_the_terminal_is_left_as_it_was(watching: Watching, number: signal.Signa
     watching.wait_for(KEYS)
     watching.process.send_signal(number)
     watching.wait_for("no longer watching")
-    watching.process.wait(30)
+    watching.process.wait(STUCK_S)
     assert termios.tcgetattr(watching.slave) == watching.settings
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from gpucourse.local import control, driver, layout, processes
 from gpucourse.workspace.lock import take
+from tests.waiting import STUCK_S
 
 
 @contextmanager
@@ -47,7 +48,7 @@ def host(folder: Path, answers: dict[str, list[str | None]]) -> Iterator[list[st
         thread.start()
         yield heard
         server.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        thread.join(STUCK_S)
     for line in silent:
         line.close()
     (folder / control.SOCKET).unlink()
@@ -106,7 +107,7 @@ def test_a_busy_host_is_left_alone(folder: Path, host_process: subprocess.Popen[
 def test_a_host_that_answers_nothing_is_ended(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
     with host(folder, {"add": [None, 'node {"port": 7}\n'], "ping": [None]}):
         driver.up(str(folder / "node0.json"), "{}", add_s=0.2, ping_s=0.2)
-    assert host_process.wait(10) == -signal.SIGKILL
+    assert host_process.wait(STUCK_S) == -signal.SIGKILL
     assert (folder / "node0.json").read_text() == '{"port": 7}\n'
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from gpucourse.local import health, layout
 from gpucourse.workspace.lock import take
+from tests.waiting import STUCK_S
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def saying(line: bytes) -> Iterator[int]:
         thread.start()
         yield int(server.getsockname()[1])
         server.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        thread.join(STUCK_S)
         for there in said:
             there.close()
 

@@ -16,7 +16,7 @@ from gpucourse.model.event import Event, Note, ResourceEvent
 from gpucourse.provision.runner import Runner
 from gpucourse.workspace.lock import holder, is_held
 from gpucourse.workspace.stack_paths import StackPaths
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 STUBBORN = """
 import json, signal, sys, time
@@ -210,7 +210,7 @@ def test_one_at_a_time(paths: StackPaths) -> None:
         go.touch()
 
     runner(paths).run("plan", python("pass"), watch)
-    first.join(10)
+    first.join(STUCK_S)
     [note] = heard
     assert isinstance(note, Note)
     assert note.text.startswith("'terraform apply' (process ")

@@ -11,6 +11,7 @@ from gpucourse.errors import GpucourseError, MissingError, StorageError, Unreach
 from gpucourse.model.node import Node
 from gpucourse.remote.fleet import combine_errors, do_on_each, values
 from tests.unit.remote.test_keys import node
+from tests.waiting import STUCK_S
 
 NODES = [replace(node(0), name=f"node{number}") for number in range(8)]
 
@@ -20,7 +21,7 @@ def test_outcomes_keep_the_order_whoever_is_first() -> None:
 
     def work(node: Node) -> str:
         if node.name == "node0":
-            gate.wait(5)
+            gate.wait(STUCK_S)
         elif node.name == "node7":
             gate.set()
         return node.name.upper()

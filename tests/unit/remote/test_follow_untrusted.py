@@ -265,7 +265,6 @@ def test_a_log_is_not_written_through_a_link(paths: RunPaths, tmp_path: Path) ->
     assert victim.read_bytes() == b""
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("beat", [frame(frames.BEAT), frame(frames.LOG, 1, 0)], ids=["signs of life", "empty pieces"])
 def test_a_run_that_never_ends_is_given_up(paths: RunPaths, beat: bytes) -> None:
     def beats() -> Iterator[bytes]:
@@ -273,12 +272,10 @@ def test_a_run_that_never_ends_is_given_up(paths: RunPaths, beat: bytes) -> None
             time.sleep(0.01)
             yield beat
 
-    began = time.monotonic()
     with pytest.raises(FollowBroken, match="has not ended there after"):
         follow(Scripted(beats()), paths, limit_s=0.5)
     with pytest.raises(FollowBroken, match="has not ended there after"):
         follow(Scripted(beats()), paths, limit_s=1000.0, until=time.monotonic() + 0.5)
-    assert time.monotonic() - began < 15
 
 
 def test_a_log_is_kept_to_its_limit_and_says_so(paths: RunPaths) -> None:

@@ -16,6 +16,7 @@ from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.keys import ensure_client_key, known_hosts, ssh_config
 from tests.parts import need
 from tests.sshlab import KINDS, SshLab, ssh_lab
+from tests.waiting import STUCK_S
 
 
 def node(number: int) -> Node:
@@ -53,7 +54,7 @@ def test_who_comes_at_once_gets_the_same_key(tmp_path: Path) -> None:
     together = threading.Barrier(8)
 
     def ask(_number: int) -> str:
-        together.wait(30)
+        together.wait(STUCK_S)
         return ensure_client_key(tmp_path / "keys" / "id")
 
     with ThreadPoolExecutor(8) as pool:
@@ -133,7 +134,7 @@ def test_plain_ssh_gets_in_with_nothing_else(lab: SshLab, tmp_path: Path, odd: s
     config.write_text(ssh_config(inventory, key, hosts))
     hosts.write_text(known_hosts(inventory))
     command = [need("ssh"), "-F", str(config), "-o", "BatchMode=yes", "gpucourse-m3-node1", 'echo "$HOME"']
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STUCK_S, check=False)
     assert (done.stdout, done.returncode) == (f"{lab.homes['node1']}\n", 0), done.stderr
 
 
@@ -144,6 +145,6 @@ def test_plain_ssh_refuses_a_changed_host_key(lab: SshLab, tmp_path: Path) -> No
     config.write_text(ssh_config(inventory, lab.key, hosts))
     hosts.write_text(known_hosts(inventory).replace(lab.nodes[1].host_key, node(0).host_key))
     command = [need("ssh"), "-F", str(config), "-o", "BatchMode=yes", "node1", "true"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STUCK_S, check=False)
     assert done.returncode == 255
     assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from gpucourse.remote.agent import frames, slurm_follow, slurm_submit
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.answers import read_frames
 from tests.unit.remote.scripted import Scripted, details, row, spec, write_end_note
+from tests.waiting import STUCK_S, until
 
 
 def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
@@ -81,7 +81,7 @@ def test_logs_go_on_while_slurm_does_not_answer(script_slurm: Callable[..., Scri
     class Slow(Scripted):
         def __call__(self, *words: str, folder: str | None = None) -> str:
             if words[0] == "squeue":
-                assert answered.wait(20)
+                assert answered.wait(STUCK_S)
             return super().__call__(*words, folder=folder)
 
     script_slurm(sbatch="7\n")
@@ -92,10 +92,7 @@ def test_logs_go_on_while_slurm_does_not_answer(script_slurm: Callable[..., Scri
     with out.open("wb") as file:
         thread = threading.Thread(target=slurm_follow.follow, args=(Job("r1"), {}, file.fileno()))
         thread.start()
-        deadline = time.monotonic() + 20
-        while b"said while it waits" not in out.read_bytes():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: b"said while it waits" in out.read_bytes(), "the log")
         answered.set()
-        thread.join(20)
+        thread.join(STUCK_S)
     assert not thread.is_alive()

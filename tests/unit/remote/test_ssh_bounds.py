@@ -18,6 +18,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import WINDOW, SshLink, SshTransport
 from tests.unit.remote.test_follow_untrusted import NODE
+from tests.waiting import STUCK_S
 
 MANY = 40 * WINDOW
 
@@ -62,7 +63,7 @@ def test_a_server_that_ignores_the_window_loses_its_connection(tmp_path: Path) -
         transport.start_server(server=server)
         channel = transport.accept(20)
         assert channel is not None
-        assert server.asked.wait(20)
+        assert server.asked.wait(STUCK_S)
         with suppress(OSError, EOFError):
             for _ in range(MANY // 32_000):
                 channel.sendall(bytes(32_000))
@@ -76,7 +77,7 @@ def test_a_server_that_ignores_the_window_loses_its_connection(tmp_path: Path) -
         link = SshTransport(tmp_path / "key").connect(pinned)
         channel = link._transport.open_session()
         channel.exec_command("anything")
-        thread.join(30)  # nobody reads
+        thread.join(STUCK_S)  # nobody reads
         assert not link.alive
         assert len(channel.in_buffer) <= 2 * WINDOW + (1 << 16)
         assert sum(sent) < MANY

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import STUCK_S
+
 FILES = Path(__file__).parents[3] / "terraform" / "modules" / "node" / "files"
 NOW = 1_800_000_000
 HOUR = 3600
@@ -49,7 +51,7 @@ class Node:
             "PATH": f"{self.root}/bin:/usr/bin:/bin",
             **more,
         }
-        subprocess.run(["bash", str(FILES / "deadline.sh")], env=environment, check=True, timeout=30, capture_output=True)
+        subprocess.run(["bash", str(FILES / "deadline.sh")], env=environment, check=True, timeout=STUCK_S, capture_output=True)
         return self.commands_run
 
     @property

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import STUCK_S
+
 FILES = Path(__file__).parents[3] / "terraform" / "modules" / "node" / "files"
 LIMIT_S = 1800.0
 MINUTE_S = 60.0
@@ -273,7 +275,7 @@ class Node:
             "IDLE_SECONDS": "1800",
             "PATH": f"{self.bin}:/usr/bin:/bin",
         }
-        subprocess.run([sys.executable, "-I", str(FILES / "idle_agent.py")], env=environment, check=True, timeout=60)
+        subprocess.run([sys.executable, "-I", str(FILES / "idle_agent.py")], env=environment, check=True, timeout=STUCK_S)
         document: dict[str, Any] = json.loads((self.root / "var/lib/gpucourse/idle.json").read_text())
         return document
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from tests.waiting import STUCK_S
+
 _TOKEN = re.compile(r"\x1b\[(\?)?([0-9;]*)([A-Za-z])|\r|\n|[^\x1b\r\n]+")
 
 
@@ -113,7 +115,7 @@ def terminal(columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
         opened = Terminal(stream)
         yield opened
-    reader.join(10)
+    reader.join(STUCK_S)
     assert not reader.is_alive()
     os.close(ours)
     opened.received = b"".join(pieces).decode()

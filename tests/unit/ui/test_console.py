@@ -14,6 +14,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.ui.console import Console
 from gpucourse.ui.tables import Cell, Paragraph, View, table
 from tests.unit.ui.emulator import terminal
+from tests.waiting import STUCK_S
 
 VIEW = View(title="A title", blocks=(table(["name", "state"], [("node0", Cell("ready", "good"))]),), mode="local")
 
@@ -204,7 +205,7 @@ def test_a_result_loads_neither_rich_nor_pydantic(stream: str) -> None:
         "with face.watch():\n    pass\n"
         "sys.stderr.write(','.join(sorted({'rich', 'pydantic', 'typer', 'yaml'} & set(sys.modules))))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=STUCK_S)
     assert done.stderr == ""
 
 

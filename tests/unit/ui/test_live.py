@@ -14,7 +14,7 @@ from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import LISTED_AFTER_S
 from tests.unit.ui.emulator import Emulator, terminal
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 
 def resource(address: str, state: str, *, action: str = "create", seconds: float = 0.0, detail: str = "") -> ResourceEvent:
@@ -155,7 +155,7 @@ def test_what_goes_on_moves() -> None:
             live(resource("terraform_data.node[2]", "done", seconds=0.5))
             until(lambda: b"".join(frames).count(b"building") >= 4)
         reader_done = b"".join(frames).decode()
-    reader.join(10)
+    reader.join(STUCK_S)
     os.close(read)
     spinners = {character for character in reader_done if character in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"}
     assert len(spinners) >= 2, "the spinner turns"
@@ -315,7 +315,7 @@ def test_many_threads_at_once() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(STUCK_S)
 
     emulator, _ = show_on_terminal(work)
     assert {line.split()[2] for line in emulator.lines if line.startswith("✓ stage")} == set("012345")

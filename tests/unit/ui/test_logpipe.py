@@ -7,6 +7,7 @@ import threading
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.logpipe import LONGEST, LogPipe
 from gpucourse.ui.out import Out
+from tests.waiting import STUCK_S
 
 
 def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
@@ -71,8 +72,8 @@ def test_no_line_is_lost_or_torn_between_threads() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
-    reader.join(60)
+            thread.join(STUCK_S)
+    reader.join(STUCK_S)
     for number in range(4):
         mine = [line for line in got if line.startswith(f"[n{number} ")]
         assert mine == [f"[n{number} r{number}] rank {number} line {line}" for line in range(20_000)]

@@ -12,6 +12,7 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.loglines import short, visible, visible_block
 from gpucourse.ui.logscreen import A_TICK, BACKLOG, LINES, LogScreen
+from tests.waiting import STUCK_S
 
 
 def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
@@ -189,9 +190,9 @@ def test_many_threads_lose_nothing() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(STUCK_S)
     stop.set()
-    watcher.join(60)
+    watcher.join(STUCK_S)
     shown += everything(made)
     counted = 0
     for line in shown:

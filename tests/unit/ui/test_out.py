@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.ui.out import Out
+from tests.waiting import STUCK_S
 
 
 def test_a_reader_that_left_is_no_error() -> None:
@@ -71,7 +72,7 @@ def test_everything_arrives_through_a_pipe_that_does_not_block() -> None:
         out = Out(stream)
         reader.start()
         out.write("x" * (1 << 20))
-    reader.join(10)
+    reader.join(STUCK_S)
     assert len(got[0]) == 1 << 20
 
 
@@ -105,7 +106,7 @@ def test_threads_do_not_tear_each_others_lines() -> None:
             writer.start()
         for writer in writers:
             writer.join()
-    reader.join(10)
+    reader.join(STUCK_S)
     assert sorted(got) == sorted(words * 50)
 
 
@@ -120,4 +121,4 @@ def test_the_interpreter_ends_quietly_after_its_reader_left() -> None:
         child.stdout.read(10)
         child.stdout.close()
         assert child.stderr.read() == b""
-        assert child.wait(20) == 0
+        assert child.wait(STUCK_S) == 0

@@ -10,6 +10,7 @@ import pytest
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand, Upload
 from gpucourse.ui.views import plan
 from tests.unit.ui.examples import node, text
+from tests.waiting import STUCK_S
 
 AWKWARD = [
     "it's",
@@ -76,10 +77,10 @@ def test_a_launch_plan_names_every_node_and_what_it_starts() -> None:
 def test_the_commands_of_a_plan_can_be_pasted_into_a_shell() -> None:
     shown = text(plan.launch(launch_plan()))
     pasted = shown.split("ranks 0 to 1\n")[1].split("\n\n")[0]
-    done = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True, timeout=10)
+    done = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True, timeout=STUCK_S)
     assert done.stdout.decode().split("\0")[:-1] == AWKWARD
     environment = pasted.replace("printf '%s\\0'", "printenv AWKWARD #")
-    told = subprocess.run(["bash", "-c", environment], capture_output=True, check=True, timeout=10)
+    told = subprocess.run(["bash", "-c", environment], capture_output=True, check=True, timeout=STUCK_S)
     assert told.stdout == b"it's $HOME\n\n"
 
 

@@ -15,6 +15,7 @@ from gpucourse.model.cloud import Market
 from gpucourse.model.money import Charge, Charged, Rate
 from gpucourse.workspace.ledger import begin, end, read, settle
 from gpucourse.workspace.paths import WorkspacePaths
+from tests.waiting import STUCK_S
 
 T0 = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -240,7 +241,7 @@ def test_several_commands_may_write_at_once(path: Path) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join(STUCK_S)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     ledger = read(path)
     assert (len(ledger.spans), ledger.damaged) == (75, 0)

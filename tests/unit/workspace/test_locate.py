@@ -9,6 +9,7 @@ import pytest
 from gpucourse.errors import NewerFormat, UsageError
 from gpucourse.workspace.locate import find_root, open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
+from tests.waiting import STUCK_S
 
 
 def test_the_flag_wins_then_the_variable_then_a_parent_then_home(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_who_comes_at_once_finds_one_workspace(tmp_path: Path) -> None:
     together = threading.Barrier(8)
 
     def enter(_number: int) -> tuple[str, bool]:
-        together.wait(30)
+        together.wait(STUCK_S)
         workspace = open_workspace(tmp_path / "new")
         return workspace.id, workspace.created
 

@@ -11,6 +11,7 @@ import pytest
 from gpucourse.errors import Interrupted, StackBusy
 from gpucourse.workspace import lock
 from gpucourse.workspace.lock import hold_lock, is_held, is_same_file, take, try_lock
+from tests.waiting import STUCK_S
 
 
 def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
@@ -28,9 +29,9 @@ def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
     thread = threading.Thread(target=second)
     with hold_lock(path, "deploy 3"):
         thread.start()
-        assert waiting.wait(10)
+        assert waiting.wait(STUCK_S)
         order.append("first done")
-    thread.join(10)
+    thread.join(STUCK_S)
     assert order == [f"'deploy 3' (process {os.getpid()})", "first done", "second"]
 
 
@@ -112,17 +113,17 @@ def test_whoever_waited_on_a_removed_file_locks_the_new_one(tmp_path: Path) -> N
     def second() -> None:
         with hold_lock(path, "second", on_wait=lambda _holder: waiting.set()):
             entered.set()
-            assert leave.wait(10)
+            assert leave.wait(STUCK_S)
 
     thread = threading.Thread(target=second)
     with hold_lock(path, "first"):
         thread.start()
-        assert waiting.wait(10)
+        assert waiting.wait(STUCK_S)
         path.unlink()
-    assert entered.wait(10)
+    assert entered.wait(STUCK_S)
     assert is_held(path)
     leave.set()
-    thread.join(10)
+    thread.join(STUCK_S)
     assert not is_held(path)
 
 

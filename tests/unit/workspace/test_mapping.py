@@ -9,6 +9,7 @@ import pytest
 from gpucourse.workspace.files import read_mapping
 from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import WorkspacePaths
+from tests.waiting import STUCK_S
 
 
 def test_nothing_is_lost_when_many_change_at_once(tmp_path: Path) -> None:
@@ -16,7 +17,7 @@ def test_nothing_is_lost_when_many_change_at_once(tmp_path: Path) -> None:
     together = threading.Barrier(8)
 
     def add(number: int) -> None:
-        together.wait(30)
+        together.wait(STUCK_S)
         with changing(paths, paths.hints) as hints:
             hints[str(number)] = number
 
