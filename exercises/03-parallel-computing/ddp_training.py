@@ -191,7 +191,7 @@ if rank == 0:
         say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; a step that hid nothing of it: efficiency {least}")
     say(f"loss {loss_before:.4f} before, {loss_after:.4f} after {args.epochs} epochs; guessing is {math.log(CLASSES):.4f}")
     if device.type == "cpu":
-        say("On CPUs the proofs count and the speeds do not: ranks on one computer share its cores and its memory.")
+        say("On CPUs correctness is meaningful, timings are not: ranks on one computer share its cores and its memory.")
     path = bench.write_metrics("ddp_training/1", device, world_size=size, seed=SEED, metrics=metrics)
     say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
 

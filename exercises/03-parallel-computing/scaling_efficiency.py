@@ -171,7 +171,7 @@ if rank == 0:
         say("An efficiency above 100 % says that one worker was measured too slow. Measure again before you believe any row.")
     say(f"\none worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
     if device.type == "cpu":
-        say("On CPUs the proofs count: workers on one computer share its cores, so that computing itself gets slower.")
+        say("On CPUs correctness is meaningful, timings are not: workers share the cores, so computing itself gets slower.")
     path = bench.write_metrics("scaling_efficiency/1", device, world_size=size, seed=SEED, metrics=metrics)
     say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
 

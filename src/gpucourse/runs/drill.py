@@ -21,7 +21,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
     ),
     "block-port": (
         "Did any rank begin at all? If not, the launchers' logs (launcher in the prefix) are where it happened.",
-        "Look at the log of the first node's launcher: who was to listen there, and what did the system answer?",
+        "Look at the log of the first node's launcher: which process should listen there, and what did the system answer?",
         "EADDRINUSE: the address is in use. Rank 0 opens the meeting point, and its port was taken.",
     ),
     "wrong-world-size": (

@@ -42,7 +42,7 @@ def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> s
     red = list_red_checks(verdict)
     if red == [record.expected_red]:
         return f"as you said: {record.expected_red} went red, and no other check"
-    what = f"red went {', '.join(red)}" if red else "no check went red"
+    what = f"{', '.join(red)} went red" if red else "no check went red"
     raise CheckFailed(
         f"you said that {record.expected_red} would go red; {what}",
         hint=f"look at the edit again, then: gpucourse run {record.exercise} --expect-red CHECK",

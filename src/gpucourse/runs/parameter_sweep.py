@@ -56,9 +56,7 @@ def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Pa
     texts = [text.strip() for text in rest.split(",")]
     example = f"gpucourse run {exercise.id} --sweep {name or 'size'}=1,2,3"
     if exercise.launch.kind == "slurm-pty":
-        raise UsageError(
-            f"{exercise.id} is a session at your own terminal, and cannot be swept", hint=f"gpucourse run {exercise.id}"
-        )
+        raise UsageError(f"{exercise.id} is a session at your own terminal: no --sweep", hint=f"gpucourse run {exercise.id}")
     if not equals or not name:
         raise UsageError(f"--sweep {typed}: not of the form name=1,2,3", hint=example)
     known = [parameter.name for parameter in exercise.parameters]
@@ -117,7 +115,7 @@ def sweep(
         if isinstance(error, (KeyboardInterrupt, Interrupted)):
             why = error.what if isinstance(error, Interrupted) else "interrupted"
             raise Interrupted(
-                f"the sweep stopped after {len(record.points)} of {len(values)} values; they are kept in {files.folder}: {why}",
+                f"the sweep stopped after {len(record.points)} of {len(values)} values; saved in {files.folder}: {why}",
                 hint=error.hint if isinstance(error, Interrupted) else f"gpucourse runs {exercise.id}",
             ) from error
         raise

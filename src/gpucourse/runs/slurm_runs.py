@@ -233,7 +233,7 @@ def _enough(
     own."""
     name = partition.name
     if not gpus and launcher.gpus_of(wanted):
-        text = f"no node of the partition {name} has a GPU in Slurm's eyes (sinfo -o '%N %G'); the jobs run without"
+        text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
         context.watch(Note(text=text, level="warning"))
     fitting = _large_enough(wanted, partition, gpus)
     if nodes > len(fitting):

@@ -102,7 +102,7 @@ def test_what_may_not_be_seen_is_unknown_and_never_well(learner: Learner, accoun
         assert findings[what]["mend"]
     shown = learner.types("doctor", "--target", "aws").out
     assert "could not be checked, and may be missing too" in shown
-    assert "Ready. Start:" not in shown
+    assert "Ready." not in shown
 
 
 def test_credentials_that_are_gone_or_have_expired(learner: Learner, account: Account) -> None:

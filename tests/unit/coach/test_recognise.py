@@ -131,7 +131,7 @@ def test_the_cause_is_told_and_not_what_followed_from_it() -> None:
     diagnoses = recognise(evidence(victim, culprit))
     assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error"]
     assert diagnoses[0].ranks == [1]
-    assert "mine" in diagnoses[0].why
+    assert diagnoses[0].seen[0].line == "ValueError: mine"
 
 
 def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> None:

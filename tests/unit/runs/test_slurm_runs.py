@@ -131,7 +131,7 @@ def test_an_exercise_not_written_for_slurm_takes_all_gpus_of_its_nodes() -> None
 def test_a_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
     where = partition(node("a", gpus=0))
     assert slurm_runs._gpus(request(), where, 1) == 0
-    assert "has a GPU in Slurm's eyes" in enough(request(), where, 1, gpus=0)[0]
+    assert "has a GPU that Slurm knows of" in enough(request(), where, 1, gpus=0)[0]
 
 
 def record(*rows: JobRow, own: str | None = None) -> RunRecord:

@@ -18,7 +18,7 @@ def test_the_syllabus() -> None:
         "Modules that cannot be read\n"
         "  • modules/04/module.yaml: id: missing\n"
         "\n"
-        "0 of 2 exercises passed. Continue with: gpucourse next\n"
+        "0 of 2 exercises passed.\nNext: gpucourse next\n"
     )
     assert "The course" in text(course.catalog([], {}))
 

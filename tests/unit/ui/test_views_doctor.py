@@ -38,7 +38,7 @@ def test_a_machine_that_lacks_something() -> None:
         "\n"
         "1 of 2 are missing.\n"
     )
-    assert "Ready. Start: gpucourse deploy 5" in text(doctor.machine([GOOD], "gpucourse deploy 5"))
+    assert "Ready.\nNext: gpucourse deploy 5" in text(doctor.machine([GOOD], "gpucourse deploy 5"))
 
 
 def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
@@ -47,13 +47,13 @@ def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
     assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in shown
     assert "$12.72" in shown
     assert "Prices: a table, 2026-07-20." in shown
-    assert "Ready. Start: gpucourse deploy 1 --target aws" in shown
+    assert "Ready.\nNext: gpucourse deploy 1 --target aws" in shown
 
 
 def test_what_could_not_be_seen_is_never_well() -> None:
     shown = text(doctor.account(make_examined(GOOD, DARK)))
     assert "?  leftovers" in shown
-    assert "Ready. Start:" not in shown
+    assert "Ready." not in shown
     assert "1 of 2 could not be checked, and may be missing too." in shown
     both = text(doctor.account(make_examined(BAD, DARK)))
     assert "1 of 2 are missing. 1 of 2 could not be checked" in both

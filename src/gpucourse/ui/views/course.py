@@ -65,8 +65,8 @@ def catalog(
     passed = sum(name in progress and progress[name].verdict == "passed" for name in ids)
     done = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
     total = f" {grade.earned:g} of {grade.points:g} points: gpucourse grade." if grade and grade.points else ""
-    footer = (f"{passed} of {len(ids)} exercises passed{done}.{total} Continue with: gpucourse next",) if ids else ()
-    return View(title="The course", blocks=tuple(blocks), footer=footer)
+    footer = (f"{passed} of {len(ids)} exercises passed{done}.{total}",) if ids else ()
+    return View(title="The course", blocks=tuple(blocks), footer=footer, next="gpucourse next" if ids else "")
 
 
 def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:

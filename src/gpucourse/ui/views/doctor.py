@@ -24,8 +24,9 @@ def machine(findings: Sequence[Finding], start: str) -> View:
     """Everything that was looked at on this machine for a module, and the command that repairs what is not well. `start`: the
     command to begin with where nothing is missing."""
     blocks = _findings(findings)
-    footer = (_verdict(findings, f"Ready. Start: {start}"),)
-    return View(title="What the course needs on this machine", blocks=tuple(blocks), footer=footer)
+    step = start if _is_ready(findings) else ""
+    title = "What the course needs on this machine"
+    return View(title=title, blocks=tuple(blocks), footer=(_verdict(findings),), next=step)
 
 
 def account(examined: PreflightReport) -> View:
@@ -34,9 +35,9 @@ def account(examined: PreflightReport) -> View:
     blocks.append(_prices(examined))
     blocks.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
     first = examined.prices[0].module
-    footer = (_verdict(examined.findings, f"Ready. Start: gpucourse deploy {first} --target aws"),)
+    step = f"gpucourse deploy {first} --target aws" if _is_ready(examined.findings) else ""
     title = f"What the course needs of AWS in {examined.region} ({examined.market})"
-    return View(title=title, blocks=tuple(blocks), footer=footer)
+    return View(title=title, blocks=tuple(blocks), footer=(_verdict(examined.findings),), next=step)
 
 
 def quotas(short: Sequence[ShortQuota], region: str) -> View:
@@ -96,13 +97,17 @@ def _commands(what: str, mend: str) -> Block:
     return Code("\n".join(([f"# {who}"] if who else []) + lines), title=f"How to fix it: {what}")
 
 
-def _verdict(findings: Sequence[Finding], well: str) -> str:
+def _is_ready(findings: Sequence[Finding]) -> bool:
+    return not any(finding.state in {"missing", "unknown"} for finding in findings)
+
+
+def _verdict(findings: Sequence[Finding]) -> str:
     missing = sum(finding.state == "missing" for finding in findings)
     unknown = sum(finding.state == "unknown" for finding in findings)
     unseen = f"{unknown} of {len(findings)} could not be checked, and may be missing too." if unknown else ""
     if missing:
         return f"{missing} of {len(findings)} are missing. {unseen}".rstrip()
-    return f"Nothing that could be checked is missing. {unseen}" if unknown else well
+    return f"Nothing that could be checked is missing. {unseen}" if unknown else "Ready."
 
 
 def _prices(examined: PreflightReport) -> Block:

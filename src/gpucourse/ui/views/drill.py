@@ -71,7 +71,7 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
     return View(
         title=f"{exercise}  {diagnosis.fault.title}",
         blocks=(Paragraph(f"Right. {diagnosis.fault.explanation}"),),
-        footer=(f"Now repair it in {diagnosis.copy}, then: gpucourse break {exercise} --repaired",),
+        next=f"repair it in {diagnosis.copy}, then: gpucourse break {exercise} --repaired",
     )
 
 

@@ -55,6 +55,6 @@ def _view(node_idle: Idle) -> str:
     if node_idle.busy:
         return f"in use ({', '.join(node_idle.busy)})"
     if node_idle.ends_at is None:
-        return "has not found it idle"
+        return "has not seen it idle yet"
     left = node_idle.ends_at - time.time()
-    return f"idle; ends it in {age(left)}" if left > 0 else "idle for long enough: ends it now"
+    return f"idle; ends it in {age(left)}" if left > 0 else "idle for long enough; ends it now"

@@ -100,7 +100,7 @@ def _order(exercise: Exercise, result: PartResult) -> str:
     part = next(part for part in exercise.yours if part.id == result.id)
     command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
     if result.verdict == "failed":
-        return f"Your part: put {part.file} right, then type: {command}"
+        return f"Your part: correct {part.file}, then type: {command}"
     return f"Your part, in {part.file}: {part.write} Then type: {command}"
 
 

@@ -50,8 +50,8 @@ def runs(listed: Sequence[ListedRun]) -> View:
         "ran",
         "state",
         "checks",
-        Column("ranks", align="right"),
-        Column("took", align="right"),
+        Column("ranks", align="right", spare=True),
+        Column("took", align="right", spare=True),
     ]
     columns += [Column("age", align="right"), Column("note", wrap=True)]
     newest = listed[-1].record.id
@@ -153,7 +153,7 @@ def _summary(record: RunRecord) -> Facts:
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
             ("you said", f"{record.expected_red} goes red" if record.expected_red else ""),
-            ("counts", "for no exercise: a script of your own is judged by its exit code" if record.own_script else ""),
+            ("counts", "for no exercise: your own script is judged by its exit code" if record.own_script else ""),
             ("logs", _full_logs(record)),
         ]
     )

@@ -23,7 +23,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     if not stacks and unreadable:
         return View(blocks=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
     if not stacks:
-        return View(blocks=(Paragraph("Nothing is deployed."),), footer=("Next: gpucourse next",))
+        return View(blocks=(Paragraph("Nothing is deployed."),), next="gpucourse next")
     columns: list[Column | str] = [
         "stack",
         Column("module", wrap=True),
