@@ -143,6 +143,11 @@ class Tab:
         """Press what the selector names, as its key does: on a phone and without a mouse it is the same."""
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
 
+    def press(self, key: str, text: str = "") -> None:
+        """Press a key and let it go; `text` is what it types, if anything."""
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **({"text": text} if text else {}))
+
     def texts(self, selector: str) -> list[str]:
         """The text of everything that the selector names and that is shown."""
         shown = f"[...document.querySelectorAll({json.dumps(selector)})].filter(item => item.checkVisibility())"

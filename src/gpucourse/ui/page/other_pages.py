@@ -24,6 +24,7 @@ from gpucourse.model.sweep import Point
 from gpucourse.ui.page.chart import draw_chart
 from gpucourse.ui.page.markup import render, trust
 from gpucourse.ui.page.run_pages import as_table, describe_run
+from gpucourse.ui.tables import Paragraph, View
 from gpucourse.ui.views.lab import destroy_result
 from gpucourse.units import format_seconds
 
@@ -81,9 +82,14 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
     """What labs have cost, and the receipt of each destroy, the newest first."""
     from gpucourse.ui.views.cost import cost
 
-    views = [cost(costs)] if costs else []
+    nothing = View(blocks=(Paragraph("Nothing has cost anything: no lab on AWS was ever deployed from here."),))
+    views = [cost(costs) if costs else nothing]
     receipts = [
-        {"stack": receipt.stack, "destroyed": receipt.destroyed, "blocks": destroy_result([receipt], whole=True).blocks}
+        {
+            "stack": receipt.stack,
+            "destroyed": receipt.destroyed[:16].replace("T", " "),
+            "blocks": destroy_result([receipt], whole=True).blocks,
+        }
         for receipt in reversed(content.receipts)
     ]
     return "costs.html", render(
@@ -93,7 +99,7 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
         crumbs=[],
         mode="",
         views=views,
-        footer=() if views else ("Nothing has cost anything: no lab on AWS was ever deployed from here.",),
+        footer=(),
         receipts=receipts,
         damaged=content.damaged_receipts,
     )

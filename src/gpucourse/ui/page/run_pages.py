@@ -119,8 +119,8 @@ def describe_run(record: RunRecord) -> dict[str, object]:
 
 
 def _format_moment(moment: str) -> str:
-    """A time of a record, which is in UTC."""
-    return f"{moment[:16].replace('T', ' ')} UTC"
+    """A time of a record to the minute, in UTC as it is kept."""
+    return moment[:16].replace("T", " ")
 
 
 def _show_verdict(record: RunRecord) -> Cell | None:
@@ -138,7 +138,7 @@ def _summarize(record: RunRecord) -> list[Block]:
                 ("state", Cell(word, STATES.get(record.state, "warn"))),
                 ("checks", _show_verdict(record)),
                 ("took", "" if seconds is None else format_seconds(seconds)),
-                ("began", _format_moment(record.created)),
+                ("began", f"{_format_moment(record.created)} UTC"),
                 ("ranks", f"{record.world_size} on {format_count(len(record.nodes), 'node')}, by {record.launcher}"),
                 ("lab", f"{record.stack} (mode: {record.mode})"),
                 ("parameters", parameters(record.parameters)),
