@@ -111,6 +111,8 @@ def run(
         if (stamp := runs.from_the_future(context.paths)) is not None:
             told = f"this computer's clock went back: the newest run is of {stamp}. The new one is put behind it"
             context.watch(Note(text=told, level="warning"))
+        if not scheduled:
+            _warn_of_others(context, deployment, {node.name for node in nodes})
         run_id = runs.new_run(context.paths, exercise.id)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
         with hold_lock(follow.lock_of(context, run_id), f"run {exercise.id}"):
@@ -124,6 +126,14 @@ def run(
             if detach:
                 return RunResult(plan=plan, record=record)
             return RunResult(plan=plan, record=record, followed_run=follow.through(context, fleet, record))
+
+
+def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
+    """Say which runs may be under way on these nodes: they share the processors, and timings of both suffer."""
+    others = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
+    if others:
+        told = f"{', '.join(others[-3:])} may still run on these nodes: then the timings of both are worth little"
+        context.watch(Note(text=f"{told}. Look: gpucourse runs; end it: gpucourse cancel {others[-1]}", level="warning"))
 
 
 def new_record(
