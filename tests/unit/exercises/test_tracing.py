@@ -144,7 +144,7 @@ def test_auto_says_why_earlier_tracers_are_not_taken(binaries: Path, monkeypatch
     ("lines", "words"),
     [
         ("echo 'ERROR: Could not create perf map: Operation not permitted' >&2; exit 1", "Operation not permitted"),
-        ("echo ready; trap 'exit 3' INT; while :; do sleep 0.01; done", "ended with 3"),
+        ("trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done", "ended with 3"),
     ],
 )
 def test_a_bpftrace_that_is_refused_is_named_with_its_words(
