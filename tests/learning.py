@@ -103,6 +103,7 @@ exercises:
 SCRIPT = '''"""Find the source."""
 
 import argparse
+import json
 import os
 from pathlib import Path
 
