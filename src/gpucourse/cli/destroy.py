@@ -55,7 +55,11 @@ def destroy(
         session.console.mode(SIMULATED)
     with session.console.watch(brief=not session.console.verbose) as live:
         context.watch = live
-        result = act(context, survey_result, discard=discard)
+        try:
+            result = act(context, survey_result, discard=discard)
+        except KeyboardInterrupt:
+            again = f"gpucourse destroy {module or '--all'}"
+            raise Interrupted("interrupted while labs were taken down; some may still be there", hint=again) from None
     take_line_away(session)
     if json:
         from gpucourse.cli.documents.describe import describe_errors, describe_receipt

@@ -9,7 +9,7 @@ import typer
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag, pairs
 from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import ExitCode, UsageError
+from gpucourse.errors import ExitCode, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from gpucourse.learning.quiz import Sitting
@@ -46,7 +46,10 @@ def quiz(
     elif end:
         act.give_in(context, sitting)
     elif somebody_there(session):
-        _ask(session, sitting)
+        try:
+            _ask(session, sitting)
+        except KeyboardInterrupt:
+            raise Interrupted("the quiz is interrupted; every answer so far is kept", hint="gpucourse quiz") from None
     elif not json:
         raise UsageError("the quiz needs a terminal", hint="gpucourse quiz --list, then gpucourse quiz --set NAME=ANSWER")
     return _show(session, json=json)

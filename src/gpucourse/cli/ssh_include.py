@@ -18,8 +18,10 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
         if wanted is None:
             if not ask or not somebody_there(session) or not console.err.terminal:
                 return
-            ssh_include.keep_answer(context, wanted=False)  # also where the file cannot be changed: that is said once
-            ssh_include.find_config(context.environ)
+            try:
+                ssh_include.find_config(context.environ)
+            except GpucourseError:  # nobody is asked about what cannot be done; `init --ssh-include` says why
+                return
             wanted = _ask(session, module)
             ssh_include.keep_answer(context, wanted=wanted)
         if wanted and ssh_include.add_line(context):

@@ -62,6 +62,10 @@ def test_what_was_meant(learning: Learning, words: str, what: str, hint: str) ->
     assert hint in said
 
 
+def test_the_lab_with_a_gpu_is_one_on_aws(learning: Learning) -> None:
+    assert "gpucourse deploy 1 --target aws --gpu t4" in learning.types("run", "1.1", "--gpu", "T4", code=3).err
+
+
 def test_an_exercise_without_a_run_beside_others_that_have_some(learning: Learning) -> None:
     learning.record()
     assert "1.2 has no run yet" in learning.types("logs", "1.2", code=2).err

@@ -90,6 +90,15 @@ def test_a_try_is_left_and_taken_up_again(quiz: Learning) -> None:
     assert "1 of 3 right" in quiz.types("quiz").out, "the result stays"
 
 
+def test_an_interrupted_quiz_keeps_its_answers(quiz: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpucourse.cli.quiz.ask", interrupt)
+    said = quiz.types("quiz", typing="", code=130).err
+    assert "the quiz is interrupted; every answer so far is kept" in said
+
+
 def test_the_best_try_counts(quiz: Learning) -> None:
     quiz.types("quiz", "--set", "wet=a", "--set", "cold=0 C", "--set", "white=b")
     quiz.types("quiz", "--again", "--set", "wet=b")

@@ -102,6 +102,11 @@ def test_nobody_is_asked_in_a_pipe_or_with_yes_and_a_no_stays(
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     offer_line(session, "1", ask=True)
     assert (shown.getvalue(), learning.context.paths.ssh_include.exists()) == ("", False)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(ssh_include, "find_registered_home", lambda: learning.course)
+        session, shown = sit_down("y\n", monkeypatch)
+        offer_line(session, "1", ask=True)
+        assert shown.getvalue() == "", "nobody is asked about what cannot be done"
     session, shown = sit_down("n\ny\n", monkeypatch)
     offer_line(session, "1", ask=True)
     offer_line(session, "1", ask=True)
