@@ -234,7 +234,7 @@ def lay_out(case: Case, exercise: Exercise, folder: Path) -> None:
     for name, place in CATALOG.sources(module, exercise).items():
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(FOLDERS.exercises / place, folder / name)
-    if case.note == SOLUTION:
+    if case.note.startswith(SOLUTION):
         for part in exercise.yours:
             shutil.copyfile(FOLDERS.exercises / CATALOG.folder_name(module) / "solutions" / part.file, folder / part.file)
     for earlier in sorted(folder.parent.glob("*-4.3/metrics.json")) if exercise.id == "4.4" else ():

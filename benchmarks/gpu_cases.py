@@ -108,9 +108,7 @@ CASES = (
     Case("7.3", {"megabytes": "1024"}, limit_s=120, note=SOLUTION),
     Case("7.4", limit_s=90, note=SOLUTION),
     Case("7.5", limit_s=30, note=SOLUTION, by_design=True),
-    Case(
-        "B.1", {"engine": "stand-in"}, limit_s=60, note="the manifest alone: a pod with a GPU needs Kubernetes", by_design=True
-    ),
+    Case("B.1", {"engine": "stand-in"}, limit_s=60, note=f"{SOLUTION}; without Kubernetes", by_design=True),
     Case("B.2", limit_s=120, note=SOLUTION),
     Case("B.3", limit_s=60, note=SOLUTION),
 )
