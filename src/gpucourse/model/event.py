@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from gpucourse.errors import Interrupted
+
 Level = Literal["info", "warning"]
 
 
@@ -91,14 +93,19 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 
 @contextmanager
 def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
-    """Tell the watcher about the block: its start, its end with the seconds, and whether it failed."""
+    """Tell the watcher about the block: its start, its end with the seconds, and whether it failed. Of one that the person
+    leaves no end is told: what it is about may go on."""
     watch(Stage(name=name, text=text, silence=silence))
-    began, ok = time.monotonic(), False
+    began, ok, left = time.monotonic(), False, False
     try:
         yield
         ok = True
+    except (KeyboardInterrupt, Interrupted):
+        left = True
+        raise
     finally:
         seconds = time.monotonic() - began
         if phases is not None:
             phases[name] = round(seconds, 3)
-        watch(Stage(name=name, text=text, seconds=seconds, ok=ok))
+        if not left:
+            watch(Stage(name=name, text=text, seconds=seconds, ok=ok))

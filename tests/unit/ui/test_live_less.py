@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from gpucourse.model.event import LogBytes, Note, Stage
+from gpucourse.errors import Interrupted
+from gpucourse.model.event import LogBytes, Note, Stage, stage
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
@@ -58,6 +59,19 @@ def test_silence_is_explained_until_a_rank_says_something() -> None:
     assert [plain(row) for row in progress.rows(1.0, 10)][1] == "    importing torch …"
     progress.note_output()
     assert len(progress.rows(1.0, 10)) == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Interrupted("detached")])
+def test_a_run_that_the_person_leaves_has_not_failed(error: BaseException) -> None:
+    text = io.StringIO()
+
+    def leave() -> None:
+        with Live(Out(text), colour=False, moving=False) as live, stage(live, "run", "running 3.2"):
+            raise error
+
+    with pytest.raises(type(error)):
+        leave()
+    assert text.getvalue().startswith("– running 3.2")
 
 
 def test_one_of_several_runs_leaves_only_warnings() -> None:
