@@ -31,7 +31,7 @@ class ToyLearner(Learner):
         program = self.workspace.parent / "program.py"
         program.write_text(PROGRAM, encoding="utf-8")
         fork = forks.Fork([sys.executable, str(program), *words], ROOT, self.environment, apart=True, library="gpucourse")
-        typed = Typed(*finish(fork, timeout))
+        typed = Typed(*finish(fork, timeout), words)
         assert typed.code == code, typed.err
         return typed
 
