@@ -16,6 +16,7 @@ REPLACED = {  # how often a file replaces a part of the program, and why nothing
     "system/test_hostile_node.py": (8, "whole commands run, and no learner sets how long a lying node is waited for"),
     "unit/figures/test_plot_worker.py": (2, "drawing in this process must fail, so that the worker is seen to draw"),
     "unit/labs/test_target.py": (1, "the registry names targets by their modules, and this one is only a test's"),
+    "unit/learning/test_ssh_include.py": (3, "whole commands run, and no test may touch the SSH configuration of its user"),
     "unit/learning/test_sweeping.py": (2, "whole commands run, and a run itself would need a lab"),
     "unit/local/test_processes.py": (1, "this computer has /proc, and the test is about one that has not"),
     "unit/remote/conftest.py": (1, "what runs on a node asks the programs of Slurm from many places, and none has a seam"),
