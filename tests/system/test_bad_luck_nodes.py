@@ -125,6 +125,7 @@ def test_deploy_killed(learner: Learner, moment: str) -> None:
     assert learner.processes() == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "16")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")

@@ -141,7 +141,7 @@ def test_a_report_is_styled_and_shows_its_pictures(tmp_path: Path) -> None:
     assert int(title.removeprefix("2px ")) > 0
 
 
-@pytest.mark.parametrize("name", ["plot", "screen"])
+@pytest.mark.parametrize("name", ["plot", pytest.param("screen", marks=pytest.mark.slow)])
 def test_a_picture_opened_by_itself_runs_and_fetches_nothing(address: str, tmp_path: Path, name: str) -> None:
     text = hostile(address)
     page = tmp_path / f"{name}.svg"

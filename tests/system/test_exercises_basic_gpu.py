@@ -170,11 +170,12 @@ def test_a_model_that_cannot_be_downloaded_says_what_to_type(tmp_path: Path) -> 
     assert "--set model=tiny" in run.output
 
 
+@pytest.mark.slow
 @needs_transformers
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param(signal.SIGTERM, id="asked to end", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, id="asked to end"),
         pytest.param(signal.SIGKILL, id="killed"),
     ],
 )

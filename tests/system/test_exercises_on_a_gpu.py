@@ -18,6 +18,7 @@ TINY = {"small": "64", "size": "256", "repeats": "3"}
 NO_KERNEL = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # a processor that multiplies 16-bit numbers one by one
 
 
+@pytest.mark.slow
 def test_beside_16_bits_on_a_gpu_the_processor_has_float32(tmp_path: Path) -> None:
     exercise, script = lay_out("1.1", tmp_path / "work")
     words = [sys.executable, script.name, *flags(exercise, **TINY | {"size": "128"}, dtype="float16")]
@@ -42,6 +43,7 @@ def test_16_bits_without_a_kernel_are_refused_in_a_sentence(tmp_path: Path) -> N
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_a_gpu_without_a_data_sheet_has_derived_ceilings_and_no_percentage(tmp_path: Path) -> None:
     exercise, script = lay_out("4.2", tmp_path / "work")
     words = [sys.executable, script.name, *flags(exercise, sizes="64,128", dtypes="float32", sustained_s="0")]

@@ -75,6 +75,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(tmp_path: Path) -> None:
     assert "--width must be a multiple of --heads: 32 over 5 leaves 2" in output
 
 
+@pytest.mark.slow
 def test_on_a_gpu_eager_graph_and_compiled_requests_are_timed(tmp_path: Path) -> None:
     exercise, script = lay_out("5.5", tmp_path / "work")
     (script.parent / "my_server.py").write_bytes((SCRIPTS / "solutions" / "my_server.py").read_bytes())

@@ -187,6 +187,7 @@ def test_a_tool_without_a_card_is_no_card(ordinary: str, cpu_index: str, checkou
     assert comes(said) == {f"torch-{VERSION}+cpu"}
 
 
+@pytest.mark.slow
 def test_where_the_index_is_out_of_reach_pips_own_is_used(ordinary: str, checkout: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens there

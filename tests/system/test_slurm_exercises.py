@@ -109,6 +109,7 @@ def test_a_terminal_on_a_node(cluster: Learner) -> None:
     assert (cluster.workspace / "deliverables/2.2/transcript.txt").is_file()
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_closed_gives_the_gpu_back_and_counts(cluster: Learner) -> None:
     asks = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
     slurm.in_terminal(cluster, ["run", "2.2", "--no-predict"], [(r"@\S*node[0-9]", asks)], closed_at=r"GPUS=\[0\]")

@@ -153,6 +153,7 @@ def test_a_lab_stops_and_starts_with_new_addresses_and_the_same_keys(learner: Cl
     assert (load_stored(learner, lab).phase, load_stored(learner, lab).cloud.stopped) == ("ready", False)
 
 
+@pytest.mark.slow
 def test_a_stopped_lab_that_nothing_ends_says_so(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     context = hand_made.context(learner)
@@ -174,6 +175,7 @@ def test_no_room_at_the_start_is_told_and_the_lab_stays_stopped(learner: CloudLe
     assert learner.deployment()["cloud"]["stopped"] is True
 
 
+@pytest.mark.slow
 def test_a_lab_whose_time_is_over_is_not_started(learner: CloudLearner) -> None:
     hand_made.lab(learner, hours=0.1)
     context = hand_made.context(learner)

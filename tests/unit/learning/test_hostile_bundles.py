@@ -109,6 +109,7 @@ def test_too_many_files_are_refused_at_once(learning: Learning) -> None:
     assert "holds 20001 files; the limit is 20000" in learning.types("grade", "--open", str(path), code=2).err
 
 
+@pytest.mark.slow
 def test_what_would_be_too_large_to_open_is_not_made(learning: Learning) -> None:
     record = learning.record()
     outputs = learning.folder(record) / "outputs" / "node0"

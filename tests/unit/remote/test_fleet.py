@@ -33,18 +33,18 @@ def test_outcomes_keep_the_order_whoever_is_first() -> None:
 
 def test_no_more_at_once_than_asked() -> None:
     lock, now, most = threading.Lock(), 0, 0
-    pause = threading.Event()
+    together = threading.Barrier(3)
 
     def work(_one: Node) -> None:
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
-        pause.wait(0.01)
+        together.wait(STUCK_S)
         with lock:
             now -= 1
 
-    do_on_each(NODES * 4, work, at_once=3)
+    do_on_each(NODES * 3, work, at_once=3)
     assert most == 3
 
 

@@ -156,6 +156,7 @@ def test_a_font_that_has_what_others_lack_is_taken(picture: Picture, monkeypatch
     assert broken.lost == "中"
 
 
+@pytest.mark.slow
 def test_much_to_show_becomes_smaller_before_it_becomes_more(picture: Picture) -> None:
     content = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
     assert pdf.render(content, font_files()).pages == pdf.MOST_PAGES
