@@ -26,6 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a che
 import allocations
 import bench
 import bpf
+import collectives
 import stand_in
 import symbols
 import torch_engine
@@ -42,6 +43,7 @@ parser.add_argument("--layers", type=int, default=6, help="of the engine, 4 to 9
 parser.add_argument("--tokens", type=int, default=8, help="that most requests make")
 parser.add_argument("--cap-mib", type=int, default=64, help="MiB of the GPU of the third workload")
 parser.add_argument("--tracer", default="auto", help="auto, bpftrace (my_trace.bt) or preload (my_preload.c)")
+parser.add_argument("--collectives", action=argparse.BooleanOptionalAction, default=False, help="also all-reduces")
 args = parser.parse_args()
 if args.seed < 1 or not 4 <= args.layers <= 9 or not 1 <= args.tokens <= 64 or not 48 <= args.cap_mib <= 128:
     parser.error("--seed from 1, --layers from 4 to 9, --tokens from 1 to 64 and --cap-mib from 48 to 128 are needed")
@@ -120,6 +122,16 @@ for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, 
     blocks.update(given.sizes if given else {})
 counted_all = written and broken == "no"
 
+# --- the collectives of a training, where they were asked for -----------------------------------------------------------------
+collective_rows: list[dict[str, Any]] = []
+if args.collectives:
+    try:
+        if (reason := bpf.find_reason(library)) is not None:
+            raise bpf.TracerFailed(reason)
+        collective_rows = collectives.trace((HERE / "my_collectives.bt").read_text(encoding="utf-8"))
+    except bpf.TracerFailed as error:
+        say(f"The collectives are not measured: {error}\n")
+
 # --- the record ------------------------------------------------------------------------------------------------------------
 say(f"tracer: {tracer}, with {file.name}\n")
 if broken != "no":
@@ -132,11 +144,15 @@ say(bench.table(rows, {"workload": "workload", "allocations": "allocations", "al
 if counted_all:
     titles = {"workload": "workload", "site": "asked by", "alive_bytes": "bytes alive", "alive_true": "ledger"}
     say("\n" + bench.table(sites, titles))
+if collective_rows:
+    titles = {"rank": "rank", "allreduces": "all-reduces", "in_a_step": "in a step", "p50_us": "p50, us", "p99_us": "p99, us"}
+    say("\n" + bench.table(collective_rows, titles))
 sizes = [{"size": allocations.name_size(power), "blocks": blocks[power]} for power in sorted(blocks)]
 metrics = {
     **vars(args), "tracer": tracer, "file": file.name, "trace_broken": broken, "workloads": rows, "sites": sites,
     "runtime": "NVIDIA" if runtime else "stand-in", "calls": calls, "sizes": sizes,
-    "other_probes": others, "other_probe_count": len(others or ()) if counted_all else None,
+    "other_probes": others, "collective_rows": collective_rows,
+    "other_probe_count": len(others or ()) if counted_all else None,
     **{f"{name}_off": sum(row[f"{name}_off"] for row in rows) if counted_all else None for name in allocations.COMPARED},
     "alive_first_bytes": rows[0]["alive_true"], "alive_second_bytes": rows[1]["alive_true"],
     "failed_last": rows[2]["failed_true"],

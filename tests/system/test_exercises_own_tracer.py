@@ -67,6 +67,14 @@ def test_either_file_says_what_the_ledger_says(tracer: str, tmp_path: Path) -> N
     assert not list((tmp_path / "work").glob(".runtime-*")), "the copy of the engine"
 
 
+def test_the_collectives_of_a_training_are_counted_on_each_rank(tmp_path: Path) -> None:
+    run = with_faults("B.3", tmp_path / "work", collectives="true")
+    assert run.code == 0, run.output
+    if "The collectives are not measured" in run.output:
+        pytest.skip(run.output.partition("The collectives are not measured: ")[2].splitlines()[0])
+    assert [row["allreduces"] for row in run.metrics["collective_rows"]] == [10, 10]
+
+
 def test_a_file_that_does_not_compile_fails_one_check_by_name(tmp_path: Path) -> None:
     change = ("my_preload.c", 'add(1, "calls cudaFree");', 'add(1, "allocations")')
     run = with_faults("B.3", tmp_path / "work", change, tracer="preload")
