@@ -144,7 +144,8 @@ def test_a_file_where_the_programs_folder_should_be(learner: Learner) -> None:
 
 
 def test_a_read_only_workspace(learner: Learner) -> None:
-    for line in (["list"], ["deploy", "3"], ["status"]):
+    learner.types("status", mount="ro,size=1m")  # looks, and makes no workspace
+    for line in (["init", str(learner.workspace)], ["deploy", "3"]):
         typed = learner.types(*line, code=3, mount="ro,size=1m")
         assert "not allowed to write" in typed.err
         assert "--workspace DIR" in typed.err

@@ -31,7 +31,7 @@ def test_ctrl_c_at_a_question_is_told(
     monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path))
     monkeypatch.setattr(sys, "stdin", Terminal())
     assert run_command(["quiz"]) == 130
-    assert capsys.readouterr().err.endswith("answer> \ninterrupted\n")
+    assert "answer> \nthe quiz is interrupted; every answer so far is kept\n" in capsys.readouterr().err
 
 
 def test_lines_are_read_as_they_come_and_a_wrong_byte_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
