@@ -188,6 +188,7 @@ def _facts(
             ("logs", Cell(full, "warn") if full else None),
             ("refused", Cell(refused, "warn") if refused else None),
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}" if plots else ""),
+            ("page", "gpucourse open" if plots else ""),
             ("run", f"{record.id}, {nodes}"),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
