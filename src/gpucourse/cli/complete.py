@@ -46,13 +46,13 @@ def _read_line(ctx: typer.Context) -> Words:
 @_quietly
 def modules(session: Session) -> Iterator[str]:
     """The numbers of modules."""
-    yield from (module.id for module in session.context.catalog.modules)
+    yield from (module.id for module in session.look().catalog.modules)
 
 
 @_quietly
 def exercises(session: Session) -> Iterator[str]:
     """The numbers of exercises."""
-    for module in session.context.catalog.modules:
+    for module in session.look().catalog.modules:
         yield from (exercise.id for exercise in module.exercises)
 
 
@@ -62,7 +62,7 @@ def faults(session: Session) -> Iterator[str]:
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import list_faults
 
-    yield from (*HOWS, *list_faults(session.context))
+    yield from (*HOWS, *list_faults(session.look()))
 
 
 @_quietly
@@ -74,7 +74,7 @@ def targets(_session: Session) -> Iterator[str]:
 @_quietly
 def lessons(session: Session) -> Iterator[str]:
     """The numbers of modules, then those of exercises."""
-    catalog = session.context.catalog
+    catalog = session.look().catalog
     yield from (module.id for module in catalog.modules)
     yield from (exercise.id for module in catalog.modules for exercise in module.exercises)
 
@@ -119,27 +119,27 @@ def nodes(session: Session, line: Words) -> Iterator[str]:
 @_with_line
 def parameters(session: Session, line: Words) -> Iterator[str]:
     """The parameters of the exercise, each with an equals sign; where one has choices, with each of them."""
-    for parameter in session.context.catalog.exercise(str(line.get("exercise")))[1].parameters:
+    for parameter in session.look().catalog.exercise(str(line.get("exercise")))[1].parameters:
         yield from (f"{parameter.name}={choice}" for choice in parameter.choices or ("",))
 
 
 @_with_line
 def predictions(session: Session, line: Words) -> Iterator[str]:
     """What can be predicted of the exercise, with an equals sign."""
-    wanted = session.context.catalog.exercise(str(line.get("exercise")))[1].predict
+    wanted = session.look().catalog.exercise(str(line.get("exercise")))[1].predict
     yield from (f"{wanted.id}=",) if wanted else ()
 
 
 @_with_line
 def checks(session: Session, line: Words) -> Iterator[str]:
     """The names of the exercise's checks."""
-    yield from (check.id for check in session.context.catalog.exercise(str(line.get("exercise")))[1].checks)
+    yield from (check.id for check in session.look().catalog.exercise(str(line.get("exercise")))[1].checks)
 
 
 @_with_line
 def questions(session: Session, line: Words) -> Iterator[str]:
     """The exercise's questions, each with an equals sign."""
-    yield from (f"{question.id}=" for question in session.context.catalog.exercise(str(line.get("exercise")))[1].questions)
+    yield from (f"{question.id}=" for question in session.look().catalog.exercise(str(line.get("exercise")))[1].questions)
 
 
 @_quietly
@@ -166,21 +166,21 @@ def ranks(session: Session, line: Words) -> Iterator[str]:
     """The ranks of the run, or of the exercise's newest."""
     from gpucourse.workspace import runs as records
 
-    record = records.find(session.context.paths, line.get("run") or line.get("exercise"))
+    record = records.find(session.look().paths, line.get("run") or line.get("exercise"))
     yield from map(str, range(record.world_size))
 
 
 def _labs(session: Session) -> list[Deployment]:
     from gpucourse.workspace import deployments
 
-    return deployments.readable(session.context.paths)[0]
+    return deployments.readable(session.look().paths)[0]
 
 
 def _records(session: Session) -> list[RunRecord]:
     """The records of all runs, newest first."""
     from gpucourse.workspace import runs as records
 
-    return records.readable(session.context.paths)[0][::-1]
+    return records.readable(session.look().paths)[0][::-1]
 
 
 def _name_runs(listed: list[RunRecord]) -> Iterator[str]:

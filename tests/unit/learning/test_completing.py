@@ -55,3 +55,10 @@ def test_runs_by_id_word_and_exercise_and_their_ranks(learning: Learning) -> Non
     assert first.id not in complete(learning, "cancel ")
     assert complete(learning, "check 1.1 --run ") == complete(learning, "show 1.1 --run ") == {first.id}
     assert complete(learning, f"logs {first.id} --rank ") == complete(learning, "check 1.1 --rank ") == {"0", "1"}
+
+
+def test_completion_makes_no_workspace(learning: Learning) -> None:
+    learning.workspace = learning.root / "elsewhere"
+    assert complete(learning, "run 1.") == {"1.1", "1.2"}
+    assert complete(learning, "ssh ") == complete(learning, "logs ") == set()
+    assert not learning.workspace.exists()
