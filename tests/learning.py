@@ -225,8 +225,8 @@ class Learning:
         """Where a run lies."""
         return self.workspace / "runs" / record.exercise / record.id
 
-    def types(self, *words: str, code: int | None = 0, typing: str | None = None) -> Said:
-        """Run a command in this process. `typing`: what the person types, at a terminal."""
+    def types(self, *words: str, code: int | None = 0, typing: str | io.StringIO | None = None) -> Said:
+        """Run a command in this process. `typing`: what the person types, at a terminal, or the terminal."""
         with _replace_stdin(typing, self._patch):
             self._capture.readouterr()
             answered = run_command(list(words))
@@ -240,8 +240,21 @@ class _Terminal(io.StringIO):
         return True
 
 
+class InterruptedTerminal(_Terminal):
+    """A terminal at which the person presses Ctrl-C instead of an answer."""
+
+    def readline(self, *_: object) -> str:  # type: ignore[override]  # a StringIO is text, whatever its base says
+        raise KeyboardInterrupt
+
+
+def _make_stdin(text: str | io.StringIO | None) -> io.StringIO:
+    if isinstance(text, io.StringIO):
+        return text
+    return io.StringIO() if text is None else _Terminal(text)
+
+
 @contextmanager
-def _replace_stdin(text: str | None, patch: pytest.MonkeyPatch) -> Iterator[None]:
+def _replace_stdin(text: str | io.StringIO | None, patch: pytest.MonkeyPatch) -> Iterator[None]:
     with patch.context() as now:
-        now.setattr(sys, "stdin", io.StringIO() if text is None else _Terminal(text))
+        now.setattr(sys, "stdin", _make_stdin(text))
         yield

@@ -11,7 +11,7 @@ import pytest
 from gpucourse.course.locate import find_course
 from gpucourse.course.quiz import read_quiz
 from gpucourse.grading.answers import judge
-from tests.learning import Learning
+from tests.learning import InterruptedTerminal, Learning
 
 QUIZ = """\
 format: 1
@@ -90,12 +90,8 @@ def test_a_try_is_left_and_taken_up_again(quiz: Learning) -> None:
     assert "1 of 3 right" in quiz.types("quiz").out, "the result stays"
 
 
-def test_an_interrupted_quiz_keeps_its_answers(quiz: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("gpucourse.cli.quiz.ask", interrupt)
-    said = quiz.types("quiz", typing="", code=130).err
+def test_an_interrupted_quiz_keeps_its_answers(quiz: Learning) -> None:
+    said = quiz.types("quiz", typing=InterruptedTerminal(), code=130).err
     assert "the quiz is interrupted; every answer so far is kept" in said
 
 

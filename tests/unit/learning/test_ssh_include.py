@@ -26,10 +26,15 @@ OWN = b"# mine\nHost *.example.org\n  User ada\n"
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's client is not installed")
 
 
+def register_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make this folder the home that the system has of the user."""
+    patch.setattr(ssh_include, "find_registered_home", lambda: folder)
+
+
 @pytest.fixture
 def config(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The configuration of a learner whose lab is deployed."""
-    monkeypatch.setattr(ssh_include, "find_registered_home", lambda: learning.root)
+    register_home(monkeypatch, learning.root)
     lab = deploy(learning)
     assert lab.inventory is not None
     write_ssh_files(learning.context, learning.context.paths.stack(lab.stack), lab.inventory)
@@ -103,7 +108,7 @@ def test_nobody_is_asked_in_a_pipe_or_with_yes_and_a_no_stays(
     offer_line(session, "1", ask=True)
     assert (shown.getvalue(), learning.context.paths.ssh_include.exists()) == ("", False)
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(ssh_include, "find_registered_home", lambda: learning.course)
+        register_home(elsewhere, learning.course)
         session, shown = sit_down("y\n", monkeypatch)
         offer_line(session, "1", ask=True)
         assert shown.getvalue() == "", "nobody is asked about what cannot be done"
@@ -138,7 +143,7 @@ def test_what_is_not_the_learners_is_left_as_it_is(
         monkeypatch.setenv("HOME", "/no/such/folder")
         code, what = 3, "HOME is not set to a folder"
     elif fault == "another home":
-        monkeypatch.setattr(ssh_include, "find_registered_home", lambda: outside.parent)
+        register_home(monkeypatch, outside.parent)
         what = "OpenSSH reads"
     else:
         workspace = learning.root / "a*b"
