@@ -34,6 +34,7 @@ def list_commands(text: str) -> Iterator[list[str]]:
 
 def check_command(words: list[str]) -> None:
     """Raises a typer error where the parser of the program refuses these words."""
+    words = words[1:] if words[0] == "help" else words  # `help run` is `run --help`
     program: Any = typer.main.get_command(app.tree(words[0]))
     context = program.make_context("gpucourse", ["list"], resilient_parsing=True)
     name, command, rest = program.resolve_command(context, options.split(words)[1])
