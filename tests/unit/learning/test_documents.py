@@ -48,6 +48,14 @@ def test_the_schema_in_the_docs_is_that_of_the_types() -> None:
     )
 
 
+def test_only_whole_documents_have_a_version() -> None:
+    definitions = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
+    with_version = {f"#/$defs/{name}" for name, kind in definitions.items() if "version" in kind.get("required", [])}
+    for name, kind in definitions.items():
+        inside = json.dumps(kind.get("properties", {}))
+        assert not [place for place in with_version if f'"{place}"' in inside], f"{name} has a document in it"
+
+
 def test_every_command_with_json_has_a_schema_and_no_other() -> None:
     commands = typer.main.get_command(tree()).commands  # type: ignore[attr-defined]
     assert {name for name in COMMANDS if any("--json" in item.opts for item in commands[name].params)} == set(DOCUMENTS)

@@ -58,6 +58,10 @@ class BuiltLab(TypedDict):
     healed: list[str]
 
 
+class OneBuiltLab(BuiltLab):
+    """`deploy` of one lab that costs nothing."""
+
+
 class IdleDocument(TypedDict):
     """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is null while the node is in use."""
 

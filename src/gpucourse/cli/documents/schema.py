@@ -20,7 +20,7 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
     "check": (course.RunCheck, course.CheckedAll, course.DiagnosedRun, course.DiagnosedCode),
     "compare": (runs.ComparisonDocument,),
     "cost": (labs.Money,),
-    "deploy": (labs.BuiltLab, labs.BuiltLabs, labs.QuoteList),
+    "deploy": (labs.OneBuiltLab, labs.BuiltLabs, labs.QuoteList),
     "destroy": (labs.DestroyDocument,),
     "dev": (course.CheckedCourseDocument,),
     "doctor": (labs.Examination, labs.ExaminedAccount, labs.Quotas, labs.Policy),
