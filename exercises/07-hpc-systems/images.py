@@ -8,8 +8,19 @@ from dataclasses import dataclass
 
 CUDA_OF_DRIVER = {525: (12, 0), 535: (12, 2), 550: (12, 4), 560: (12, 6), 570: (12, 8), 580: (13, 0), 590: (13, 1)}
 """The newest CUDA that a branch of the driver knows (NVIDIA, "CUDA Toolkit Release Notes", table of driver versions)."""
-SECRET = re.compile(r"\b\w*(TOKEN|SECRET|PASSWORD|API_KEY)\w*\s*[= ]\s*\S+", re.IGNORECASE)
-DATA = re.compile(r"(^|/)(data|dataset|datasets|checkpoints)(/|$)|\.(tar|tar\.gz|zip|bin|pt|safetensors)$")
+SECRET = re.compile(
+    r"\b\w*(TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY)\b\s*[= ]\s*(?!\"\"|''|\"?\$\()\S+", re.IGNORECASE
+)  # what a command prints, `$(cat /run/secrets/token)`, is not written in the file
+DATA = re.compile(
+    r"^\.?/?$|(^|/)(data|dataset|datasets|checkpoints)(/|$)|\.(tar|tar\.gz|zip|bin|pt|pth|ckpt|npz|h5|parquet|safetensors)$"
+)
+PIP = re.compile(r"\bpip[\d.]*\s+(?:-\S+\s+)*install\b([^&|;]*)")
+INSTRUCTIONS = {
+    "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "ONBUILD", "RUN", "SHELL",
+    "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
+}  # fmt: skip
+PLAIN_BASE = re.compile(r"^(docker\.io/)?(library/)?(python|ubuntu|debian|nvidia/cuda|pytorch/pytorch)[:@]")
+SYSTEM_USERS = {"nobody", "www-data", "daemon", "ubuntu"}  # ubuntu: of Ubuntu 24.04
 
 
 @dataclass(frozen=True)
@@ -36,55 +47,94 @@ def find_faults(text: str, driver: str) -> list[Fault]:
     return list(_of_dockerfile(_join(lines), driver))
 
 
+def without_comments(text: str) -> str:
+    """The lines of a file that are no comments."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+
+
 def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Lines that end in a backslash go on in the next."""
+    """Lines that end in a backslash go on in the next; a comment goes on in a comment alone."""
     whole: list[tuple[int, str]] = []
     goes_on = False
     for number, line in lines:
-        if goes_on:
-            whole[-1] = (whole[-1][0], whole[-1][1] + " " + line.rstrip("\\").strip())
+        words = line.strip()
+        if goes_on and words.startswith("#") == whole[-1][1].startswith("#"):
+            whole[-1] = (whole[-1][0], f"{whole[-1][1]} {words.removesuffix(chr(92)).strip('# ')}")
         else:
-            whole.append((number, line.rstrip("\\").strip()))
-        goes_on = line.rstrip().endswith("\\") and not line.lstrip().startswith("#")
+            whole.append((number, words.removesuffix("\\").strip()))
+        goes_on = words.endswith("\\")
     return whole
 
 
 def _of_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
     orders = [(number, *line.split(None, 1)) for number, line in lines if len(line.split(None, 1)) == 2 and line[0] != "#"]
     named = [(number, order.upper(), rest) for number, order, rest in orders]
+    stages: set[str] = set()
+    defaults: dict[str, str] = {}
     if not any(order == "FROM" for _, order, _ in named):
         yield Fault("no-base", 1, "it has no FROM: from which image is it built?")
     for number, order, rest in named:
         if order == "FROM":
-            yield from _of_base(number, rest.split()[0], driver)
-        elif order == "RUN":
-            yield from _of_install(number, rest)
+            image, *more = _fill_in([word for word in rest.split() if not word.startswith("--")] or [rest], defaults)
+            if image not in stages:
+                yield from _of_base(number, image, driver)
+            stages.update(more[1:2])
+        elif order == "RUN" or order not in INSTRUCTIONS:  # or a line of a RUN <<END
+            yield from _of_install(number, rest if order == "RUN" else f"{order.lower()} {rest}")
         elif order in ("ENV", "ARG") and SECRET.search(rest):
             yield Fault(
                 "secret", number, f"{rest.split('=')[0].split()[0]} stays in the image for everybody: give it at run time"
             )
+        elif order == "ARG":
+            defaults.update([rest.partition("=")[::2]])
         elif order in ("COPY", "ADD"):
-            yield from _of_copy(number, rest.split())
-    users = [rest for _, order, rest in named if order == "USER"]
-    if not users or users[-1].split(":")[0] in ("root", "0"):
-        yield Fault(
-            "root", lines[-1][0] if lines else 1, "the program runs as root: add a user and a USER line behind the last RUN"
-        )
-    runs = [(number, line) for number, line in lines if line.startswith("#") and "docker run" in line]
-    for number, line in runs:
-        if "--shm-size" not in line and "--ipc" not in line:
+            yield from _of_copy(number, _plain(rest).split())
+    yield from _of_users(named, lines[-1][0] if lines else 1)
+    for number, line in lines:
+        if line.startswith("#") and "docker run" in line and "--shm-size" not in line and "--ipc" not in line:
             yield Fault(
                 "shared-memory", number, "docker gives 64 MiB of /dev/shm: workers and NCCL need --shm-size or --ipc=host"
             )
 
 
+def _fill_in(words: list[str], defaults: dict[str, str]) -> list[str]:
+    """The words of a FROM with the values of the ARG lines before it."""
+    return [re.sub(r"\$\{?(\w+)\}?", lambda name: defaults.get(name[1], name[0]), word) for word in words]
+
+
+def _plain(rest: str) -> str:
+    """The words of an instruction whose arguments are written as a list: ["pip", "install"]."""
+    return re.sub(r'[\[\]",]+', " ", rest) if rest.startswith("[") else rest
+
+
+def _of_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
+    """The user of the last stage: not root, and one that the image has. A stage on top of another one keeps its user."""
+    stages: dict[str, tuple[str, str]] = {}
+    stage = base = user = ""
+    for number, order, rest in named:
+        words = [word for word in rest.split() if not word.startswith("--")] or [rest]
+        if order == "FROM":
+            base, user = stages.get(words[0], (words[0], ""))
+            stage = words[2] if len(words) > 2 else ""
+        elif order == "USER":
+            user, last = words[0].split(":")[0], number
+        stages[stage] = (base, user)
+    if user in ("", "root", "0"):
+        yield Fault("root", last, "the program runs as root: add a user and a USER line behind the last RUN")
+        return
+    commands = " ".join(rest for _, order, rest in named if order == "RUN" or order not in INSTRUCTIONS)
+    known = user in SYSTEM_USERS or re.match(r"\d|\$", user) or re.search(rf"(?<!\w){re.escape(user)}(?!\w)", commands)
+    if PLAIN_BASE.match(base) and not known:
+        yield Fault("root", last, f"the image has no user {user}, so docker refuses to start it: make it before, with useradd")
+
+
 def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
-    section, sections = "", set()
-    for number, line in lines:
-        text = line.strip()
+    section, bodies = "", dict.fromkeys(("%post", "%environment", "%runscript"), "")
+    for number, text in _join(lines):
         if text.startswith("%"):
             section = text.split()[0]
-            sections.add(section)
+        elif text.startswith("#"):
+            continue
         elif match := re.match(r"From\s*:\s*(\S+)", text, re.IGNORECASE):
             yield from _of_base(number, match[1], driver)
         elif section == "%post":
@@ -92,39 +142,49 @@ def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
         elif section == "%environment" and SECRET.search(text):
             yield Fault("secret", number, "a secret in %environment stays in the image for everybody: give it at run time")
         elif section == "%files" and text:
-            yield from _of_copy(number, [*text.split(), "."])
-    if "%environment" not in sections:
-        yield Fault(
-            "no-environment",
-            lines[-1][0] if lines else 1,
-            "without %environment the program does not find what %post installed",
-        )
+            yield from _of_copy(number, [*text.split(), "."][: max(2, len(text.split()))])
+        if section in bodies and not text.startswith("%"):
+            bodies[section] += f"\n{text}"
+    for place in re.findall(r"-m venv (?:-\S+ )*(\S+)", bodies["%post"]):
+        if f"{place}/bin" not in bodies["%environment"] + bodies["%runscript"]:
+            yield Fault(
+                "no-environment",
+                lines[-1][0],
+                f"the program does not find what %post installed: put {place}/bin into PATH in %environment",
+            )
 
 
 def _of_base(number: int, image: str, driver: str) -> Iterator[Fault]:
-    if "@sha256:" in image or image.lower() == "scratch":
+    name, _, digest = image.partition("@")
+    if image.lower() == "scratch":
         return
-    tag = image.rsplit("/", 1)[-1].partition(":")[2]
-    if tag in ("", "latest"):
+    tag = name.rsplit("/", 1)[-1].partition(":")[2]
+    if tag in ("", "latest") and not digest.startswith("sha256:"):
         yield Fault("latest", number, f"{image} is another image tomorrow: name a version")
-    elif "cuda" in image and (match := re.match(r"(\d+)\.(\d+)", tag)):
+    elif match := re.match(r"(\d+)\.(\d+)", tag) if "cuda" in name.removesuffix(tag) else re.search(r"cuda(\d+)\.(\d+)", tag):
         wanted, there = (int(match[1]), int(match[2])), newest_cuda(driver)
         if wanted > there:
-            says = f"CUDA {match[0]} is newer than driver {driver} knows: at most {there[0]}.{there[1]}"
+            says = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} knows: at most {there[0]}.{there[1]}"
             yield Fault("cuda", number, says)
 
 
 def _of_install(number: int, command: str) -> Iterator[Fault]:
-    for words in re.findall(r"pip3? install([^&|;]*)", command):
-        if re.search(r"(^|\s)torch(?![\w=<>~\[.-])", words):
-            yield Fault(
-                "torch", number, "torch without a version is another torch tomorrow, and may want another CUDA: torch==2.13.0"
-            )
+    command = re.sub(r"--mount=\S+", "", _plain(command))  # a secret that is mounted leaves nothing behind
+    for words in PIP.findall(command):
+        for extent in re.findall(r"(?:^|\s)[\"']?torch(?:\[[\w,]*\])?(?![\w.-])([^\s\"']*(?:\s*@\s*\S+)?)", words):
+            if not re.search(r"==|~=|<|@", extent):
+                yield Fault(
+                    "torch",
+                    number,
+                    "torch without a version is another torch tomorrow, and may want another CUDA: torch==2.13.0",
+                )
     if SECRET.search(command):
         yield Fault("secret", number, "what is written in a RUN line stays in the image's history: give it at run time")
 
 
 def _of_copy(number: int, words: list[str]) -> Iterator[Fault]:
+    if any(word.startswith("--from") for word in words):
+        return  # of another stage, and nothing of this computer
     sources = [word for word in words[:-1] if not word.startswith("--")]
     for source in sources:
         if DATA.search(source):

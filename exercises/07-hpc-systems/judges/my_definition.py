@@ -24,4 +24,4 @@ WAYS = {
 
 def judge(part: Part) -> None:
     """Its faults, by reading it."""
-    judge_image(part, ("%runscript", "hello_gpu.py", "torch"), "four faults")
+    judge_image(part, ("%runscript", "/hello_gpu.py", "torch"), "four faults")

@@ -78,6 +78,9 @@ WAYS = {
     ),
 }  # fmt: skip
 PUZZLES = (1, 2, 3, 4)
+MACHINES = [[1] * 33, [24, 24, 24], [48]]  # more of 1 GiB than the scheduler takes; as many as fit
+NETWORKS = [Network(52, 40, 2), Network(400, 40, 1), Network(10, 36, 3)]  # full switches, and one that is nearly empty
+CHECKPOINTS = [Checkpoint(1024, 64, 600, 0.05, 2.0, 64)]  # 18.3 targets
 
 
 def judge(part: Part) -> None:
@@ -85,9 +88,11 @@ def judge(part: Part) -> None:
     vfio, machines = part.function("to_vfio"), part.function("gpus_needed")
     network, written, where = part.function("switches"), part.function("stripes"), part.function("scheduler")
     part.compare([_vfio(part, vfio, case) for puzzle in PUZZLES for case in cases.make_passthrough(puzzle)])
-    part.compare([_machines(part, machines, cases.make_machines(puzzle)) for puzzle in range(1, 13)])
-    part.compare([_network(part, network, case) for puzzle in PUZZLES for case in cases.make_networks(puzzle)])
-    part.compare([_stripes(part, written, case) for puzzle in PUZZLES for case in cases.make_checkpoints(puzzle)])
+    part.compare([_machines(part, machines, needs) for needs in (*map(cases.make_machines, range(1, 13)), *MACHINES)])
+    networks = [case for puzzle in PUZZLES for case in cases.make_networks(puzzle)]
+    part.compare([_network(part, network, case) for case in networks + NETWORKS])
+    checkpoints = [case for puzzle in PUZZLES for case in cases.make_checkpoints(puzzle)]
+    part.compare([_stripes(part, written, case) for case in checkpoints + CHECKPOINTS])
     part.compare([_scheduler(part, where, name) for name in cases.WORKLOADS])
     part.note(f"right for the cases of {len(PUZZLES)} puzzles")
 

@@ -51,6 +51,17 @@ WAYS = {
         "be larger than the memory",
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),
+    "mapped-at-random": Way(
+        "you mapped the file and took records in the random order: each page that is not in memory yet is then a small read of "
+        "its own, which no read call shows. Sort within a window here, too",
+        ("            wanted = sorted(order[start : start + window])\n            for run in divide(wanted):\n"
+         "                shard.seek(run[0] * size)\n"
+         "                piece = shard.read((run[-1] - run[0] + 1) * size)\n"
+         "                ready += [piece[(number - run[0]) * size : (number - run[0] + 1) * size] for number in run]\n",
+         "            mapped = __import__('mmap').mmap(shard.fileno(), 0, access=1)\n"
+         "            for number in order[start : start + window]:\n"
+         "                ready.append(mapped[number * size : (number + 1) * size])\n"),
+    ),
 }  # fmt: skip
 RECORDS, SIZE, BATCH, WINDOWS, MOST_PERCENT = 3000, 1024, 64, 8, 25
 
@@ -70,6 +81,8 @@ def judge(part: Part) -> None:
     _judge_records(part, used, order, window)
     if peak > 2.5 * window * SIZE + (1 << 17):
         raise part.wrong("whole-file", mib=peak / shards.MIB, file=RECORDS * SIZE / shards.MIB)
+    if calls is not None and calls < WINDOWS and not _is_sorted(used, window):  # fewer calls than windows: the file is mapped
+        raise part.wrong("mapped-at-random")
     if calls is not None:
         percent = 100 * calls / RECORDS
         if percent > MOST_PERCENT:
@@ -93,6 +106,12 @@ def _take(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return cost.calls, peak
+
+
+def _is_sorted(used: list[list[bytes]], window: int) -> bool:
+    """Whether the records of each window came in the order of their places."""
+    numbers = [shards.check_record(record) or 0 for records in used for record in records]
+    return all(numbers[at : at + window] == sorted(numbers[at : at + window]) for at in range(0, len(numbers), window))
 
 
 def _iterate(part: Part, given: Any) -> Iterator[Any]:

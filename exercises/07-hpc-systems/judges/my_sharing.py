@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -57,17 +58,23 @@ WAYS = {
 }  # fmt: skip
 LISTS = {
     "a100-80": (["3g.40gb", "2g.20gb", "2g.20gb"], ["1g.10gb"] * 7, ["4g.40gb", "3g.40gb"], ["1g.20gb"] * 4 + ["2g.20gb"],
-                ["3g.40gb", "3g.40gb", "1g.10gb"], ["2g.20gb"] * 3 + ["1g.10gb"], ["4g.40gb", "4g.40gb", "3g.40gb"]),
+                ["3g.40gb", "3g.40gb", "1g.10gb"], ["2g.20gb"] * 3 + ["1g.10gb"], ["4g.40gb", "4g.40gb", "3g.40gb"],
+                ["3g.40gb", "3g.40gb", "4g.40gb", "4g.40gb"]),
     "a100-40": (["2g.10gb", "3g.20gb", "1g.5gb", "1g.5gb"], ["7g.40gb", "1g.5gb"]),
     "a30": (["1g.6gb", "2g.12gb", "1g.6gb"], ["2g.12gb", "4g.24gb", "2g.12gb"]),
 }  # fmt: skip
 PUZZLES = (1, 2, 3, 4, 5)
+EDGES = [(Service("half-of-it", 40.0, 40, False, None), "a100-80"), (Service("half-busy", 8.0, 50, False, 50), "a100-80"),
+         (Service("exactly-half", 40.0, 40, True, None), "a100-80"), (Service("exact-memory", 10.0, 9, True, 20), "a100-80"),
+         (Service("exact-share", 6.0, 25, True, 50), "a30")]  # fmt: skip
+"""Needs that a limit meets exactly: more than half is meant, and as much as a profile has is enough."""
 
 
 def judge(part: Part) -> None:
     """Ways and profiles of the services of five puzzles on six cards; then places."""
     way, profile, place = part.function("way"), part.function("profile"), part.function("place")
     some = [(service, card) for puzzle in PUZZLES for card in mig.CARDS.values() for service in mig.make_services(puzzle, card)]
+    some += [(service, mig.CARDS[name]) for service, name in EDGES]
     for service, card in some:
         _judge_way(part, way, service, card)
     mine = [(service, card) for service, card in some if mig.right_way(service, card) == "mig"]
@@ -125,11 +132,18 @@ def _judge_places(part: Part, place: Callable[..., Any], card: Card, names: Sequ
     case = f"{', '.join(names)} on {card.name}"
     given = part.call(place, list(names), card.describe(), case=case)
     try:
-        places = [(int(gpu), int(start)) for gpu, start in given]
+        places = [(operator.index(gpu), operator.index(start)) for gpu, start in given]
     except (TypeError, ValueError):
         raise Verdict(
-            "failed", "no-places", "it has to return a pair for each profile: its GPU and where it begins", case
+            "failed",
+            "no-places",
+            "it has to return a pair of whole numbers for each profile: its GPU and where it begins",
+            case,
         ) from None
+    numbers = sorted({gpu for gpu, _ in places})
+    if numbers != list(range(len(numbers))):
+        says = f"it uses the GPUs {', '.join(map(str, numbers[:8]))}: they are numbered from 0, and none is left out"
+        raise Verdict("failed", "numbering", says, case)
     for problem in mig.find_problems(card, names, places)[:1]:
         way = "forbidden-start" if "cannot begin" in problem else "overlap"
         raise part.wrong(way, case, problem=problem)

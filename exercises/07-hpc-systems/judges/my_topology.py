@@ -75,7 +75,7 @@ WAYS = {
         ("(min(speeds), -speeds.count(min(speeds)))", "(min(speeds), 0)"),
     ),
 }  # fmt: skip
-PUZZLES = (1, 4, 5, 23)
+PUZZLES = (1, 2, 4, 5, 23)
 
 
 def judge(part: Part) -> None:
@@ -131,7 +131,7 @@ def _judge_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> None:
     links, name = listing.links, f"{listing.name}, ring"
     given = part.call(ring, [list(row) for row in links], case=name)
     members = list(range(len(links)))
-    if not isinstance(given, (list, tuple)) or sorted(given) != members:
+    if _lists([given]) is None or sorted(given) != members:
         raise part.wrong("no-ring", name, last=len(links) - 1)
     mine, best = topology.ring_score(links, given), topology.best_ring_score(links)
     if mine == best:
@@ -167,7 +167,7 @@ def _lists(given: Any) -> list[list[int]] | None:
     """A division as lists of numbers; None where it is no such thing."""
     groups = given if isinstance(given, (list, tuple)) else []
     whole = groups and all(
-        isinstance(group, (list, tuple, set)) and all(isinstance(gpu, int) for gpu in group) for group in groups
+        isinstance(group, (list, tuple, set, frozenset)) and all(isinstance(gpu, int) for gpu in group) for group in groups
     )
     return [list(group) for group in groups] if whole else None
 
