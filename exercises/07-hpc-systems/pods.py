@@ -19,13 +19,15 @@ def find_faults(objects: list[dict[str, Any]], profiles: Mapping[str, int]) -> I
     shared = [pod for pod in pods if any(GPU in manifests.resources(box, "limits") for box in manifests.containers(pod))]
     if sharing is None:
         yield "no-sharing", "no ConfigMap has a config.yaml with `sharing` for nvidia.com/gpu: each pod would take a whole GPU"
+    elif sharing[0] != "mps":
+        yield "no-sharing", f"the pods share the GPU by MPS, and the ConfigMap says {sharing[0]}"
     elif sharing[1] != len(shared):
         yield "replicas", f"the ConfigMap makes {sharing[1]} shares of a GPU, and {len(shared)} pods ask for one"
     for pod in pods:
         name = manifests.name_of(pod)
         for box in manifests.containers(pod):
             yield from _find_of_container(name, box, profiles)
-        if sharing and sharing[0] == "mps" and pod in shared and not manifests.mapping(pod, "spec").get("hostIPC"):
+        if sharing and sharing[0] == "mps" and pod in shared and manifests.mapping(pod, "spec").get("hostIPC") is not True:
             yield "host-ipc", f"pod {name}: MPS clients reach the daemon over the host's IPC, so it needs hostIPC: true"
     yield from (("schema", text) for text in manifests.ask_schemas(objects))
 
@@ -35,10 +37,15 @@ def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, 
     for resource in {**requests, **limits}:
         if not str(resource).startswith("nvidia.com/"):
             continue
-        if resource not in limits or requests.get(resource, limits[resource]) != limits[resource]:
+        if resource not in limits or str(requests.get(resource, limits[resource])) != str(limits[resource]):
             yield (
                 "limits",
                 f"pod {pod}: requests and limits of {resource} differ; a GPU is given out whole, so they must be equal",
+            )
+        elif str(limits[resource]) != "1":
+            yield (
+                "limits",
+                f"pod {pod}: it asks for {limits[resource]} of {resource}, and a pod of these gets 1 share or instance",
             )
         if str(resource).startswith(MIG) and str(resource).removeprefix(MIG) not in profiles:
             yield (
@@ -52,7 +59,7 @@ def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, 
 
 
 def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
-    """The way of sharing and the number of replicas that the device plugin is told."""
+    """The way of sharing, or both, and the number of replicas that the device plugin is told."""
     for thing in objects:
         data = thing.get("data") if thing.get("kind") == "ConfigMap" else None
         if not isinstance(data, dict) or not isinstance(data.get("config.yaml"), str):
@@ -61,11 +68,11 @@ def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
             inner = manifests.read(data["config.yaml"])
         except ValueError:
             continue
-        ways = inner[0].get("sharing") if inner else None
-        for way, spec in (ways or {}).items():
-            for resource in (spec or {}).get("resources") or []:
+        ways = manifests.mapping(inner[0], "sharing") if inner else {}
+        for way in ways:
+            for resource in manifests.mappings(manifests.mapping(ways, way), "resources"):
                 if resource.get("name") == GPU and isinstance(resource.get("replicas"), int):
-                    return {"timeSlicing": "time-slicing"}.get(way, way), resource["replicas"]
+                    return " and ".join(map(str, ways)), resource["replicas"]
     return None
 
 

@@ -21,7 +21,10 @@ MIB = 1 << 20
 LONGEST_PROMPT = 60_000  # tokens: more pages of the cache than a GPU of cap_mib holds
 MEMORY_CALLS = ("cudaMalloc", "cudaFree")
 WEIGHTS = "load_weights"  # alive until the engine ends, as it should be
-PROBE = re.compile(r"\b(?:u|uret)probe\s*:\s*([^\s,{/]*|\S*?/\S*?)\s*:\s*([\w*?+.]+)")
+PROBE = re.compile(r"\b(?:uprobe|uretprobe|ur?)\s*:\s*([^\s,{/]*|\S*?/\S*?)\s*:\s*([\w*?+.]+)")
+OTHER_PROBE = re.compile(
+    r"\b(?:k(?:ret)?probe|k(?:ret)?func|f(?:entry|exit)|(?:raw)?tracepoint|profile|software|hardware|usdt)\s*:\w[^\s{/,]*"
+)
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,8 @@ def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
     """The functions that a program of bpftrace's language traces beside those of memory; comments do not count."""
     names = {match[2] for match in PROBE.finditer(strip_comments(text))}
     matched = {function for name in names for function in fnmatch.filter([*exported, name], name)}
-    return sorted(name for name in matched if not name.startswith(MEMORY_CALLS) and not set(name) & set("*?"))
+    others = [match[0] for match in OTHER_PROBE.finditer(strip_comments(text))]
+    return sorted(others + [name for name in matched if not name.startswith(MEMORY_CALLS) and not set(name) & set("*?")])
 
 
 def strip_comments(text: str) -> str:

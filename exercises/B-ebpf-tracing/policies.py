@@ -51,7 +51,7 @@ def user_of(pod: Mapping[str, Any], name: str) -> int | None:
         manifests.mapping(pod, "spec", "securityContext"),
     ):
         if "runAsUser" in context:
-            return context["runAsUser"] if isinstance(context["runAsUser"], int) else None
+            return context["runAsUser"] if type(context["runAsUser"]) is int else None  # False is an int, too
     return None
 
 
@@ -98,8 +98,7 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
         Policy("gpu", _complain_of_gpus(pod)),
         Policy("shared", "" if shares_processes(pod) else
                "shareProcessNamespace is not true: each container has its own processes, and the tracer sees no engine"),
-        Policy("root", "" if user_of(pod, TRACER) == 0 else
-               "the tracer does not run as user 0: bpftrace refuses every other user, whatever its capabilities"),
+        Policy("root", _complain_of_user(pod)),
         Policy("rights", _complain_of_rights(added)),
         Policy("least", _complain_of_too_much(spec, tracer, added)),
         Policy("btf", _complain_of_place(places, BTF, "the types of the kernel", read_only=True)),
@@ -134,11 +133,23 @@ def _complain_of_ports(pod: Mapping[str, Any]) -> str:
 def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
     if gpus_of(container(pod, ENGINE)) != NODE_GPUS:
         return f"the engine's limits have to ask for {NODE_GPUS} {manifests.GPU}: without it, it gets none"
+    for box in manifests.containers(pod):
+        limits, requests = (manifests.resources(box, kind).get(manifests.GPU, 0) for kind in ("limits", "requests"))
+        if str(requests) not in ("0", str(limits)):
+            return f"{box.get('name')}: requests and limits of {manifests.GPU} differ, which the API server refuses"
     if gpus_wanted(pod) > NODE_GPUS:
         return (
             f"the pod asks for {gpus_wanted(pod)} GPUs on a node with {NODE_GPUS}: a tracer computes nothing, so it needs none"
         )
     return ""
+
+
+def _complain_of_user(pod: Mapping[str, Any]) -> str:
+    if user_of(pod, TRACER) != 0:
+        return "the tracer does not run as user 0: bpftrace refuses every other user, whatever its capabilities"
+    contexts = (manifests.mapping(pod, "spec", "securityContext"), manifests.mapping(container(pod, TRACER), "securityContext"))
+    refused = [context["runAsNonRoot"] for context in contexts if "runAsNonRoot" in context][-1:]
+    return "runAsNonRoot refuses user 0, which the tracer needs: the container is never started" if refused == [True] else ""
 
 
 def _complain_of_rights(added: set[str]) -> str:
@@ -156,6 +167,9 @@ def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], ad
         return "hostPID shows every process of the node to both containers: shareProcessNamespace shows those of the pod"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
         return "privileged gives the tracer every right and every device, the GPU too: two capabilities are enough"
+    dropped = manifests.mapping(tracer, "securityContext", "capabilities").get("drop")
+    if not isinstance(dropped, list) or "ALL" not in dropped:
+        return "the tracer keeps the usual capabilities of a container: drop: [ALL] takes them, and add gives the two it needs"
     more = sorted(added - {*RIGHTS, *(f"CAP_{right}" for right in RIGHTS), "BPF", "PERFMON"})
     return f"the tracer asks for {', '.join(more)}, which it does not need" if more else ""
 

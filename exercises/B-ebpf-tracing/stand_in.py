@@ -43,7 +43,7 @@ class CompilerRefused(UnsupportedMachine):
 
 
 class EngineEnded(Exception):
-    """The engine ended before it answered. The text is what it said last."""
+    """The engine ended before it answered, or something in its process prints between its answers. The text says which."""
 
 
 class InsideTracer(Protocol):
@@ -245,7 +245,13 @@ class Engine:
                 line = self._stdout.readline()
         if not line:
             raise EngineEnded(f"the engine ended (exit {self._process.wait()}) before it answered: {words}")
-        return json.loads(line)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or not answer:
+            raise EngineEnded(f"something in its process prints where its answers go, use stderr: {line.strip()[:100]}")
+        return answer
 
     @property
     def _stdin(self) -> Any:

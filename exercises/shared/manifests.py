@@ -22,6 +22,8 @@ def read(text: str) -> list[dict[str, Any]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise ValueError(f"line {mark.line + 1}: {getattr(error, 'problem', error)}" if mark else str(error)) from None
+    except RecursionError:
+        raise ValueError("lists and mappings lie too deep in each other") from None
     if not all(isinstance(document, dict) for document in documents):
         raise ValueError("a document is not an object with kind and metadata")
     return documents

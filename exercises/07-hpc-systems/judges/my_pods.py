@@ -35,6 +35,17 @@ WAYS = {
         "pod tenant asks for no MIG instance any more: its limits have to name one",
         ("limits: {nvidia.com/mig-1g.10gb: 1}", "limits: {}"),
     ),
+    "no-share": Way(
+        "pod {name} asks for no share of a GPU any more: three pods share one, so each asks for nvidia.com/gpu in its limits",
+        ("8000\n      resources:\n        requests: {nvidia.com/gpu: 1}\n        limits: {nvidia.com/gpu: 1}", "8000"),
+    ),
+    "other-instance": Way(
+        "pod tenant is to have an instance of 1g.10gb, and asks for another profile",
+        (
+            "requests: {nvidia.com/mig-1g.10gb: 1}\n        limits: {nvidia.com/mig-1g.10gb: 1}",
+            "limits: {nvidia.com/mig-7g.80gb: 1}",
+        ),
+    ),
     "pods-gone": Way(
         "{count} pods are left of four: repair them, and keep chat, search, speech and tenant with what they ask for",
         ("  name: tenant", "  name: guest"),
@@ -56,6 +67,8 @@ def judge(part: Part) -> None:
         raise part.wrong("pods-gone", count=len(there))
     if "tenant" not in pods.ask_for(objects, pods.MIG):
         raise part.wrong("no-instance")
+    if without := sorted(NAMES - {"tenant"} - set(pods.ask_for(objects, pods.GPU))):
+        raise part.wrong("no-share", name=without[0])
     profiles = {profile.name: profile.gib for profile in mig.CARDS["a100-80"].profiles}
     faults = list(pods.find_faults(objects, profiles))
     for _, fault in faults[1:]:
@@ -64,6 +77,8 @@ def judge(part: Part) -> None:
         raise Verdict("failed", "schema", faults[0][1])
     if faults:
         raise part.wrong(faults[0][0], fault=faults[0][1])
+    if "tenant" not in pods.ask_for(objects, f"{pods.MIG}1g.10gb"):
+        raise part.wrong("other-instance")
     part.note(
         "four pods and the device plugin agree"
         + ("" if manifests.has_schemas() else "; Kubernetes' own schemas are not installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ def judge_totals(part: Part, given: Totals, ledger: dict[str, Any]) -> None:
         raise _other("failed calls", sum(given.failed.values()), failed)
     if sum(given.sizes.values()) != given.allocations:
         raise part.wrong("histogram-other", CASE, blocks=sum(given.sizes.values()), **values)
+    sizes = {power: blocks for power, blocks in sorted(given.sizes.items()) if blocks}
+    if sizes != (powers := _count_sizes(ledger)):
+        raise _other("blocks by power of their bytes", sizes, dict(sorted(powers.items())))
     if given.alive_bytes > right.alive_bytes:
         raise part.wrong("never-freed", CASE, given=given.alive_bytes, alive=right.alive_bytes)
     if given.alive_bytes != right.alive_bytes:
@@ -55,6 +59,16 @@ def judge_totals(part: Part, given: Totals, ledger: dict[str, Any]) -> None:
         raise _other("bytes alive by who asked for them", given.alive, right.alive)
     part.note(f"{right.allocations} allocations, {right.bytes:,} bytes, {failed} failed: as in the engine's ledger")
     part.note(f"{right.alive_bytes:,} bytes alive, {right.alive[right.leak]:,} of them of {right.leak}")
+
+
+def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
+    """How many blocks have 2^n to 2^(n+1) - 1 bytes. All blocks of a function have the same size, but those of the prompts."""
+    powers: Counter[int] = Counter()
+    for name, site in ledger["sites"].items():
+        blocks = site["calls"] - site["failed"]
+        sizes = [4 * prompt for prompt, _ in WORKLOAD.requests] if name == "copy_prompt" else [site["bytes"] // blocks] * blocks
+        powers.update(size.bit_length() - 1 for size in sizes)
+    return dict(powers)
 
 
 def judge_probes(part: Part, names: list[str]) -> None:

@@ -66,7 +66,7 @@ def judge(part: Part) -> None:
     try:
         counters, ledger = allocations.trace_by_preload(library, WORKLOAD, folder())
     except stand_in.EngineEnded as error:
-        raise Verdict("failed", "engine-ended", f"with your tracer in it the engine ends: {error}", CASE) from None
+        raise Verdict("failed", "engine-ended", f"with your tracer in it the engine gives no answer: {error}", CASE) from None
     if ledger["sites"] != undisturbed["sites"]:
         raise part.wrong("not-handed-on", CASE, calls=ledger["failed"], right=undisturbed["failed"])
     judge_totals(part, allocations.read_counters(counters), ledger)

@@ -99,3 +99,10 @@ def test_the_tracer_watches_before_the_engine_does_anything() -> None:
 def test_each_workload_forgets_another_buffer(seed: int) -> None:
     workloads = allocations.list_workloads(seed, 6, 8, 64)
     assert [workload.seed % 3 for workload in workloads] == [1, 2, 0]
+
+
+@pytest.mark.parametrize("probe", ["u:$1:cudaLaunchKernel", "ur:$1:cudaLaunchKernel", "profile:hz:99", "kprobe:do_sys_openat2"])
+def test_a_probe_by_another_name_is_no_probe_on_memory(probe: str) -> None:
+    text = f"uprobe:$1:cudaMalloc {{ @a = count(); }}\n// {probe}\n"
+    assert allocations.list_other_probes(text, ["cudaLaunchKernel"]) == []
+    assert len(allocations.list_other_probes(f"{text}{probe} {{ @b = count(); }}", ["cudaLaunchKernel"])) == 1

@@ -11,6 +11,11 @@ from gpucourse.judge.client import Judge
 
 EXERCISES = Path(__file__).parents[3] / "exercises"
 HPC = "07-hpc-systems"
+TRACING = "B-ebpf-tracing"
+ONE = "{nvidia.com/gpu: 1}"
+BOTH, ALIAS = f"requests: {ONE}\n        limits: {ONE}", f"requests: &it {ONE}\n        limits: *it"
+RIGHTS = "SYS_PTRACE]}\n"
+REPLICAS = "resources:\n          - name: nvidia.com/gpu\n            replicas: 3"
 PIP = "RUN pip install --no-cache-dir torch==2.13.0 numpy"
 COPY = "COPY hello_gpu.py"
 BASE = "python:3.12-slim-bookworm"
@@ -46,6 +51,20 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "places-by-memory": (HPC, "my_design.py", "left[profiles[profile] :]", "left[48 // profile :]", False),
     "targets-rounded": (HPC, "my_design.py", "count = math.ceil(", "count = round(", False),
     "always-one-more": (HPC, "my_design.py", "lower = math.ceil(nodes / down)", "lower = nodes // down + 1", False),
+    "aliases-in-a-pod": (HPC, "my_pods.yaml", BOTH, ALIAS, True),
+    "one-in-quotes": (HPC, "my_pods.yaml", f"requests: {ONE}", 'requests: {nvidia.com/gpu: "1"}', True),
+    "time-slicing-for-mps": (HPC, "my_pods.yaml", "mps:", "timeSlicing:", False),
+    "two-shares": (HPC, "my_pods.yaml", BOTH, "limits: {nvidia.com/gpu: 2}", False),
+    "host-ipc-as-text": (HPC, "my_pods.yaml", "hostIPC: true", 'hostIPC: "true"', False),
+    "resources-as-text": (HPC, "my_pods.yaml", REPLICAS, "resources: nvidia.com/gpu", False),
+    "way-without-resources": (HPC, "my_pods.yaml", "mps:\n        " + REPLICAS, "mps", False),
+    "too-deep": (HPC, "my_pods.yaml", "kind: ConfigMap", "kind: " + "[" * 2000, False),
+    "gpu-requested": (TRACING, "my_pod.yaml", RIGHTS, RIGHTS + f"      resources: {{requests: {ONE}}}\n", False),
+    "no-gpu-by-number": (TRACING, "my_pod.yaml", RIGHTS, RIGHTS + "      resources: {limits: {nvidia.com/gpu: 0}}\n", True),
+    "usual-rights-kept": (TRACING, "my_pod.yaml", "drop: [ALL], ", "", False),
+    "root-that-is-refused": (TRACING, "my_pod.yaml", "runAsUser: 0", "runAsUser: 0\n        runAsNonRoot: true", False),
+    "power-of-the-next-size": (TRACING, "my_preload.c", "power(bytes)", "power(bytes) + 1", False),
+    "tracer-that-prints": (TRACING, "my_preload.c", "  int code =", '  puts("cudaMalloc");\n  int code =', False),
 }  # fmt: skip
 
 
