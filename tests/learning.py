@@ -201,7 +201,9 @@ class Learning:
     ) -> RunRecord:
         """A run that ended, as `run` leaves it: files, verdict, deliverables, seal."""
         context = self.open_context()
-        run_id = runs.new_run(context.paths, exercise)
+        own = other.get("own_script")
+        place = other.setdefault("place", runs.script_place(Path(own)) if own else None)
+        run_id = runs.new_run(context.paths, place or exercise)
         values: dict[str, Any] = {
             "id": run_id, "exercise": exercise, "module": "1", "stack": "01-local", "mode": mode, "launcher": "python",
             "state": "succeeded", "created": now_utc("milliseconds"), "nodes": ["node0"], "world_size": 1, "collected": True,
@@ -223,7 +225,7 @@ class Learning:
 
     def folder(self, record: RunRecord) -> Path:
         """Where a run lies."""
-        return self.workspace / "runs" / record.exercise / record.id
+        return self.workspace / "runs" / record.folder / record.id
 
     def types(self, *words: str, code: int | None = 0, typing: str | io.StringIO | None = None) -> Said:
         """Run a command in this process. `typing`: what the person types, at a terminal, or the terminal."""

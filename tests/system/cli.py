@@ -106,13 +106,11 @@ class Learner:
 
     def newest_run(self) -> dict[str, Any]:
         """The record of the newest run, from disk."""
-        records = sorted(self.workspace.glob("runs/*/*/run.json"), key=lambda path: path.stat().st_mtime)
-        return dict(json.loads(records[-1].read_text()))
+        return dict(json.loads((self.run_folder() / "run.json").read_text()))
 
     def run_folder(self) -> Path:
-        """The folder of the newest run."""
-        record = self.newest_run()
-        return self.workspace / "runs" / str(record["exercise"]) / str(record["id"])
+        """The folder of the newest run, of an exercise or of a script."""
+        return max(self.workspace.glob("runs/**/run.json"), key=lambda path: path.stat().st_mtime).parent
 
     def stack_folder(self) -> Path:
         """The folder of module 3's stack."""

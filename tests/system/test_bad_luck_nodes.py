@@ -183,7 +183,7 @@ def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
     running = two.begins("run", "3.1", "--script", script, "--launcher", "python")
 
     def has_reached() -> bool:
-        records = list(two.workspace.glob("runs/*/*/run.json"))
+        records = list(two.workspace.glob("runs/**/run.json"))
         return bool(records) and two.newest_run()["state"] in {
             state,
             "running" if state != "collecting" else state,

@@ -104,7 +104,7 @@ class World:
 
     def record(self) -> dict[str, Any]:
         """What is stored of the only run."""
-        [path] = self.workspace.glob("runs/*/*/run.json")
+        [path] = self.workspace.glob("runs/**/run.json")
         stored: dict[str, Any] = json.loads(path.read_text())
         return stored
 
@@ -268,7 +268,7 @@ def test_run_fails_until_its_outputs_are_home(world: World, capfd: pytest.Captur
     assert world.types(capfd, "runs")[0] == 0
     whole = world.record()
     assert (whole["state"], whole["collected"], whole["refused"]) == ("succeeded", True, [])
-    assert list(world.workspace.glob("runs/*/*/outputs/node0/result.txt"))
+    assert list(world.workspace.glob("runs/**/outputs/node0/result.txt"))
 
 
 @pytest.mark.parametrize("error", [None, "node0 could not be followed to its end"])
@@ -276,7 +276,7 @@ def test_destroy_keeps_a_lab_whose_outputs_cannot_be_used(
     world: World, capfd: pytest.CaptureFixture[str], error: str | None
 ) -> None:
     _prepare_command(world, DAMAGED, "destroy")
-    [path] = world.workspace.glob("runs/*/*/run.json")
+    [path] = world.workspace.glob("runs/**/run.json")
     path.write_text(json.dumps({**world.record(), "error": error}))
     world.node.lie = DAMAGED
     try:
@@ -303,14 +303,14 @@ def test_destroy_goes_on_after_the_node_is_honest_again(world: World, capfd: pyt
     code, printed, _ = world.types(capfd, *words)
     assert code == 0, printed
     assert "was still running" not in printed
-    assert list(world.workspace.glob("runs/*/*/outputs/node0/result.txt"))
+    assert list(world.workspace.glob("runs/**/outputs/node0/result.txt"))
 
 
 @pytest.mark.parametrize(("started", "expected"), [(True, 7), (False, 0)])
 def test_a_node_that_knows_no_such_run(world: World, capfd: pytest.CaptureFixture[str], started: bool, expected: int) -> None:
     words = _prepare_command(world, UNKNOWN, "destroy")
     if not started:  # the command that started it was killed before the last node had begun
-        [path] = world.workspace.glob("runs/*/*/run.json")
+        [path] = world.workspace.glob("runs/**/run.json")
         path.write_text(json.dumps({**world.record(), "state": "starting", "started": None}))
     world.node.lie = UNKNOWN
     try:

@@ -101,11 +101,12 @@ def run(
     from gpucourse.launch.own_batch import is_batch
     from gpucourse.runs.prepare import RunRequest
 
-    if is_batch(script):
-        launcher = _launcher_of_batch(script, launcher)
-    exercise, arguments = _exercise_of(exercise, arguments or [], script, OWN_BATCH if is_batch(script) else OWN_SCRIPTS)
+    launcher = _launcher_of_batch(script, launcher) if is_batch(script) else launcher
+    typed, usual = exercise, OWN_BATCH if is_batch(script) else OWN_SCRIPTS
+    exercise, arguments = _exercise_of(exercise, arguments or [], script, usual)
     run_request = RunRequest(
         exercise=exercise,
+        lab=None if typed == exercise or launcher == "slurm" else _find_lab(session, usual, target, gpu),
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
@@ -128,13 +129,10 @@ def run(
         return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
     _refuse_foretold(exercise, predict, expect_red)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
-    if sweep is None:
-        from gpucourse.cli.run_all import run_all
-
-        return run_all(session, run_request, json=json)
+    from gpucourse.cli.run_all import run_all
     from gpucourse.cli.run_sweep import run_sweep
 
-    return run_sweep(session, run_request, sweep[0], json=json)
+    return run_sweep(session, run_request, sweep[0], json=json) if sweep else run_all(session, run_request, json=json)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:
@@ -189,6 +187,13 @@ def _exercise_of(exercise: str | None, arguments: list[str], script: Path | None
     if script is None:
         raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
     return usual, [*([exercise] if exercise is not None else []), *arguments]
+
+
+def _find_lab(session: Session, usual: str, target: str | None, gpu: str | None) -> str | None:
+    """The module on whose lab a script runs that belongs to no exercise, where that of `usual` is not deployed."""
+    from gpucourse.runs.prepare import find_script_lab
+
+    return find_script_lab(session.context, usual.partition(".")[0], target=target, gpu=gpu)
 
 
 def _refuse_module(session: Session, exercise: str, *, every: bool) -> None:

@@ -78,7 +78,8 @@ class RunRecord:
     Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows. A rank that says nothing for
     `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
-    which ran in the exercise's place; what it did says nothing about the exercise. `profiled`: it ran under a profiler,
+    which ran in the exercise's place; what it did says nothing about the exercise. `place`: the folder of its runs below
+    `runs/`, `scripts/train.py`; without one it is the exercise's. `profiled`: it ran under a profiler,
     which slows it, so that its times are no evidence. `prediction`: made before it began, if any.
     `expected_red`: the check that the learner said would go red, after an edit of the files `edited`. `restarts`: how often
     torchrun started all ranks again, of `max_restarts` that it was allowed; a rank that failed before the last restart did
@@ -93,6 +94,7 @@ class RunRecord:
     mode: Mode
     launcher: str
     own_script: str | None = None
+    place: str | None = None
     profiled: bool = False
     state: RunState
     created: str
@@ -128,6 +130,11 @@ class RunRecord:
     def subject(self) -> str:
         """What ran, in a word: the exercise, or the name of a script of the learner's own."""
         return PurePath(self.own_script).name if self.own_script else self.exercise
+
+    @property
+    def folder(self) -> str:
+        """Where its folder is below `runs/`: that of its exercise, or of a script of the learner's own."""
+        return self.place or self.exercise
 
     @property
     def is_evidence(self) -> bool:

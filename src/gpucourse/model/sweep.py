@@ -22,11 +22,13 @@ class Point:
 
 @dataclass(kw_only=True)
 class Sweep:
-    """`sweep.json`. `state`: running, done, or stopped before the last value. The table holds text, as it was shown."""
+    """`sweep.json`. `state`: running, done, or stopped before the last value. The table holds text, as it was shown. `place`:
+    the folder below `runs/` of a script of the learner's own, as in a run's record."""
 
     version: int = 1
     id: str
     exercise: str
+    place: str | None = None
     parameter: str
     unit: str = ""
     mode: Mode | None = None
@@ -42,3 +44,8 @@ class Sweep:
     rows: list[list[str]] = field(default_factory=list)
     numeric: list[bool] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
+
+    @property
+    def folder(self) -> str:
+        """Where its folder and those of its runs are below `runs/`."""
+        return self.place or self.exercise

@@ -91,11 +91,13 @@ def sweep(
     Raises what the first run raises before it starts (MissingError: no lab); Interrupted when the person let go.
     """
     _, exercise = context.catalog.exercise(run_request.exercise)
-    sweep_id = runs.new_run(context.paths, exercise.id)
-    files = context.paths.run(exercise.id, sweep_id)
+    place = run_request.place
+    sweep_id = runs.new_run(context.paths, place)
+    files = context.paths.run(place, sweep_id)
     record = Sweep(
         id=sweep_id,
         exercise=exercise.id,
+        place=place if run_request.script else None,
         parameter=parameter.name,
         unit=parameter.unit,
         created=now_utc(),
@@ -159,7 +161,7 @@ def _point(
 
 def _write(context: Context, exercise: Exercise, record: Sweep, files: RunPaths) -> None:
     """Store the record with the table as it is now."""
-    by_value = _metrics(context, exercise, record)
+    by_value = _metrics(context, record)
     for known, metrics in by_value.values():
         record.mode, record.device = known.mode, str(metrics.get("device") or "")
     labels = {str(value): metrics for value, (_, metrics) in by_value.items()}
@@ -206,7 +208,7 @@ def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths
     about = f"# {own_script or f'{exercise.id} {exercise.title}'}, by {record.parameter}"
     where = f"{record.device} · mode: {record.mode} · sweep {record.id}"
     write_text(files.sweep_table, f"{about}\n\n{where}\n\n{as_markdown(grid)}\n")
-    finish.seal(context.paths.run(exercise.id, record.id), str(record.mode))
+    finish.seal(context.paths.run(record.folder, record.id), str(record.mode))
     made = (files.sweep, files.sweep_table, *drawn)
     if own_script:
         return made
@@ -222,7 +224,7 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
     from gpucourse.figures.plots import draw
     from gpucourse.figures.sweep_plot import make_sweep_plot
 
-    by_value = _metrics(context, exercise, record)
+    by_value = _metrics(context, record)
     for plot in exercise.plots:
         rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in by_value.items()]
         if sum(bool(value_rows) for _, value_rows in rows) < 2:
@@ -236,9 +238,9 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
     return []
 
 
-def _metrics(context: Context, exercise: Exercise, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
+def _metrics(context: Context, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
     """The metrics of every value whose run succeeded."""
-    by_id = {run_record.id: run_record for run_record in runs.readable(context.paths, exercise.id)[0]}
+    by_id = {run_record.id: run_record for run_record in runs.readable(context.paths, record.folder)[0]}
     by_value: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
     for point in record.points:
         known = by_id.get(point.run or "")

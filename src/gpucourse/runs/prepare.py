@@ -22,7 +22,7 @@ from gpucourse.model.plan import LaunchPlan, Upload
 from gpucourse.model.record import GivenPrediction
 from gpucourse.runs.earlier_runs import earlier_runs
 from gpucourse.runs.interfaces import interfaces
-from gpucourse.workspace import deployments
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.exercises import ensure_copies
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ SHARED = "shared"  # the folder of `exercises/` whose files travel beside the sc
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What the learner typed after `run`."""
+    """What the learner typed after `run`. `lab`: the module on whose lab a script of the learner's own runs, where that is not
+    the exercise's."""
 
     exercise: str
+    lab: str | None = None
     nodes: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     script: Path | None = None
@@ -52,6 +54,11 @@ class RunRequest:
     edited: tuple[str, ...] = ()
     profile: bool = False
     copies: Path | None = None  # a folder whose files go in place of the learner's own, by their names
+
+    @property
+    def place(self) -> str:
+        """The folder of the run below `runs/`."""
+        return runs.script_place(self.script) if self.script else self.exercise
 
 
 def find_deployed_lab(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
@@ -76,6 +83,23 @@ def find_deployed_lab(context: Context, module: Module, *, target: str | None = 
     raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
 
 
+def find_script_lab(context: Context, usual: str, *, target: str | None, gpu: str | None) -> str | None:
+    """The module on whose lab a script of the learner's own runs, where module `usual` has none that is ready: the one that was
+    touched last. None where `usual` has one, and where no lab is ready."""
+    labs = [
+        lab
+        for lab in deployments.readable(context.paths)[0]
+        if lab.up and not lab.has_slurm and target in {None, lab.target} and gpu in {None, lab.gpu}
+    ]
+    newest = max(labs, key=lambda lab: lab.updated, default=None)
+    return None if newest is None or any(lab.module == usual for lab in labs) else newest.module
+
+
+def find_lab_module(context: Context, module: Module, run_request: RunRequest) -> Module:
+    """The module on whose lab this runs: the exercise's own, unless a script of the learner's own goes elsewhere."""
+    return context.catalog.module(run_request.lab) if run_request.lab else module
+
+
 def make_launch_request(
     context: Context,
     module: Module,
@@ -98,7 +122,8 @@ def make_launch_request(
     passed = {name: value for name, value in values.items() if run_request.script is None or name in run_request.settings}
     script, uploads = _uploads(context, module, exercise, run_request)
     launcher = run_request.launcher or exercise.launch.kind
-    lab = _own_lab(context, module, run_request) if launcher in {"torchrun", "python"} else None
+    by_us = launcher in {"torchrun", "python"}
+    lab = _own_lab(context, find_lab_module(context, module, run_request), run_request) if by_us else None
     if lab is not None and run_request.nodes is None and script == exercise.script:
         _tell_of_few(context, exercise, lab)
     typed = (*arguments(exercise, passed), *run_request.arguments)

@@ -17,7 +17,7 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow, parts, slurm_runs
 from gpucourse.runs.connect import reach
-from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, make_launch_request, plan_on
+from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, find_lab_module, make_launch_request, plan_on
 from gpucourse.runs.written_batch import find_written_batch
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
@@ -57,7 +57,8 @@ def locate_run(context: Context, run_request: RunRequest) -> RunLocation:
     Raises UnknownName.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    lab = slurm_runs.lab_of(context, module) if slurm_runs.by_slurm(exercise, run_request) else module
+    scheduled = slurm_runs.by_slurm(exercise, run_request)
+    lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
     try:
         deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     except MissingError:  # it may be stopped, or not ready: then it is the lab that is meant all the same
@@ -85,7 +86,7 @@ def run(
     scheduled = slurm_runs.by_slurm(exercise, run_request)
     if run_request.profile and scheduled:
         raise UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
-    lab = slurm_runs.lab_of(context, module) if scheduled else module
+    lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
@@ -113,7 +114,7 @@ def run(
             context.watch(Note(text=told, level="warning"))
         if not scheduled:
             _warn_of_others(context, deployment, {node.name for node in nodes})
-        run_id = runs.new_run(context.paths, exercise.id)
+        run_id = runs.new_run(context.paths, run_request.place)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
         with hold_lock(follow.lock_of(context, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id, log_limit=context.settings.log_limit)
@@ -148,6 +149,7 @@ def new_record(
         mode=plan.mode,
         launcher=plan.launcher,
         own_script=str(run_request.script) if run_request.script else None,
+        place=run_request.place if run_request.script else None,
         profiled=run_request.profile,
         state="planned",
         created=now_utc("milliseconds"),

@@ -22,6 +22,8 @@ pebble pine plover prairie quartz quill raven reef ridge river robin saffron sag
 swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zephyr
 """.split()
 
+_SCRIPTS = "scripts"  # the folder of runs of scripts of the learner's own
+_LONGEST_NAME = 80
 _NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
@@ -32,8 +34,15 @@ def format_now() -> str:
     return time.strftime(_FORM)
 
 
-def new_run(paths: WorkspacePaths, exercise: str, now: Callable[[], str] = format_now) -> str:
-    """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once.
+def script_place(script: Path) -> str:
+    """The folder below `runs/` for runs of a script of the learner's own: `scripts/train.py`."""
+    name = re.sub(r"[^\w.+-]", "_", script.name)[:_LONGEST_NAME]
+    return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
+
+
+def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_now) -> str:
+    """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once. `place`: the
+    exercise, or what `script_place` says of a script of the learner's own.
 
     Ids never go back, even where the clock does: a new run stands behind every other one.
     """
@@ -41,11 +50,11 @@ def new_run(paths: WorkspacePaths, exercise: str, now: Callable[[], str] = forma
 
     ahead = from_the_future(paths, now)
     stamp = now() if ahead is None else _second_after(ahead)
-    taken = {path.name.rpartition("-")[2] for path in paths.runs.glob("*/*")}
+    taken = {path.name.rpartition("-")[2] for path in list_folders(paths)}
     words = [word for word in WORDS if word not in taken] or WORDS  # a word alone names a run, as long as there are new ones
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(words)}"
-        folder = paths.run(exercise, run_id).folder
+        folder = paths.run(place, run_id).folder
         with storing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -53,19 +62,24 @@ def new_run(paths: WorkspacePaths, exercise: str, now: Callable[[], str] = forma
             except FileExistsError:
                 continue
             return run_id
-    raise UsageError(f"too many runs of {exercise} were started in this very second", hint="wait a second and type it again")
+    raise UsageError(f"too many runs of {place} were started in this very second", hint="wait a second and type it again")
 
 
 def from_the_future(paths: WorkspacePaths, now: Callable[[], str] = format_now) -> str | None:
     """The stamp of the newest run, where this computer's clock says that it is still to come: the clock went back since."""
-    stamps = (path.name[: len(_STAMP)] for path in paths.runs.glob("*/*") if _has_date(path.name))
+    stamps = (path.name[: len(_STAMP)] for path in list_folders(paths) if _has_date(path.name))
     newest = max(stamps, default="")
     return newest if newest > now() else None
 
 
+def list_folders(paths: WorkspacePaths) -> list[Path]:
+    """The folders of all runs and sweeps."""
+    return [*paths.runs.glob("*/*"), *paths.runs.glob(f"{_SCRIPTS}/*/*")]
+
+
 def save(paths: WorkspacePaths, record: RunRecord) -> None:
     """Store the record of a run."""
-    write_record(paths.run(record.exercise, record.id).record, record)
+    write_record(paths.run(record.folder, record.id).record, record)
 
 
 def reread(paths: WorkspacePaths, record: RunRecord) -> RunRecord:
@@ -75,7 +89,7 @@ def reread(paths: WorkspacePaths, record: RunRecord) -> RunRecord:
 
 def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
     """The files of one run."""
-    return paths.run(record.exercise, record.id)
+    return paths.run(record.folder, record.id)
 
 
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
@@ -86,11 +100,13 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
     return records
 
 
-def readable(paths: WorkspacePaths, exercise: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
-    """The records of all runs (of one exercise), oldest first; and why others cannot be read, for what must not end there."""
+def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
+    """The records of all runs (of one exercise, or of one script by its place), oldest first; and why others cannot be read,
+    for what must not end there."""
     records: list[RunRecord] = []
     errors: dict[RunPaths, MissingError] = {}
-    for file in sorted(paths.runs.glob(f"{exercise or '*'}/*/run.json")) if paths.runs.is_dir() else ():
+    patterns = [f"{place}/*/run.json"] if place else ["*/*/run.json", f"{_SCRIPTS}/*/*/run.json"]
+    for file in sorted(file for pattern in patterns for file in paths.runs.glob(pattern)):
         try:
             records += [record] if (record := _read(file)) is not None else []
         except MissingError as error:
@@ -119,7 +135,7 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
     wanted = wanted.strip("/")
     if "/" in wanted:
         wanted = wanted.rsplit("/", 1)[1]
-    if exact := [record for record in records if wanted in {record.id, record.exercise}]:
+    if exact := [record for record in records if wanted in {record.id, record.subject if record.place else record.exercise}]:
         return exact[-1]
     hits = [record for record in records if record.id.startswith(wanted) or record.id.rsplit("-", 1)[-1] == wanted]
     if len(hits) > 1:
@@ -141,11 +157,12 @@ def _read(file: Path) -> RunRecord | None:
         return None
     check_record(
         file,
-        names=(record.id, record.exercise, record.stack, record.mode, *record.nodes),
+        names=(record.id, record.exercise, record.stack, record.mode, *record.nodes, *record.folder.split("/")),
         moments=(record.created, record.started, record.ended),
     )
-    if (record.exercise, record.id) != (file.parent.parent.name, file.parent.name):
-        raise DamagedFile(file, f"it is the record of {record.exercise}/{record.id}")
+    parts = (*record.folder.split("/"), record.id)
+    if parts != file.parent.parts[-len(parts) :]:
+        raise DamagedFile(file, f"it is the record of {record.folder}/{record.id}")
     return record
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, cast
@@ -52,12 +51,12 @@ class Watching:
 
     def __init__(self, context: Context, files: tuple[Path, ...]) -> None:
         self.context, self.told = context, list[list[str]]()
-        self._thread = threading.Thread(target=self._watch, args=(files,))
+        known = watch.read_stamps(files)  # now, and not when the thread gets a processor
+        self._thread = threading.Thread(target=self._watch, args=(files, known))
         self._thread.start()
-        time.sleep(0)
 
-    def _watch(self, files: tuple[Path, ...]) -> None:
-        for changed in watch.wait_for_saves(self.context, files, poll_s=0.02):
+    def _watch(self, files: tuple[Path, ...], known: dict[Path, watch.Stamp]) -> None:
+        for changed in watch.wait_for_saves(self.context, files, poll_s=0.02, known=known):
             assert not isinstance(changed, str), "nobody presses keys"
             self.told.append([path.name for path in changed])
 

@@ -24,7 +24,7 @@ def read_earned_points(learning: Learning) -> dict[str, float]:
 
 def book_an_earlier_run(learning: Learning) -> RunRecord:
     """A run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
-    record = learning.record(own_script="fake.py")
+    record = learning.record(own_script="fake.py", place=None)
     record.verdict = "passed"
     write_record(learning.folder(record) / "run.json", record)
     wet = CheckResult(id="wet", title="It is wet", verdict="passed", evidence="logic", observed="true", expected="true")

@@ -71,15 +71,15 @@ def test_a_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
     said = running.types("run", "1.1", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8", "--verbose")
     assert "mine.py by depth" in said.out
     assert "deliverable" not in said.out
-    table = next((running.workspace / "runs/1.1").glob("*/sweep.md"))
+    table = next((running.workspace / "runs/scripts/mine.py").glob("*/sweep.md"))
     assert str(table) in said.out
     assert table.read_text().startswith("# mine.py, by depth")
-    assert [point["verdict"] for point in record_of(running)["points"]] == [None, None]
+    assert [point["verdict"] for point in record_of(running, "scripts/mine.py")["points"]] == [None, None]
     assert not (running.workspace / "deliverables").exists()
 
 
-def record_of(learning: Learning) -> Any:
-    (path,) = (learning.workspace / "runs/1.1").glob("*/sweep.json")
+def record_of(learning: Learning, place: str = "1.1") -> Any:
+    (path,) = (learning.workspace / "runs" / place).glob("*/sweep.json")
     return json.loads(path.read_text())
 
 

@@ -17,7 +17,7 @@ from gpucourse.model.event import Event, Note
 from gpucourse.model.launching import advise_install
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import CommandResult
-from gpucourse.runs.prepare import RunRequest, make_launch_request, plan_on
+from gpucourse.runs.prepare import RunRequest, find_script_lab, make_launch_request, plan_on
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
 from tests.unit.labs.aws import fakes
@@ -26,16 +26,16 @@ NOW = "2026-01-31T14:25:01+00:00"
 LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
 
 
-def lab(context: Context, nodes: int, *, link: str = "") -> None:
-    """The record of a lab of module 3 that stands."""
+def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> None:
+    """The record of a lab that stands."""
     stands = tuple(
         Node(name=f"node{n}", role="worker" if n else "head", mode="local", address="127.0.0.1", port=2200 + n,
              private_address="127.0.0.1", user="me", gpus=0, instance_type="simulated", python="python3")
         for n in range(nodes)
     )  # fmt: skip
     record = LocalDeployment(
-        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created=NOW, updated=NOW,
-        nodes_wanted=nodes, variables=LocalVariables(link=link), inventory=Inventory(stack="03-local", nodes=stands),
+        stack=f"0{module}-local", uid="u", module=module, template="simulated", phase="ready", created=NOW, updated=NOW,
+        nodes_wanted=nodes, variables=LocalVariables(link=link), inventory=Inventory(stack=f"0{module}-local", nodes=stands),
     )  # fmt: skip
     deployments.save(context.paths, record)
 
@@ -141,3 +141,13 @@ def test_a_folder_among_the_files_travels_whole(tmp_path: Path) -> None:
     uploads = {upload.name: upload.source for upload in launch_request.uploads}
     assert uploads["emulator/__init__.py"] == context.paths.exercises / "shared" / "emulator" / "__init__.py"
     assert all(source.is_file() for source in uploads.values())
+
+
+def test_a_script_runs_on_any_lab_and_first_on_that_of_module_3(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    assert find_script_lab(context, "3", target=None, gpu=None) is None, "no lab is there: module 3's is asked for"
+    lab(context, 1, module="0")
+    assert find_script_lab(context, "3", target=None, gpu=None) == "0"
+    assert find_script_lab(context, "3", target="aws", gpu=None) is None
+    lab(context, 2)
+    assert find_script_lab(context, "3", target=None, gpu=None) is None

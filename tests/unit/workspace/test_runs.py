@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
+from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
 
@@ -57,6 +59,38 @@ def test_a_part_that_fits_several_is_refused_with_their_ids(paths: WorkspacePath
 def test_unknown_runs(paths: WorkspacePaths, wanted: str) -> None:
     with pytest.raises(UsageError):
         runs.find(paths, wanted or "-")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("train.py", "scripts/train.py"), ("my train.py", "scripts/my_train.py"), ("-x.sbatch", "scripts/_-x.sbatch"),
+     (".hidden", "scripts/_.hidden"), ("a\nb.py", "scripts/a_b.py"), ("é" * 200, "scripts/" + "é" * 80)],
+)  # fmt: skip
+def test_a_script_has_a_folder_of_its_own(name: str, place: str) -> None:
+    assert runs.script_place(Path("/elsewhere") / name) == place
+
+
+def test_runs_of_scripts_are_found_by_their_name_and_not_by_an_exercise(paths: WorkspacePaths) -> None:
+    own = replace(
+        record("20260103-100000-lynx", "3.9", "2026-01-03T10:00:00+00:00"),
+        own_script="/home/me/train.py",
+        place="scripts/train.py",
+    )
+    runs.save(paths, own)
+    assert (paths.runs / "scripts/train.py/20260103-100000-lynx/run.json").is_file()
+    assert runs.find(paths, "train.py").id == own.id
+    assert runs.every(paths)[-1].id == own.id
+    assert [item.id for item in runs.every(paths, "scripts/train.py")] == [own.id]
+    with pytest.raises(UsageError, match=r"3\.9 has no run yet"):
+        runs.find(paths, "3.9")
+    assert runs.from_the_future(paths, lambda: "20260101-120000") == "20260103-100000"
+
+
+@pytest.mark.parametrize("place", ["scripts/../3.1", "scripts/other.py", "/etc", "scripts//train.py"])
+def test_a_record_that_names_another_place_is_damaged(place: str, paths: WorkspacePaths) -> None:
+    folder = paths.runs / "scripts/train.py/20260102-100000-lynx"
+    write_record(folder / "run.json", replace(record(folder.name, "3.1"), own_script="train.py", place=place))
+    assert len(runs.readable(paths)[1]) == 1
 
 
 def test_without_runs_the_hint_starts_one(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from gpucourse.figures.sweep_plot import make_sweep_plot
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.sweep import Sweep
 from gpucourse.report import grids
+from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths
 
@@ -30,7 +31,7 @@ class SweepContent:
 
 def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
     """The newest sweeps, newest first, and a sentence for each that cannot be read."""
-    folders = [RunPaths(folder) for folder in context.paths.runs.glob("*/*") if RunPaths(folder).sweep.is_file()]
+    folders = [RunPaths(folder) for folder in runs.list_folders(context.paths) if RunPaths(folder).sweep.is_file()]
     sweeps: list[SweepContent] = []
     errors: list[str] = []
     for files in sorted(folders, key=lambda item: item.folder.name, reverse=True)[:MOST_SWEEPS]:
@@ -43,7 +44,7 @@ def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
 
 def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
     sweep = read_record(files.sweep, Sweep)
-    if sweep is None or (sweep.exercise, sweep.id) != (files.folder.parent.name, files.folder.name):
+    if sweep is None or files.folder != context.paths.run(sweep.folder, sweep.id).folder:
         raise DamagedFile(files.sweep, "it is the record of another sweep")
     check_record(files.sweep, names=[point.run for point in sweep.points if point.run])
     try:
@@ -56,7 +57,7 @@ def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
 def _list_charts(context: Context, exercise: Exercise, sweep: Sweep) -> Iterator[tuple[Plot, Drawable]]:
     """The plots that `run --sweep` chooses from, the first of which it draws."""
     measured = {
-        point.value: read_metrics(context.paths.run(sweep.exercise, point.run).metrics)
+        point.value: read_metrics(context.paths.run(sweep.folder, point.run).metrics)
         for point in sweep.points
         if point.run and point.state == "succeeded" and isinstance(point.value, str | int | float)
     }
