@@ -102,7 +102,7 @@ def _choice(question: Question, answer: Scalar, wrong_before: int) -> AnswerResu
     given = letter(question, answer)
     right = given == question.key
     text = f"{given}. {question.choices[given]}"
-    return _weigh(question, text, "right" if right else "that is not it", wrong_before, right=right)
+    return _weigh(question, text, "right" if right else "incorrect", wrong_before, right=right)
 
 
 def _weigh(question: Question, answer: str, said: str, wrong_before: int, *, right: bool) -> AnswerResult:
