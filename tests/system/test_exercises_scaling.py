@@ -117,7 +117,7 @@ def test_the_link_below_which_a_hook_pays_follows_from_its_row(hooks: Finished) 
     plain = hooks.metrics["hooks"][0]
     assert plain["pays_below_gbps"] is None
     for row in hooks.metrics["hooks"][1:]:
-        compressing = row["without_network_ms"] - plain["without_network_ms"]
+        compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])  # else it is too short to be measured
         assert row["compressing_ms"] == pytest.approx(compressing)
         if compressing > 0:
             saved = plain["bytes_per_step"] - row["bytes_per_step"]
