@@ -102,6 +102,7 @@ SHORT = {"samples": "32", "rounds": "1"}
 FASTER = {"fast", "no-looks", "no-float64", "nothing-kept", "no-copies", "faults-gone"}
 
 
+@pytest.mark.slow
 def test_the_training_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
     run = with_faults("5.9", tmp_path / "work", **SHORT)
     assert run.code == 0, run.output

@@ -133,6 +133,7 @@ def working_in(folder: Path) -> list[str]:
     return pids
 
 
+@pytest.mark.slow
 def test_after_the_time_nothing_is_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.prove(["4.1"], recorded=tmp_path, limit_s=0) == 1
     assert "4.1: no; nothing judged; not measured: the time was over" in capsys.readouterr().out

@@ -73,6 +73,7 @@ def answers(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return said
 
 
+@pytest.mark.slow
 def test_the_copy_is_a_course_without_complaints(program: Path, tmp_path: Path) -> None:
     done = run_program(program, "-m", "gpucourse.course.lint", workspace=tmp_path)
     assert done.returncode == 0, done.stdout
