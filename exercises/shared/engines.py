@@ -6,6 +6,7 @@ vLLM where there is a GPU and vLLM; else serve.py, which lies beside this. Both 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib.metadata
 import os
 import shutil
@@ -148,9 +149,12 @@ def running(
 
     Ends the script with the log's last lines where the engine does not come up. Stops it also when the script is terminated.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    claim = socket.socket()  # holds the port until the engine has it: nobody else is given it meanwhile
+    claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    claim.bind(("127.0.0.1", 0))
+    port = claim.getsockname()[1]
+    if sys.platform != "linux":  # only Linux lets the engine listen where another socket is bound and does not
+        claim.close()
     scratch = tempfile.TemporaryDirectory()
     named = language_models.place(model, Path(scratch.name))
     if kind == "vllm" and not language_models.MODELS[model].hub:
@@ -167,8 +171,10 @@ def running(
     try:
         url = f"http://127.0.0.1:{port}"
         _wait_until_ready(process, url, begun + READY_S[kind], log, model)
+        claim.close()
         yield Engine(kind, url, named, time.perf_counter() - begun, process)
     finally:
+        claim.close()
         process.terminate()
         try:
             process.wait(timeout=20)
@@ -195,7 +201,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: floa
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=5):
                 return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
+        except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError):
             time.sleep(0.05)
         if process.poll() is not None or time.perf_counter() > deadline:
             why = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"

@@ -253,7 +253,7 @@ def test_without_the_server_library_the_reason_is_told(tmp_path: Path) -> None:
         done = lab.drive("up", "node0", PYTHONPATH=str(broken))
         assert done.returncode == 1
         assert "No module named 'asyncssh'" in done.stderr
-        assert not is_held(lab.folder / layout.LOCK)
+        until(lambda: not is_held(lab.folder / layout.LOCK), "the end of the host")
         assert lab.drive("down", "node0").returncode == 0
         assert lab.leftovers() == []
 
