@@ -155,6 +155,7 @@ needs_transformers = needs_module("transformers")
 
 
 @needs_transformers
+@pytest.mark.slow
 def test_throughput_by_batch_size(tmp_path: Path) -> None:
     throughput = with_faults("4.3", tmp_path / "work", **FEW)
     assert throughput.code == 0, throughput.output

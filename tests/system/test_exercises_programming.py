@@ -50,6 +50,7 @@ OF_YOUR_KERNELS = {
 
 
 @needs_emulator
+@pytest.mark.slow
 def test_kernels_of_the_course_are_counted_and_yours_are_open(tmp_path: Path) -> None:
     run = with_faults("5.1", tmp_path / "work", stride="5")
     assert run.code == 0, run.output
