@@ -1,7 +1,7 @@
 """One line in the learner's own ~/.ssh/config, by which plain `ssh gpucourse-3-node0` and editors know the nodes.
 
-The file is the learner's. It is changed only where it is theirs, lies below their home, and OpenSSH itself understands it
-before and after; two lines at its top are added, and the same two are taken away.
+The file is the learner's. It is changed only where it is theirs, lies below their home, and OpenSSH understands it;
+two lines at its top are added, and the same two are taken away.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from gpucourse.workspace.files import read_record, write_record
 
 _MOST_BYTES = 1 << 20
 _ASK_S = 20.0
-_UNSAFE = re.compile(
-    r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]"
-)  # what OpenSSH would not take as it stands in the name of a file to include
+# What OpenSSH would not take as it stands in the name of a file to include.
+_UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
 
 @dataclass(kw_only=True)
