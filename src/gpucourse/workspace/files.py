@@ -67,11 +67,14 @@ def read_record(path: Path, kind: type[T]) -> T | None:
 
 
 def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
-    """The dataclass that the document read from `path` holds; None where there was no such file. Raises like `read_record`."""
+    """The dataclass that the document read from `path` holds; None where there is no such file. Raises like `read_record`."""
     if document is None:
-        if path.exists():
+        data = read_file(path, _RECORD_BYTES)  # again: another command may have written it since `document` was read
+        if data is None:
+            return None
+        document = _parse_document(path, data, max_bytes=_RECORD_BYTES, max_items=_RECORD_ITEMS)
+        if document is None:
             raise DamagedFile(path, "it holds nothing")
-        return None
     known = getattr(kind, "version", None)
     version = document.get("version") if isinstance(document, dict) else None
     if isinstance(known, int) and isinstance(version, int) and version > known:
@@ -105,8 +108,11 @@ def read_json(path: Path, *, max_bytes: int = _RECORD_BYTES, max_items: int = _R
     Raises MissingError where it cannot be read, is not JSON, or is larger or nested deeper than any honest one.
     """
     data = read_file(path, max_bytes)
-    if data is None:
-        return None
+    return None if data is None else _parse_document(path, data, max_bytes=max_bytes, max_items=max_items)
+
+
+def _parse_document(path: Path, data: bytes, *, max_bytes: int, max_items: int) -> Any:
+    """The plain document that `data`, read from `path`, is. Raises DamagedFile where it is none."""
     try:
         return parse_json(data, max_bytes=max_bytes, max_items=max_items)
     except OutsideError as error:

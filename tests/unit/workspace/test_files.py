@@ -11,7 +11,16 @@ import pytest
 
 from gpucourse.errors import MissingError, NewerFormat, StorageError
 from gpucourse.storage import write_bytes, writing
-from gpucourse.workspace.files import copy_file, read_json, read_mapping, read_record, to_json, write_mapping, write_record
+from gpucourse.workspace.files import (
+    convert_record,
+    copy_file,
+    read_json,
+    read_mapping,
+    read_record,
+    to_json,
+    write_mapping,
+    write_record,
+)
 
 
 @dataclass(kw_only=True)
@@ -50,6 +59,11 @@ def test_no_file_is_none(tmp_path: Path) -> None:
     assert read_json(tmp_path / "none.json") is None
 
 
+def test_a_file_that_came_after_the_first_look_is_read(tmp_path: Path) -> None:
+    write_record(tmp_path / "note.json", Note(text="hello"))
+    assert convert_record(tmp_path / "note.json", None, Note) == Note(text="hello")
+
+
 def test_an_older_file_still_loads_and_unknown_keys_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text('{"version": 1, "text": "hello", "since_gone": [1, 2]}')
     assert read_record(tmp_path / "old.json", Note) == Note(version=1, text="hello")
@@ -64,7 +78,7 @@ def test_a_newer_file_is_refused_and_kept(tmp_path: Path) -> None:
     assert path.read_text() == '{"version": 3, "text": "from the future"}'
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 2}', '{"text": {"a": 1}}', "\x00\xff"])
+@pytest.mark.parametrize("text", ["", "null", "{", "[]", '{"version": 2}', '{"text": {"a": 1}}', "\x00\xff"])
 def test_a_damaged_file_is_named_and_kept(tmp_path: Path, text: str) -> None:
     path = tmp_path / "note.json"
     path.write_text(text)
