@@ -8,13 +8,14 @@ wait for each other as well, so that they stand side by side, each with its own 
 
 from __future__ import annotations
 
+import functools
 import re
-from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpucourse.ui.loglines import visible
 
-WINDOW = 200  # lines that each rank is read ahead
+WINDOW = 200  # lines that each rank is read ahead, at least
+_WINDOW_BYTES = 256 << 10  # fewer lines, where they are long
 LONGEST = 64 << 10  # a line without an end is broken here
 _NUMBERS = re.compile(rb"\d+")
 
@@ -22,9 +23,9 @@ _NUMBERS = re.compile(rb"\d+")
 def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
     """Folded lines, each with its ranks before it. `logs` holds the bytes of each rank's log, in pieces of any size."""
     ranks = [_Ahead(rank, _lines(pieces)) for rank, pieces in sorted(logs.items())]
-    while live := [rank for rank in ranks if rank.lines]:
+    while live := [rank for rank in ranks if rank.line is not None]:
         for text, group in _next(live):
-            yield f"{label([rank.rank for rank in group])} {visible(text)}"
+            yield f"{_label_of(tuple(rank.rank for rank in group))} {visible(text)}"
             for rank in group:
                 rank.advance()
 
@@ -40,65 +41,85 @@ def label(ranks: Iterable[int]) -> str:
     return f"[r{','.join(str(first) if first == last else f'{first}-{last}' for first, last in runs)}]"
 
 
+@functools.lru_cache(maxsize=1024)
+def _label_of(ranks: tuple[int, ...]) -> str:
+    return label(ranks)
+
+
 class _Ahead:
-    """One rank's log with a window of its next lines; how often each stands in it, and each shape (a line without numbers)."""
+    """One rank's log: its next line, and a window of those after it. The window is filled many lines at a time, and where each
+    line and each shape (a line without its numbers) stands last in it is looked up in tables: a log may have a gigabyte."""
 
     def __init__(self, rank: int, source: Iterator[bytes]) -> None:
         self.rank = rank
-        self.lines: deque[bytes] = deque()
-        self.coming: Counter[bytes] = Counter()
-        self.shapes: Counter[bytes] = Counter()
+        self.line: bytes | None = None
         self._source = source
+        self._lines: list[bytes] = []
+        self._shapes: list[bytes] = []
+        self._last: dict[bytes, int] = {}
+        self._last_shape: dict[bytes, int] = {}
+        self._at = self._fill_at = 0
         self._fill()
+
+    @property
+    def shape(self) -> bytes:
+        """The shape of the next line."""
+        return self._shapes[self._at]
 
     def advance(self) -> None:
         """Past the next line."""
-        gone = self.lines.popleft()
-        for counter, key in ((self.coming, gone), (self.shapes, _shape(gone))):
-            counter[key] -= 1
-            if not counter[key]:
-                del counter[key]
-        self._fill()
+        self._at += 1
+        if self._at >= self._fill_at:
+            self._fill()
+        else:
+            self.line = self._lines[self._at]
 
     def distance(self, text: bytes) -> int | None:
         """How many lines ahead the text stands, or None where it is not in the window."""
-        return self.lines.index(text) if text in self.coming else None
+        return self._lines.index(text, self._at) - self._at if self._last.get(text, -1) >= self._at else None
+
+    def will_write(self, shape: bytes) -> bool:
+        """Whether a line of that shape stands in the window."""
+        return self._last_shape.get(shape, -1) >= self._at
 
     def _fill(self) -> None:
-        while len(self.lines) < WINDOW and (text := next(self._source, None)) is not None:
-            self.lines.append(text)
-            self.coming[text] += 1
-            self.shapes[_shape(text)] += 1
+        lines = self._lines[self._at :]
+        size = sum(map(len, lines))
+        while len(lines) < 4 * WINDOW and size < _WINDOW_BYTES and (text := next(self._source, None)) is not None:
+            lines.append(text)
+            size += len(text)
+        self._lines, self._at = lines, 0
+        self._shapes = _NUMBERS.sub(b"#", b"\n".join(lines)).split(b"\n") if lines else []
+        self._last = {text: place for place, text in enumerate(lines)}
+        self._last_shape = {shape: place for place, shape in enumerate(self._shapes)}
+        self._fill_at = max(len(lines) - WINDOW, (len(lines) + 1) // 2)
+        self.line = lines[0] if lines else None
 
 
 def _next(live: list[_Ahead]) -> list[tuple[bytes, list[_Ahead]]]:
     """The lines to say now, each with the ranks whose next line it is."""
     groups: dict[bytes, list[_Ahead]] = {}
     for rank in live:
-        groups.setdefault(rank.lines[0], []).append(rank)
+        groups.setdefault(rank.line or b"", []).append(rank)
     if len(groups) == 1:
         return list(groups.items())
     waits: dict[bytes, int] = {}
     for text, group in groups.items():
-        distances = [distance for rank in live if rank not in group if (distance := rank.distance(text)) is not None]
+        distances = [distance for rank in live if rank not in group and (distance := rank.distance(text)) is not None]
         if distances:
             waits[text] = min(distances)
     ready = [(text, group) for text, group in groups.items() if text not in waits]
     if ready:
-        return [item for item in ready if not _shape_comes(*item, live)] or ready
+        return [item for item in ready if not _shape_comes(item[1], live)] or ready
     # Each waits for another: the ranks wrote the same lines in another order. Say the one that would wait longest.
     text = max(waits, key=lambda item: waits[item])
     return [(text, groups[text])]
 
 
-def _shape_comes(text: bytes, group: list[_Ahead], live: list[_Ahead]) -> bool:
-    """Whether a rank that is still elsewhere will write this line with other numbers."""
-    shape = _shape(text)
-    return any(rank not in group and shape in rank.shapes and _shape(rank.lines[0]) != shape for rank in live)
-
-
-def _shape(text: bytes) -> bytes:
-    return _NUMBERS.sub(b"#", text)
+def _shape_comes(group: list[_Ahead], live: list[_Ahead]) -> bool:
+    """Whether a rank that is still elsewhere will write the next line of this group with other numbers."""
+    shape = group[0].shape
+    return any(rank.shape != shape and rank not in group and rank.will_write(shape) for rank in live)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
