@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import RunArgument
+from gpucourse.cli.flags import RunArgument, parse_seconds
 from gpucourse.cli.session import session_of
 from gpucourse.errors import UsageError
 
@@ -21,12 +22,37 @@ def logs(
     ] = None,
     fold: Annotated[bool, typer.Option("--fold", help="Show lines that ranks share only once.")] = False,
     times: Annotated[bool, typer.Option("--times", help="In the order of arrival, with seconds.")] = False,
+    tail: Annotated[
+        int | None,
+        typer.Option("--tail", "-n", min=0, help="Only the last N lines of each rank.", metavar="N", show_default=False),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Only what came in the run's last 30s, 5m, 1h.", metavar="TIME", show_default=False),
+    ] = None,
+    grep: Annotated[
+        str | None,
+        typer.Option("--grep", help="Only lines that match a regular expression.", metavar="PATTERN", show_default=False),
+    ] = None,
 ) -> int:
     """The logs of a run: live, by rank, or folded."""
     from gpucourse.cli.show_logs import show_logs
+    from gpucourse.runs.logs import Part
 
     if follow and fold:
         raise UsageError("--follow and --fold cannot be combined", hint="gpucourse logs --fold after the run has ended")
     if times and (follow or fold):
         raise UsageError("--times can be combined with --rank only", hint="gpucourse logs --times after the run has ended")
-    return show_logs(session_of(ctx), run, follow=follow, rank=rank, fold=fold, times=times)
+    if follow and grep is not None:
+        raise UsageError("--follow and --grep cannot be combined", hint="gpucourse logs --grep PATTERN after the run has ended")
+    seconds = parse_seconds(since, "gpucourse logs --since 5m", flag="--since")
+    part = Part(tail=tail, since=seconds, grep=_parse_pattern(grep))
+    return show_logs(session_of(ctx), run, follow=follow, rank=rank, fold=fold, times=times, part=part)
+
+
+def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
+    """What --grep looks for. Raises UsageError where it is no regular expression."""
+    try:
+        return None if pattern is None else re.compile(pattern.encode(errors="surrogateescape"))
+    except re.error as error:
+        raise UsageError(f"--grep '{pattern}': {error}", hint=f"gpucourse logs --grep '{re.escape(pattern or '')}'") from error

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
-from pathlib import Path
+from collections.abc import Iterator
 
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
@@ -13,13 +12,17 @@ from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.event import LogBytes, Stage
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.logs import Tail, log_files, read, read_timed_lines
+from gpucourse.runs.logs import Log, Part, Tail, merge_by_time, select_logs
 from gpucourse.runs.settle import follow_on, settle
 from gpucourse.workspace import runs
 
+_WRITTEN_AT_ONCE = 1 << 16
 
-def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool = False) -> int:
-    """Show the logs of a run; with `follow` go on until it has ended, and then show its result.
+
+def show_logs(
+    session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: Part
+) -> int:
+    """Show the logs of a run, or a part of them; with `follow` go on until it has ended, and then show its result.
 
     A run that was collected while nobody looked has no captured screen yet: it is followed as if it had just ended.
     """
@@ -27,32 +30,32 @@ def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int |
     record = runs.find(context.paths, wanted)
     unseen = record.state == "succeeded" and not runs.files_of(context.paths, record).screen.exists()
     if follow and (unseen or not record.collected):
-        return _follow(session, record, rank)
+        return _follow(session, record, rank, part)
     try:
         record = settle(context, record)
     except GpucourseError as error:  # the nodes do not answer: what is at home can be read all the same
         session.console.warn(f"this may be incomplete: {error.what}")
+    logs = select_logs(context, record, rank, part)
     if times:
-        _times(session, record, rank)
+        _print_by_time(session, record, logs)
     elif rank is not None:
-        for path in log_files(context, record, rank).values():
-            _raw(session, path)
+        _print_raw(session, logs)
     elif fold:
-        _fold(session, record)
+        _print_folded(session, logs)
     else:
-        _print(session, record)
+        _print(session, logs)
     return ExitCode.DONE
 
 
-def _follow(session: Session, record: RunRecord, rank: int | None) -> int:
-    """Everything from the first line on: from disk, whoever writes it there."""
+def _follow(session: Session, record: RunRecord, rank: int | None, part: Part) -> int:
+    """Everything from the first wanted line on: from disk, whoever writes it there."""
     context = session.context
     session.console.mode(record.mode)
     ended = threading.Event()
     with session.console.watch() as live:
         context.watch = lambda event: None if isinstance(event, LogBytes | Stage) else live(event)
         shown = Context(workspace=context.workspace, folders=context.folders, environ=context.environ, watch=live)
-        tail = threading.Thread(target=Tail(shown, record, rank).until, args=(ended.is_set, context.stop), daemon=True)
+        tail = threading.Thread(target=Tail(shown, record, rank, part).until, args=(ended.is_set, context.stop), daemon=True)
         tail.start()
         try:
             attended = follow_on(context, record)
@@ -62,48 +65,65 @@ def _follow(session: Session, record: RunRecord, rank: int | None) -> int:
     return tell(session, attended, live, json=False)
 
 
-def _print(session: Session, record: RunRecord) -> None:
+def _print(session: Session, logs: list[Log]) -> None:
     """All ranks, one after the other, every line with its prefix."""
     from gpucourse.ui.logpipe import LogPipe
 
-    pipe = LogPipe(session.console.out, colour=session.console.colour(session.console.out))
-    for (node, rank), path in log_files(session.context, record, None).items():
-        for piece in read(path):
-            pipe.feed(LogBytes(node=node, rank=rank, data=piece))
+    out = session.console.out
+    pipe = LogPipe(out, colour=session.console.colour(out))
+    for log in logs:
+        for piece in log.read():
+            if out.closed:
+                return
+            pipe.feed(LogBytes(node=log.node, rank=log.rank, data=piece))
         pipe.close()
 
 
-def _times(session: Session, record: RunRecord, rank: int | None) -> None:
+def _print_by_time(session: Session, record: RunRecord, logs: list[Log]) -> None:
     """All ranks' lines in the order in which they came, each with the seconds since the run began."""
-    from gpucourse.ui.loglines import Source, visible
+    from gpucourse.ui.loglines import Source, visible_block
 
-    for seconds, node, number, line in read_timed_lines(session.context, record, rank):
-        if session.console.out.closed:
-            return
-        text = visible(line.rstrip(b"\r\n"))
-        session.console.out.write(f"{seconds:9.3f} s  {Source(node, number).prefix} {text}\n")
+    def lines() -> Iterator[str]:
+        for seconds, log, block in merge_by_time(record, logs):
+            prefix = f"{seconds:9.3f} s  {Source(log.node, log.rank).prefix} "
+            yield prefix + visible_block(block.removesuffix(b"\n")).replace("\n", "\n" + prefix) + "\n"
+
+    _write(session, lines())
 
 
-def _fold(session: Session, record: RunRecord) -> None:
+def _print_folded(session: Session, logs: list[Log]) -> None:
     """Lines that all ranks share once, under the ranks that said them."""
     from gpucourse.ui.fold import fold
 
-    files = log_files(session.context, record, None)
-    for line in fold({rank: read(path) for (_, rank), path in files.items() if rank is not None}):
+    _write(session, (line + "\n" for line in fold({log.rank: log.read() for log in logs if log.rank is not None})))
+
+
+def _write(session: Session, lines: Iterator[str]) -> None:
+    """Write them, many at a time, until there are no more or nobody reads them."""
+    waiting: list[str] = []
+    size = 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size > _WRITTEN_AT_ONCE:
+            session.console.out.write("".join(waiting))
+            waiting.clear()
+            size = 0
+            if session.console.out.closed:
+                return
+    session.console.out.write("".join(waiting))
+
+
+def _print_raw(session: Session, logs: list[Log]) -> None:
+    """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
+    from gpucourse.ui.loglines import visible_block
+
+    sys.stdout.flush()
+    for piece in (piece for log in logs for piece in log.read()):
         if session.console.out.closed:
             return
-        session.console.out.write(line + "\n")
-
-
-def _raw(session: Session, path: Path) -> None:
-    """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
-    if session.console.out.terminal:
-        from gpucourse.ui.loglines import visible
-
-        with path.open("rb") as file:
-            for line in file:
-                session.console.out.write(visible(line.rstrip(b"\r\n")) + "\n")
-        return
+        if session.console.out.terminal:
+            session.console.out.write(visible_block(piece.removesuffix(b"\n")) + "\n")
+        else:
+            sys.stdout.buffer.write(piece)
     sys.stdout.flush()
-    with path.open("rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer)

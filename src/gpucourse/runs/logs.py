@@ -1,26 +1,169 @@
-"""Reading the logs of a run from disk, for `logs`: whole, by rank, or as they grow under somebody else's hands."""
+"""Reading the logs of a run from disk, for `logs`: whole, a part of them, by rank, or as they grow under somebody else's hands.
+
+A log may have a gigabyte, and a line of it as well: nothing here holds more than a few pieces of `CHUNK` bytes, and what
+comes before the wanted part is not read.
+"""
 
 from __future__ import annotations
 
 import heapq
+import os
 import re
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.errors import UsageError
+from gpucourse.errors import DamagedFile, UsageError
 from gpucourse.model.event import LogBytes
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
 
 _NAME = re.compile(r"^(?P<node>.+)-(?:rank(?P<rank>\d+)|launcher)\.log$")
 CHUNK = 1 << 18
+"""Bytes that are read at a time. A line of more than twice as many is passed on in parts."""
 
 
-def log_files(context: Context, record: RunRecord, rank: int | None) -> dict[tuple[str, int | None], Path]:
-    """The log files of a run by (node, rank), ranks in order and launchers last. Raises UsageError for an unknown rank."""
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Which part of each log is wanted: lines in which `grep` finds something; of them the last `tail`; and of all those that
+    came in the last `since` seconds of the run, or, while it runs, of the time until now."""
+
+    tail: int | None = None
+    since: float | None = None
+    grep: re.Pattern[bytes] | None = None
+
+
+EVERYTHING = Part()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """The log of one rank (`rank` None: of a launcher) on disk, and the part of it that is wanted. `times` says when which
+    piece of it arrived; `newest` is the time, in seconds since 1970, from which `part.since` counts back."""
+
+    node: str
+    rank: int | None
+    path: Path
+    times: Path
+    part: Part = EVERYTHING
+    newest: float = 0.0
+
+    @cached_property
+    def begin(self) -> int:
+        """The place of the first byte that is wanted."""
+        begin = 0 if self.part.since is None else self._find_moment(self.newest - self.part.since)
+        if self.part.tail is None:
+            return begin
+        wanted, after = self.part.tail, self.path.stat().st_size
+        for place, line in _read_backwards(self.path) if wanted else ():
+            if place < begin:
+                break
+            if self._choose(line):
+                after, wanted = place, wanted - 1
+            if not wanted:
+                break
+        return after
+
+    def read(self) -> Iterator[bytes]:
+        """The wanted part in pieces of whole lines; a line that is longer than a piece comes in parts."""
+        yield from filter(None, map(self._choose, _read_lines(self.path, self.begin)))
+
+    def read_timed(self, began: float) -> Iterator[tuple[float, Log, bytes]]:
+        """The wanted part in pieces of lines that came together: seconds since `began`, this log, the lines. What arrived after
+        the last note of a time has the time of that note."""
+        times = self._read_times()
+        place, end, at = self.begin, 0, 0.0
+        for block in _read_lines(self.path, self.begin):
+            start = 0
+            while start < len(block):
+                whole = end >= place + len(block)
+                cut = len(block) if whole else block.rfind(b"\n", start, max(end - place, start)) + 1
+                if cut > start:
+                    if kept := self._choose(block[start:cut]):
+                        yield at, self, kept
+                    start = cut
+                else:
+                    end, moment = next(times, (sys.maxsize, began))
+                    at = max(at, moment - began)
+            place += len(block)
+
+    def find_newest(self) -> float | None:
+        """When the last piece arrived; None where nothing says so."""
+        last = next(_read_backwards(self.times), None) if self.times.is_file() else None
+        return None if last is None else self._parse_time(last[1])[1]
+
+    def _choose(self, block: bytes) -> bytes:
+        """Those of these lines that are wanted."""
+        if (pattern := self.part.grep) is None:
+            return block
+        return b"".join(line + b"\n" for line in block.removesuffix(b"\n").split(b"\n") if pattern.search(line))
+
+    def _find_moment(self, moment: float) -> int:
+        """Where the first line begins that was complete at `moment` or later."""
+        if not self.times.is_file():
+            return 0
+        for _, note in _read_backwards(self.times):
+            end, at = self._parse_time(note)
+            if at < moment:
+                place, line = next(_read_backwards(self.path, end), (0, b""))
+                return place + len(line) if line.endswith(b"\n") else place
+        return 0
+
+    def _read_times(self) -> Iterator[tuple[int, float]]:
+        """How much of the log had arrived when, from the first wanted byte on."""
+        if not self.times.is_file():
+            return
+        first = 0
+        for place, note in _read_backwards(self.times) if self.begin else ():
+            if self._parse_time(note)[0] <= self.begin:
+                first = place + len(note)
+                break
+        for block in _read_lines(self.times, first):
+            yield from map(self._parse_time, block.splitlines())
+
+    def _parse_time(self, note: bytes) -> tuple[int, float]:
+        try:
+            end, moment = note.split()
+            return int(end), float(moment)
+        except ValueError as error:
+            raise DamagedFile(self.times, "a line of it is not a size and a time") from error
+
+
+def select_logs(context: Context, record: RunRecord, rank: int | None = None, part: Part = EVERYTHING) -> list[Log]:
+    """The logs of a run (of one rank), ranks in order and launchers last, each with the part that is wanted.
+
+    Raises UsageError for an unknown rank, and where nothing says when the lines came that `part.since` asks for.
+    """
+    files = runs.files_of(context.paths, record)
+    logs = [
+        Log(node=node, rank=number, path=path, times=files.rank_times(node, number), part=part)
+        for (node, number), path in _list_files(context, record, rank).items()
+    ]
+    if part.since is None:
+        return logs
+    moments = [moment for log in logs if (moment := log.find_newest()) is not None]
+    if logs and not moments:
+        raise UsageError(f"nothing says when the lines of run {record.id} came", hint=f"gpucourse logs {record.id} --tail 20")
+    newest = max(moments, default=0.0) if record.has_ended else time.time()
+    return [replace(log, newest=newest) for log in logs]
+
+
+def merge_by_time(record: RunRecord, logs: list[Log]) -> Iterator[tuple[float, Log, bytes]]:
+    """The logs in the order in which lines came here: seconds since the run was made, the log, lines that came together.
+
+    One clock for all ranks, this computer's. What was collected later says when it was.
+    """
+    began = datetime.fromisoformat(record.created).timestamp()
+    return heapq.merge(*(log.read_timed(began) for log in logs), key=lambda piece: piece[0])
+
+
+def _list_files(context: Context, record: RunRecord, rank: int | None) -> dict[tuple[str, int | None], Path]:
     files_by_rank: dict[tuple[str, int | None], Path] = {}
     for path in sorted(runs.files_of(context.paths, record).logs.glob("*.log")):
         if match := _NAME.match(path.name):
@@ -35,51 +178,55 @@ def log_files(context: Context, record: RunRecord, rank: int | None) -> dict[tup
     return chosen
 
 
-def read(path: Path) -> Iterator[bytes]:
-    """The file in pieces."""
+def _read_lines(path: Path, begin: int) -> Iterator[bytes]:
+    """The file from `begin` on, in pieces that end with a line. A line of more than `CHUNK` bytes comes in parts."""
     with path.open("rb") as file:
+        file.seek(begin)
+        rest = b""
         while chunk := file.read(CHUNK):
-            yield chunk
+            block = rest + chunk
+            cut = block.rfind(b"\n") + 1 or (len(block) if len(block) > CHUNK else 0)
+            if cut:
+                yield block[:cut]
+            rest = block[cut:]
+        if rest:
+            yield rest
 
 
-def read_timed_lines(context: Context, record: RunRecord, rank: int | None) -> Iterator[tuple[float, str, int | None, bytes]]:
-    """Every line in the order in which lines came here: seconds since the run was made, node, rank, the line.
-
-    One clock for all ranks, this computer's. Lines of one piece came together; what was brought home later says when it was.
-    """
-    began = datetime.fromisoformat(record.created).timestamp()
-    files = runs.files_of(context.paths, record)
-    timed = (
-        _read_with_times(key, path, files.rank_times(*key), began) for key, path in log_files(context, record, rank).items()
-    )
-    yield from heapq.merge(*timed, key=lambda line: line[0])
-
-
-def _read_with_times(
-    key: tuple[str, int | None], log: Path, times: Path, began: float
-) -> Iterator[tuple[float, str, int | None, bytes]]:
-    pieces = iter(times.read_text().splitlines() if times.is_file() else ())
-    end, at, place = 0, 0.0, 0
-    with log.open("rb") as file:
-        for line in file:
-            place += len(line)
-            while end < place and (piece := next(pieces, "")):
-                word, _, moment = piece.partition(" ")
-                end, at = int(word), max(at, float(moment) - began)
-            yield at, *key, line
+def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """The file's lines (its first `end` bytes') from the last one to the first, each with the place of its first byte and with
+    its newline. A line of more than `CHUNK` bytes comes in parts."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        place = size if end is None else min(end, size)
+        rest = b""
+        while place:
+            step = min(CHUNK, place)
+            place -= step
+            file.seek(place)
+            block = file.read(step) + rest
+            cut = block.find(b"\n") + 1 if place else 0  # what is before belongs to a line that begins further ahead
+            if place and cut in {0, len(block)}:
+                cut = len(block) if len(block) <= CHUNK else 0
+            at = len(block)
+            while at > cut:
+                begin = block.rfind(b"\n", cut, at - 1) + 1 or cut
+                yield place + begin, block[begin:at]
+                at = begin
+            rest = block[:cut]
 
 
 class Tail:
-    """Tells the context's watcher what is added to a run's logs on disk, from the start of each file."""
+    """Tells the context's watcher what is added to a run's logs on disk, each from the beginning of the wanted part on."""
 
-    def __init__(self, context: Context, record: RunRecord, rank: int | None) -> None:
+    def __init__(self, context: Context, record: RunRecord, rank: int | None, part: Part = EVERYTHING) -> None:
         self.context, self.record, self.rank = context, record, rank
-        self.offsets: dict[Path, int] = {}
+        self.offsets = {log.path: log.begin for log in select_logs(context, record, rank, part)}
 
     def advance(self) -> bool:
         """Pass on what is new; whether anything was."""
         moved = False
-        for (node, rank), path in log_files(self.context, self.record, self.rank).items():
+        for (node, rank), path in _list_files(self.context, self.record, self.rank).items():
             with path.open("rb") as file:
                 file.seek(self.offsets.get(path, 0))
                 while data := file.read(CHUNK):

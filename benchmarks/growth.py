@@ -1,0 +1,212 @@
+"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs]`.
+
+Each row is one command at three sizes, each ten times the one before: processor time (the median of `ROUNDS`), the most
+memory, and the last divided by the first. A factor tells more than seconds do: it is the same on any computer.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.lab import GPUCOURSE, Lab, lab
+
+ROUNDS = 3
+LINE = b"[rank %d] step %07d: loss %.6f, %.1f samples/s on this rank alone\nepoch %d: every rank writes this line as it is\n"
+MEGABYTES = (1, 10, 100)
+RUNS = (30, 300, 3000)
+OUTPUTS = (100, 1000, 10_000)
+RUNS_WITH_OUTPUTS = 100
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one command took: seconds of processor time, and its largest memory in MB."""
+
+    cpu_s: float
+    memory_mb: float
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One command at growing sizes. `most` is the promise: how often the first time the last one may be."""
+
+    command: str
+    sizes: Sequence[str]
+    costs: Sequence[Cost]
+    most: float | None = None
+
+    @property
+    def factor(self) -> float:
+        """The last time divided by the first."""
+        return self.costs[-1].cpu_s / self.costs[0].cpu_s
+
+    @property
+    def memory_factor(self) -> float:
+        """The last memory divided by the first."""
+        return self.costs[-1].memory_mb / self.costs[0].memory_mb
+
+    @property
+    def held(self) -> bool:
+        """Whether the promise holds; a row without one only tells."""
+        return self.most is None or self.factor <= self.most
+
+    def __str__(self) -> str:
+        each = "  ".join(
+            f"{size}: {cost.cpu_s:.2f} s {cost.memory_mb:.0f} MB" for size, cost in zip(self.sizes, self.costs, strict=True)
+        )
+        promise = "" if self.most is None else f"  promise {self.most:g}x: {'held' if self.held else 'NOT held'}"
+        return f"{self.command:28} {each}  = {self.factor:.2f}x, memory {self.memory_factor:.2f}x{promise}"
+
+
+def measure(words: Sequence[str], environ: dict[str, str], *, lines: int | None = None) -> Cost:
+    """One command, its output thrown away; with `lines` it is read by a reader that ends after so many. Raises RuntimeError
+    where it fails."""
+    costs = [_measure_once(words, environ, lines) for _ in range(ROUNDS)]
+    return Cost(statistics.median(cost.cpu_s for cost in costs), max(cost.memory_mb for cost in costs))
+
+
+def _measure_once(words: Sequence[str], environ: dict[str, str], lines: int | None) -> Cost:
+    with subprocess.Popen([GPUCOURSE, *words], env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        if lines is None:
+            while process.stdout.read(1 << 20):
+                pass
+        else:
+            for _ in range(lines):
+                process.stdout.readline()
+        process.stdout.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in {0, 5}:  # 5: a check that did not pass, which is an answer
+        raise RuntimeError(f"gpucourse {' '.join(words)} ended with code {process.returncode}")
+    scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / scale)
+
+
+def compare(
+    command: str, environs: dict[str, dict[str, str]], *, most: float | None = None, lines: int | None = None
+) -> Growth:
+    """The command in each of these surroundings, by the name of the size."""
+    costs = [measure(command.split(), environ, lines=lines) for environ in environs.values()]
+    return Growth(f"{command} | head -{lines}" if lines else command, list(environs), costs, most)
+
+
+def grow_logs(bench_lab: Lab, original: Path) -> Iterator[Growth]:
+    """`logs` of a run whose two ranks wrote so many megabytes each. 20 MB of both logs a second is 10 s for 100 MB each."""
+    environs = {}
+    for megabytes in MEGABYTES:
+        root = copy_workspace(bench_lab, f"logs-{megabytes}")
+        run = root / original.relative_to(bench_lab.root)
+        for rank in range(2):
+            write_log(run / "logs", rank, megabytes * 10**6)
+        environs[f"{megabytes} MB"] = {**bench_lab.environ, "GPUCOURSE_WORKSPACE": str(root)}
+    yield compare("logs", environs, lines=3, most=1.3)
+    yield compare("logs --tail 5", environs, most=1.3)
+    yield compare("logs --since 2s", environs, most=1.3)
+    for command in ("logs", "logs --rank 0", "logs --grep 00077", "logs --times", "logs --fold"):
+        yield compare(command, environs)
+
+
+def write_log(folder: Path, rank: int, size: int) -> None:
+    """A log of a rank of about that size, with its times: a piece each 64 KiB, a thousandth of a second apart."""
+    (log,) = folder.glob(f"*-rank{rank}.log")
+    times = log.with_suffix(".times")
+    began = float(times.read_text(encoding="utf-8").split()[1])
+    step, written, notes = 0, 0, []
+    with log.open("wb") as file:
+        while written < size:
+            block = b"".join(
+                LINE % (rank, number, number % 997 / 7, number % 313 / 3, number) for number in range(step, step + 500)
+            )
+            written += file.write(block)
+            step += 500
+            notes.append(f"{written} {began + step / 500_000:.3f}\n")
+        file.write(b"the end\n")
+    notes.append(f"{written + 8} {began + 100:.3f}\n")
+    times.write_text("".join(notes), encoding="utf-8")
+
+
+def grow_runs(bench_lab: Lab, original: Path) -> Iterator[Growth]:
+    """The commands that look at runs, in a workspace with 30, 300 and 3,000 of them."""
+    environs = {}
+    for count in RUNS:
+        root = copy_workspace(bench_lab, f"runs-{count}")
+        copy_runs(root, original, count)
+        environs[f"{count} runs"] = {**bench_lab.environ, "GPUCOURSE_WORKSPACE": str(root)}
+    yield from compare_commands(environs)
+
+
+def grow_outputs(bench_lab: Lab, original: Path) -> Iterator[Growth]:
+    """The same in a workspace of 100 runs that left 100, 1,000 and 10,000 outputs each: their records, not the files."""
+    environs = {}
+    for count in OUTPUTS:
+        root = copy_workspace(bench_lab, f"outputs-{count}")
+        copy_runs(root, original, RUNS_WITH_OUTPUTS, outputs=count)
+        environs[f"{count} outputs"] = {**bench_lab.environ, "GPUCOURSE_WORKSPACE": str(root)}
+    yield from compare_commands(environs)
+
+
+def compare_commands(environs: dict[str, dict[str, str]]) -> Iterator[Growth]:
+    """What a learner types all day, and completion; then what looks at all runs on purpose."""
+    for command in ("status", "show 3.1", "check 3.1", "next"):
+        yield compare(command, environs, most=1.3)
+    completed = {
+        name: {**environ, "_GPUCOURSE_COMPLETE": "complete_bash", "COMP_WORDS": "gpucourse logs ", "COMP_CWORD": "2"}
+        for name, environ in environs.items()
+    }
+    costs = [measure([], environ) for environ in completed.values()]
+    yield Growth("completion of a run", list(environs), costs, 1.3)
+    for command in ("list", "grade", "check --all"):
+        yield compare(command, environs, most=2.0)
+    yield compare("runs", environs)
+
+
+def copy_workspace(bench_lab: Lab, name: str) -> Path:
+    """A copy of the workspace with its only run, in a folder beside it."""
+    return shutil.copytree(bench_lab.root, bench_lab.root.with_name(name), symlinks=True)
+
+
+def copy_runs(root: Path, original: Path, count: int, *, outputs: int | None = None) -> None:
+    """Copy the only run of a workspace until there are so many, each with as many outputs on record."""
+    import json
+
+    source = root / "runs" / "3.1" / original.name
+    record = json.loads(source.joinpath("run.json").read_text(encoding="utf-8"))
+    if outputs is not None and record.get("outputs"):
+        pattern = record["outputs"][0]
+        record["outputs"] = [{**pattern, "path": f"part-{number:05}.bin"} for number in range(outputs)]
+    text = json.dumps(record, indent=2)
+    for number in range(1, count):
+        name = f"20260101-{number:06}-copy"
+        folder = shutil.copytree(source, source.with_name(name))
+        folder.joinpath("run.json").write_text(text.replace(original.name, name), encoding="utf-8")
+
+
+KINDS: dict[str, Callable[[Lab, Path], Iterator[Growth]]] = {"logs": grow_logs, "runs": grow_runs, "outputs": grow_outputs}
+
+
+def main(wanted: Sequence[str]) -> int:
+    """Print a row for each command as soon as it is measured; 1 where a promise did not hold, 2 for an unknown kind."""
+    if unknown := [name for name in wanted if name not in KINDS]:
+        print(f"growth knows {', '.join(KINDS)}; not {', '.join(unknown)}", file=sys.stderr)
+        return 2
+    print(f"{platform.platform()}, {platform.machine()}, Python {platform.python_version()}; processor time, simulated nodes\n")
+    held = True
+    with lab() as bench_lab:
+        bench_lab.type("deploy", "3")
+        bench_lab.type("run", "3.1", "--nodes", "2", "--no-predict")
+        bench_lab.type("destroy", "--all", "--yes")
+        (original,) = bench_lab.root.glob("runs/3.1/*")
+        for name in wanted or KINDS:
+            for row in KINDS[name](bench_lab, original):
+                print(row, flush=True)
+                held = held and row.held
+    return int(not held)

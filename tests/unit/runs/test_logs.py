@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import re
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import DamagedFile
+from gpucourse.runs.logs import CHUNK, Log, Part
+
+BEGAN = 1000.0
+
+
+def write_log(folder: Path, *pieces: tuple[float, bytes], part: Part | None = None, newest: float = 0.0) -> Log:
+    """A log whose pieces arrived so many seconds after the run began."""
+    path, times, size = folder / "node0-rank0.log", folder / "node0-rank0.times", 0
+    with path.open("wb") as log, times.open("w") as notes:
+        for seconds, data in pieces:
+            size += log.write(data)
+            notes.write(f"{size} {BEGAN + seconds:.3f}\n")
+    return Log(node="node0", rank=0, path=path, times=times, part=part or Part(), newest=BEGAN + newest)
+
+
+def text_of(log: Log) -> bytes:
+    return b"".join(log.read())
+
+
+def timed(log: Log) -> list[tuple[float, bytes]]:
+    return [(seconds, lines) for seconds, _, lines in log.read_timed(BEGAN)]
+
+
+NUMBERS = b"".join(b"line %d\n" % number for number in range(200_000))
+
+
+@pytest.mark.parametrize("tail", [0, 1, 3, 100_000, 200_000, 300_000])
+def test_the_last_lines_begin_where_they_should(tmp_path: Path, tail: int) -> None:
+    log = write_log(tmp_path, (0, NUMBERS), part=Part(tail=tail))
+    assert text_of(log).splitlines() == NUMBERS.splitlines()[max(0, 200_000 - tail) :]
+
+
+def test_a_last_line_without_a_newline_counts(tmp_path: Path) -> None:
+    assert text_of(write_log(tmp_path, (0, b"a\nb\nc"), part=Part(tail=2))) == b"b\nc"
+    assert text_of(write_log(tmp_path, (0, b""), part=Part(tail=2))) == b""
+    assert text_of(write_log(tmp_path, (0, b"\n\n\n"), part=Part(tail=2))) == b"\n\n"
+
+
+def test_lines_that_match_and_the_last_of_them(tmp_path: Path) -> None:
+    pattern = re.compile(rb"^line \d*77$")
+    matching = [line for line in NUMBERS.splitlines() if line.endswith(b"77")]
+    assert text_of(write_log(tmp_path, (0, NUMBERS), part=Part(grep=pattern))).splitlines() == matching
+    assert text_of(write_log(tmp_path, (0, NUMBERS), part=Part(grep=pattern, tail=2))).splitlines() == matching[-2:]
+    assert text_of(write_log(tmp_path, (0, b"a\nb c\n"), part=Part(grep=re.compile(rb"a\sb")))) == b""
+    assert text_of(write_log(tmp_path, (0, b"a\n\nb"), part=Part(grep=re.compile(rb"^$")))) == b"\n"
+
+
+@pytest.mark.parametrize(
+    ("since", "text"),
+    [(0.5, b"four\n"), (2.5, b"three\nfour\n"), (9, b"one\ntwo\nthree\nfour\n"), (0, b"four\n")],
+)
+def test_since_counts_back_from_the_newest(tmp_path: Path, since: float, text: bytes) -> None:
+    """A line came when its end came."""
+    pieces = (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\n"), (10, b"four\n")
+    assert text_of(write_log(tmp_path, *pieces, part=Part(since=since), newest=10)) == text
+
+
+def test_since_and_tail_hold_together(tmp_path: Path) -> None:
+    pieces = (1, b"one\n"), (8, b"two\nthree\n"), (9, b"four\n")
+    assert text_of(write_log(tmp_path, *pieces, part=Part(since=1.5, tail=2), newest=9)) == b"three\nfour\n"
+    assert text_of(write_log(tmp_path, *pieces, part=Part(since=1.5, tail=9), newest=9)) == b"two\nthree\nfour\n"
+
+
+def test_each_line_has_the_time_of_its_end(tmp_path: Path) -> None:
+    log = write_log(tmp_path, (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\nfour\n"), (7, b"five"))
+    assert timed(log) == [(1.0, b"one\n"), (4.0, b"two\n"), (8.0, b"three\nfour\n"), (8.0, b"five")]
+
+
+def test_times_of_a_part_begin_with_it(tmp_path: Path) -> None:
+    pieces = [(number, b"line %d\n" % number) for number in range(50)]
+    assert timed(write_log(tmp_path, *pieces, part=Part(tail=2))) == [(48.0, b"line 48\n"), (49.0, b"line 49\n")]
+    assert timed(write_log(tmp_path, *pieces, part=Part(grep=re.compile(b"7")))) == [
+        (number, b"line %d\n" % number) for number in (7, 17, 27, 37, 47)
+    ]
+
+
+def test_what_has_no_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
+    log = write_log(tmp_path, (3, b"one\n"))
+    with log.path.open("ab") as more:
+        more.write(b"two\n")
+    assert timed(log) == [(3.0, b"one\n"), (3.0, b"two\n")]
+    log.times.unlink()
+    assert timed(log) == [(0.0, b"one\ntwo\n")]
+
+
+def test_damaged_times_are_named(tmp_path: Path) -> None:
+    log = write_log(tmp_path, (3, b"one\n"))
+    log.times.write_text("4 soon\n")
+    with pytest.raises(DamagedFile, match=r"node0-rank0\.times is damaged"):
+        timed(log)
+
+
+@pytest.mark.parametrize("part", [Part(), Part(tail=1), Part(grep=re.compile(b"xy")), Part(since=1)])
+def test_a_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: Part) -> None:
+    def long_line() -> Iterator[tuple[float, bytes]]:
+        for second in range(40):
+            yield second, b"x" * CHUNK
+        yield 41, b"\n"
+
+    log = write_log(tmp_path, *long_line(), part=part, newest=41)
+    tracemalloc.start()
+    size = sum(len(lines) for _, _, lines in log.read_timed(BEGAN)) + sum(map(len, log.read()))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert size == 0 if part.grep else size > 0
+    assert peak < 8 * CHUNK
