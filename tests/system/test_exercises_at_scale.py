@@ -80,8 +80,8 @@ def test_memory_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str) -> None:
     ("flag", "rule"),
     [
         ("--width=40", "--width must be a multiple of 32"),
-        ("--steps=1", "--steps of 2 at least"),
-        ("--budget-mib=-1", "must not be below 0"),
+        pytest.param("--steps=1", "--steps of 2 at least", marks=pytest.mark.slow),
+        pytest.param("--budget-mib=-1", "must not be below 0", marks=pytest.mark.slow),
     ],
 )
 def test_a_model_that_cannot_be_is_refused_with_the_rule(tmp_path: Path, flag: str, rule: str) -> None:

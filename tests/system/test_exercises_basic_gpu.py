@@ -148,6 +148,7 @@ def test_faults_of_the_client_are_found(tmp_path: Path) -> None:
     assert all(row["tok_per_s"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
 
 
+@pytest.mark.slow
 @needs_transformers
 def test_an_engine_that_does_not_come_up_is_named_with_its_last_words(tmp_path: Path) -> None:
     broken = ("serve.py", "import language_models\n", "raise SystemExit('no room for the cache')\n")

@@ -44,6 +44,7 @@ def test_chunks_that_the_host_has_no_room_for_are_refused(tmp_path: Path) -> Non
     assert "256 chunks of 64 MB are 16,384 MB of page-locked memory" in output
 
 
+@pytest.mark.slow
 def test_on_a_gpu_the_pipeline_is_timed_with_its_own_streams(tmp_path: Path) -> None:
     exercise, script = lay_out("5.4", tmp_path / "work")
     (script.parent / "my_pipeline.py").write_bytes((SCRIPTS / "solutions" / "my_pipeline.py").read_bytes())

@@ -115,7 +115,10 @@ def test_in_a_container_the_sentence_and_the_whole_way(learner: Learner, tmp_pat
     assert int(done.stdout.split()[-1]) <= 4, "sh, and what counts"
 
 
-@pytest.mark.parametrize("moment", [".gpucourse/deployments/01-here.json", ".gpucourse/stacks/01-here/nodes/host.json"])
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(".gpucourse/deployments/01-here.json", marks=pytest.mark.slow), ".gpucourse/stacks/01-here/nodes/host.json"],
+)
 def test_a_deploy_that_is_killed_leaks_nothing(learner: Learner, moment: str) -> None:
     give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')
     deploy = learner.begins("deploy", "1", "--target", "here")
@@ -128,6 +131,7 @@ def test_a_deploy_that_is_killed_leaks_nothing(learner: Learner, moment: str) ->
     assert record(learner) == {}
 
 
+@pytest.mark.slow
 def test_a_node_that_died_answers_again_after_a_deploy(learner: Learner) -> None:
     give_gpu(learner, f'case "$2" in *device_count*) echo \'{LISTED}\' ;; *) exec python_here "$@" ;; esac')
     learner.types("deploy", "1", "--target", "here")

@@ -122,6 +122,7 @@ def test_a_port_that_was_taken_meanwhile(lab: SimulatedNodes) -> None:
         assert sick(lab) == {}
 
 
+@pytest.mark.slow
 def test_a_stopped_host_is_noticed_and_replaced(lab: SimulatedNodes) -> None:
     before, pid = list(lab.nodes), lab.host_pid
     os.kill(pid, signal.SIGSTOP)
