@@ -54,16 +54,16 @@ class Growth:
         return self.costs[-1].memory_mb / self.costs[0].memory_mb
 
     @property
-    def held(self) -> bool:
+    def keeps_promise(self) -> bool:
         """Whether the promise holds; a row without one only tells."""
         return self.most is None or self.factor <= self.most
 
     def __str__(self) -> str:
-        each = "  ".join(
+        costs = "  ".join(
             f"{size}: {cost.cpu_s:.2f} s {cost.memory_mb:.0f} MB" for size, cost in zip(self.sizes, self.costs, strict=True)
         )
-        promise = "" if self.most is None else f"  promise {self.most:g}x: {'held' if self.held else 'NOT held'}"
-        return f"{self.command:28} {each}  = {self.factor:.2f}x, memory {self.memory_factor:.2f}x{promise}"
+        promise = "" if self.most is None else f"  promise {self.most:g}x: {'held' if self.keeps_promise else 'NOT held'}"
+        return f"{self.command:28} {costs}  = {self.factor:.2f}x, memory {self.memory_factor:.2f}x{promise}"
 
 
 def measure(words: Sequence[str], environ: dict[str, str], *, lines: int | None = None) -> Cost:
@@ -208,5 +208,5 @@ def main(wanted: Sequence[str]) -> int:
         for name in wanted or KINDS:
             for row in KINDS[name](bench_lab, original):
                 print(row, flush=True)
-                held = held and row.held
+                held = held and row.keeps_promise
     return int(not held)

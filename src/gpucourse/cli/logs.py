@@ -37,7 +37,7 @@ def logs(
 ) -> int:
     """The logs of a run: live, by rank, or folded."""
     from gpucourse.cli.show_logs import show_logs
-    from gpucourse.runs.logs import Part
+    from gpucourse.runs.logs import LogPart
 
     if follow and fold:
         raise UsageError("--follow and --fold cannot be combined", hint="gpucourse logs --fold after the run has ended")
@@ -46,7 +46,7 @@ def logs(
     if follow and grep is not None:
         raise UsageError("--follow and --grep cannot be combined", hint="gpucourse logs --grep PATTERN after the run has ended")
     seconds = parse_seconds(since, "gpucourse logs --since 5m", flag="--since")
-    part = Part(tail=tail, since=seconds, grep=_parse_pattern(grep))
+    part = LogPart(tail=tail, since=seconds, grep=_parse_pattern(grep))
     return show_logs(session_of(ctx), run, follow=follow, rank=rank, fold=fold, times=times, part=part)
 
 

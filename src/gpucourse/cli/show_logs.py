@@ -12,7 +12,7 @@ from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.event import LogBytes, Stage
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.logs import Log, Part, Tail, merge_by_time, select_logs
+from gpucourse.runs.logs import LogPart, StoredLog, Tail, merge_by_time, select_logs
 from gpucourse.runs.settle import follow_on, settle
 from gpucourse.workspace import runs
 
@@ -20,7 +20,7 @@ _WRITTEN_AT_ONCE = 1 << 16
 
 
 def show_logs(
-    session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: Part
+    session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: LogPart
 ) -> int:
     """Show the logs of a run, or a part of them; with `follow` go on until it has ended, and then show its result.
 
@@ -47,7 +47,7 @@ def show_logs(
     return ExitCode.DONE
 
 
-def _follow(session: Session, record: RunRecord, rank: int | None, part: Part) -> int:
+def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
     """Everything from the first wanted line on: from disk, whoever writes it there."""
     context = session.context
     session.console.mode(record.mode)
@@ -65,7 +65,7 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: Part) -
     return tell(session, attended, live, json=False)
 
 
-def _print(session: Session, logs: list[Log]) -> None:
+def _print(session: Session, logs: list[StoredLog]) -> None:
     """All ranks, one after the other, every line with its prefix."""
     from gpucourse.ui.logpipe import LogPipe
 
@@ -79,7 +79,7 @@ def _print(session: Session, logs: list[Log]) -> None:
         pipe.close()
 
 
-def _print_by_time(session: Session, record: RunRecord, logs: list[Log]) -> None:
+def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
     """All ranks' lines in the order in which they came, each with the seconds since the run began."""
     from gpucourse.ui.loglines import Source, visible_block
 
@@ -91,7 +91,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[Log]) -> None
     _write(session, lines())
 
 
-def _print_folded(session: Session, logs: list[Log]) -> None:
+def _print_folded(session: Session, logs: list[StoredLog]) -> None:
     """Lines that all ranks share once, under the ranks that said them."""
     from gpucourse.ui.fold import fold
 
@@ -114,7 +114,7 @@ def _write(session: Session, lines: Iterator[str]) -> None:
     session.console.out.write("".join(waiting))
 
 
-def _print_raw(session: Session, logs: list[Log]) -> None:
+def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
     from gpucourse.ui.loglines import visible_block
 

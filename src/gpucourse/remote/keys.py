@@ -100,3 +100,11 @@ def _make_damaged_error(path: Path, why: str) -> MissingError:
         f"the private key {path} cannot be used: {why}",
         hint=f"move it away (mv '{path}' '{path}.damaged'), then type gpucourse deploy again: it makes a new one",
     )
+
+
+def fingerprint(blob: bytes) -> str:
+    """The SHA256 fingerprint of a public key, as OpenSSH writes it."""
+    import base64
+    from hashlib import sha256
+
+    return "SHA256:" + base64.b64encode(sha256(blob).digest()).decode().rstrip("=")

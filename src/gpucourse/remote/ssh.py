@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import socket
 import sys
@@ -10,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableEr
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin
+from gpucourse.remote.keys import fingerprint
 from gpucourse.remote.login_shell import Marks
 from gpucourse.remote.patience import ANSWER_S, CONNECT_S
 from gpucourse.remote.proxy import through
@@ -197,12 +198,27 @@ def _feed_bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) 
 
 
 class _Transport(paramiko.Transport):
+    # paramiko has no public way to say either.
     _channel_handler_table: ClassVar[dict[int, Any]] = {
-        number: partial(_feed_bounded, take)
-        if take.__name__.startswith("_feed")
-        else take  # paramiko has no public way to say this
+        number: partial(_feed_bounded, take) if take.__name__.startswith("_feed") else take
         for number, take in vars(paramiko.Transport)["_channel_handler_table"].items()
     }
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._channels = _OpenChannels(self)
+
+
+class _OpenChannels(paramiko.transport.ChannelMap):
+    """Channels that know their connection as soon as its thread sees them: where it ends just then, the thread breaks else."""
+
+    def __init__(self, transport: paramiko.Transport) -> None:
+        super().__init__()
+        self._transport = transport
+
+    def put(self, chanid: int, chan: paramiko.Channel) -> None:
+        chan.transport = self._transport
+        super().put(chanid, chan)
 
 
 def _dial(node: Node, timeout_s: float) -> socket.socket:
@@ -225,7 +241,7 @@ def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout
     shown = transport.get_remote_server_key()
     if (shown.get_name(), shown.get_base64()) != pinned:
         transport.close()
-        raise _stranger(node, pinned[1], _fingerprint(shown.asbytes()))
+        raise _stranger(node, pinned[1], fingerprint(shown.asbytes()))
     return transport
 
 
@@ -285,14 +301,7 @@ def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
         raise
     key = transport.get_remote_server_key()
     transport.close()
-    return f"{key.get_name()} {key.get_base64()}", _fingerprint(key.asbytes())
-
-
-def fingerprint(host_key: str) -> str:
-    """The SHA256 fingerprint of a public key (`ssh-ed25519 AAAA...`), as OpenSSH writes it."""
-    import base64
-
-    return _fingerprint(base64.b64decode(host_key.split()[1]))
+    return f"{key.get_name()} {key.get_base64()}", fingerprint(key.asbytes())
 
 
 def _unusable(file: Path, error: Exception, *, own: bool) -> MissingError:
@@ -322,10 +331,8 @@ def _unreachable(node: Node, why: str) -> NoAnswer:
 
 
 def _stranger(node: Node, pinned: str, shown: str) -> OtherHostKey:
-    import base64
-
     try:
-        known = _fingerprint(base64.b64decode(pinned))
+        known = fingerprint(base64.b64decode(pinned))
     except ValueError:
         known = "an unreadable key"
     return OtherHostKey(
@@ -340,9 +347,3 @@ def _make_lost_error(node: Node, error: BaseException) -> UnreachableError:
         f"{node.name}: the connection was lost ({str(error) or type(error).__name__})",
         hint="gpucourse status shows which nodes are alive; what was started on the node goes on",
     )
-
-
-def _fingerprint(blob: bytes) -> str:
-    import base64
-
-    return "SHA256:" + base64.b64encode(sha256(blob).digest()).decode().rstrip("=")

@@ -30,7 +30,7 @@ CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class LogPart:
     """Which part of each log is wanted: lines in which `grep` finds something; of them the last `tail`; and of all those that
     came in the last `since` seconds of the run, or, while it runs, of the time until now."""
 
@@ -39,11 +39,11 @@ class Part:
     grep: re.Pattern[bytes] | None = None
 
 
-EVERYTHING = Part()
+EVERYTHING = LogPart()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Log:
+class StoredLog:
     """The log of one rank (`rank` None: of a launcher) on disk, and the part of it that is wanted. `times` says when which
     piece of it arrived; `newest` is the time, in seconds since 1970, from which `part.since` counts back."""
 
@@ -51,7 +51,7 @@ class Log:
     rank: int | None
     path: Path
     times: Path
-    part: Part = EVERYTHING
+    part: LogPart = EVERYTHING
     newest: float = 0.0
 
     @cached_property
@@ -74,7 +74,7 @@ class Log:
         """The wanted part in pieces of whole lines; a line that is longer than a piece comes in parts."""
         yield from filter(None, map(self._choose, _read_lines(self.path, self.begin)))
 
-    def read_timed(self, began: float) -> Iterator[tuple[float, Log, bytes]]:
+    def read_timed(self, began: float) -> Iterator[tuple[float, StoredLog, bytes]]:
         """The wanted part in pieces of lines that came together: seconds since `began`, this log, the lines. What arrived after
         the last note of a time has the time of that note."""
         times = self._read_times()
@@ -135,14 +135,14 @@ class Log:
             raise DamagedFile(self.times, "a line of it is not a size and a time") from error
 
 
-def select_logs(context: Context, record: RunRecord, rank: int | None = None, part: Part = EVERYTHING) -> list[Log]:
+def select_logs(context: Context, record: RunRecord, rank: int | None = None, part: LogPart = EVERYTHING) -> list[StoredLog]:
     """The logs of a run (of one rank), ranks in order and launchers last, each with the part that is wanted.
 
     Raises UsageError for an unknown rank, and where nothing says when the lines came that `part.since` asks for.
     """
     files = runs.files_of(context.paths, record)
     logs = [
-        Log(node=node, rank=number, path=path, times=files.rank_times(node, number), part=part)
+        StoredLog(node=node, rank=number, path=path, times=files.rank_times(node, number), part=part)
         for (node, number), path in _list_files(context, record, rank).items()
     ]
     if part.since is None:
@@ -154,7 +154,7 @@ def select_logs(context: Context, record: RunRecord, rank: int | None = None, pa
     return [replace(log, newest=newest) for log in logs]
 
 
-def merge_by_time(record: RunRecord, logs: list[Log]) -> Iterator[tuple[float, Log, bytes]]:
+def merge_by_time(record: RunRecord, logs: list[StoredLog]) -> Iterator[tuple[float, StoredLog, bytes]]:
     """The logs in the order in which lines came here: seconds since the run was made, the log, lines that came together.
 
     One clock for all ranks, this computer's. What was collected later says when it was.
@@ -219,7 +219,7 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
 class Tail:
     """Tells the context's watcher what is added to a run's logs on disk, each from the beginning of the wanted part on."""
 
-    def __init__(self, context: Context, record: RunRecord, rank: int | None, part: Part = EVERYTHING) -> None:
+    def __init__(self, context: Context, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING) -> None:
         self.context, self.record, self.rank = context, record, rank
         self.offsets = {log.path: log.begin for log in select_logs(context, record, rank, part)}
 

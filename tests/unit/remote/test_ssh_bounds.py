@@ -16,7 +16,7 @@ import pytest
 from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.ssh import WINDOW, SshLink, SshTransport
+from gpucourse.remote.ssh import WINDOW, SshLink, SshTransport, _Transport
 from tests.unit.remote.test_follow_untrusted import NODE
 from tests.waiting import STUCK_S
 
@@ -125,3 +125,14 @@ def test_a_channel_refused_for_no_stated_reason_is_asked_for_again() -> None:
     assert cast("Any", link._session(20)) is transport
     assert transport.asked == 3
     link.close()
+
+
+def test_a_connection_that_ends_as_a_channel_opens_ends_in_order() -> None:
+    """Between putting a channel down and telling it its connection, paramiko's thread may come to close every channel."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        transport, channel = cast("Any", _Transport(ours)), cast("Any", paramiko.Channel(0))
+        transport._channels.put(0, channel)
+        channel._unlink()
+        assert transport._channels.values() == []
+        transport.close()

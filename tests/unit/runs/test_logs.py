@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import DamagedFile
-from gpucourse.runs.logs import CHUNK, Log, Part
+from gpucourse.runs.logs import CHUNK, LogPart, StoredLog
 
 BEGAN = 1000.0
 
 
-def write_log(folder: Path, *pieces: tuple[float, bytes], part: Part | None = None, newest: float = 0.0) -> Log:
+def write_log(folder: Path, *pieces: tuple[float, bytes], part: LogPart | None = None, newest: float = 0.0) -> StoredLog:
     """A log whose pieces arrived so many seconds after the run began."""
     path, times, size = folder / "node0-rank0.log", folder / "node0-rank0.times", 0
     with path.open("wb") as log, times.open("w") as notes:
         for seconds, data in pieces:
             size += log.write(data)
             notes.write(f"{size} {BEGAN + seconds:.3f}\n")
-    return Log(node="node0", rank=0, path=path, times=times, part=part or Part(), newest=BEGAN + newest)
+    return StoredLog(node="node0", rank=0, path=path, times=times, part=part or LogPart(), newest=BEGAN + newest)
 
 
-def text_of(log: Log) -> bytes:
+def text_of(log: StoredLog) -> bytes:
     return b"".join(log.read())
 
 
-def timed(log: Log) -> list[tuple[float, bytes]]:
+def read_timed_lines(log: StoredLog) -> list[tuple[float, bytes]]:
     return [(seconds, lines) for seconds, _, lines in log.read_timed(BEGAN)]
 
 
@@ -36,23 +36,23 @@ NUMBERS = b"".join(b"line %d\n" % number for number in range(200_000))
 
 @pytest.mark.parametrize("tail", [0, 1, 3, 100_000, 200_000, 300_000])
 def test_the_last_lines_begin_where_they_should(tmp_path: Path, tail: int) -> None:
-    log = write_log(tmp_path, (0, NUMBERS), part=Part(tail=tail))
+    log = write_log(tmp_path, (0, NUMBERS), part=LogPart(tail=tail))
     assert text_of(log).splitlines() == NUMBERS.splitlines()[max(0, 200_000 - tail) :]
 
 
 def test_a_last_line_without_a_newline_counts(tmp_path: Path) -> None:
-    assert text_of(write_log(tmp_path, (0, b"a\nb\nc"), part=Part(tail=2))) == b"b\nc"
-    assert text_of(write_log(tmp_path, (0, b""), part=Part(tail=2))) == b""
-    assert text_of(write_log(tmp_path, (0, b"\n\n\n"), part=Part(tail=2))) == b"\n\n"
+    assert text_of(write_log(tmp_path, (0, b"a\nb\nc"), part=LogPart(tail=2))) == b"b\nc"
+    assert text_of(write_log(tmp_path, (0, b""), part=LogPart(tail=2))) == b""
+    assert text_of(write_log(tmp_path, (0, b"\n\n\n"), part=LogPart(tail=2))) == b"\n\n"
 
 
 def test_lines_that_match_and_the_last_of_them(tmp_path: Path) -> None:
     pattern = re.compile(rb"^line \d*77$")
     matching = [line for line in NUMBERS.splitlines() if line.endswith(b"77")]
-    assert text_of(write_log(tmp_path, (0, NUMBERS), part=Part(grep=pattern))).splitlines() == matching
-    assert text_of(write_log(tmp_path, (0, NUMBERS), part=Part(grep=pattern, tail=2))).splitlines() == matching[-2:]
-    assert text_of(write_log(tmp_path, (0, b"a\nb c\n"), part=Part(grep=re.compile(rb"a\sb")))) == b""
-    assert text_of(write_log(tmp_path, (0, b"a\n\nb"), part=Part(grep=re.compile(rb"^$")))) == b"\n"
+    assert text_of(write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=pattern))).splitlines() == matching
+    assert text_of(write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=pattern, tail=2))).splitlines() == matching[-2:]
+    assert text_of(write_log(tmp_path, (0, b"a\nb c\n"), part=LogPart(grep=re.compile(rb"a\sb")))) == b""
+    assert text_of(write_log(tmp_path, (0, b"a\n\nb"), part=LogPart(grep=re.compile(rb"^$")))) == b"\n"
 
 
 @pytest.mark.parametrize(
@@ -62,24 +62,24 @@ def test_lines_that_match_and_the_last_of_them(tmp_path: Path) -> None:
 def test_since_counts_back_from_the_newest(tmp_path: Path, since: float, text: bytes) -> None:
     """A line came when its end came."""
     pieces = (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\n"), (10, b"four\n")
-    assert text_of(write_log(tmp_path, *pieces, part=Part(since=since), newest=10)) == text
+    assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=since), newest=10)) == text
 
 
 def test_since_and_tail_hold_together(tmp_path: Path) -> None:
     pieces = (1, b"one\n"), (8, b"two\nthree\n"), (9, b"four\n")
-    assert text_of(write_log(tmp_path, *pieces, part=Part(since=1.5, tail=2), newest=9)) == b"three\nfour\n"
-    assert text_of(write_log(tmp_path, *pieces, part=Part(since=1.5, tail=9), newest=9)) == b"two\nthree\nfour\n"
+    assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=1.5, tail=2), newest=9)) == b"three\nfour\n"
+    assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=1.5, tail=9), newest=9)) == b"two\nthree\nfour\n"
 
 
 def test_each_line_has_the_time_of_its_end(tmp_path: Path) -> None:
     log = write_log(tmp_path, (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\nfour\n"), (7, b"five"))
-    assert timed(log) == [(1.0, b"one\n"), (4.0, b"two\n"), (8.0, b"three\nfour\n"), (8.0, b"five")]
+    assert read_timed_lines(log) == [(1.0, b"one\n"), (4.0, b"two\n"), (8.0, b"three\nfour\n"), (8.0, b"five")]
 
 
 def test_times_of_a_part_begin_with_it(tmp_path: Path) -> None:
     pieces = [(number, b"line %d\n" % number) for number in range(50)]
-    assert timed(write_log(tmp_path, *pieces, part=Part(tail=2))) == [(48.0, b"line 48\n"), (49.0, b"line 49\n")]
-    assert timed(write_log(tmp_path, *pieces, part=Part(grep=re.compile(b"7")))) == [
+    assert read_timed_lines(write_log(tmp_path, *pieces, part=LogPart(tail=2))) == [(48.0, b"line 48\n"), (49.0, b"line 49\n")]
+    assert read_timed_lines(write_log(tmp_path, *pieces, part=LogPart(grep=re.compile(b"7")))) == [
         (number, b"line %d\n" % number) for number in (7, 17, 27, 37, 47)
     ]
 
@@ -88,20 +88,20 @@ def test_what_has_no_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
     log = write_log(tmp_path, (3, b"one\n"))
     with log.path.open("ab") as more:
         more.write(b"two\n")
-    assert timed(log) == [(3.0, b"one\n"), (3.0, b"two\n")]
+    assert read_timed_lines(log) == [(3.0, b"one\n"), (3.0, b"two\n")]
     log.times.unlink()
-    assert timed(log) == [(0.0, b"one\ntwo\n")]
+    assert read_timed_lines(log) == [(0.0, b"one\ntwo\n")]
 
 
 def test_damaged_times_are_named(tmp_path: Path) -> None:
     log = write_log(tmp_path, (3, b"one\n"))
     log.times.write_text("4 soon\n")
     with pytest.raises(DamagedFile, match=r"node0-rank0\.times is damaged"):
-        timed(log)
+        read_timed_lines(log)
 
 
-@pytest.mark.parametrize("part", [Part(), Part(tail=1), Part(grep=re.compile(b"xy")), Part(since=1)])
-def test_a_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: Part) -> None:
+@pytest.mark.parametrize("part", [LogPart(), LogPart(tail=1), LogPart(grep=re.compile(b"xy")), LogPart(since=1)])
+def test_a_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: LogPart) -> None:
     def long_line() -> Iterator[tuple[float, bytes]]:
         for second in range(40):
             yield second, b"x" * CHUNK
