@@ -78,7 +78,7 @@ def _seconds_until_message(bench_lab: Lab, script: str, pattern: str, *more: str
     moment, path = bench_lab.root / "moment", bench_lab.root / "failing.py"
     moment.unlink(missing_ok=True)
     Path(path).write_text(script.format(moment=str(moment)))
-    words = [GPUCOURSE, "run", "3.1", "--script", str(path), "--launcher", "torchrun", *more]
+    words = [GPUCOURSE, "run", "--script", str(path), "--launcher", "torchrun", *more]
     told: float | None = None
     with subprocess.Popen(
         words, env=bench_lab.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

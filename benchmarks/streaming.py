@@ -32,7 +32,7 @@ def measure() -> list[Row]:
         bench_lab.type("deploy", "3")
         script = bench_lab.root / "shout.py"
         script.write_text(SCRIPT)
-        words = ["run", "3.1", "--nodes", "2", "--launcher", "python", "--script", str(script)]
+        words = ["run", "--nodes", "2", "--launcher", "python", "--script", str(script)]
         bench_lab.type(*words, "--detach")
         bench_lab.type("logs", "--rank", "0")
         _wait(bench_lab)

@@ -19,6 +19,8 @@ from gpucourse.local import health
 from tests.system.cli import COMMAND, Learner
 from tests.waiting import STUCK_S
 
+OWN = ("run", "--launcher", "slurm", "--nodes", "1", "--script")
+"""A script of the learner's own as a job on one node; its file stands after it."""
 PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
 
 

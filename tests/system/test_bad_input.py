@@ -64,7 +64,7 @@ def test_wrong_words(learner: Learner, line: list[str], code: int, said: str, hi
         (["run", "3.2", "--set", "batch_size=0"], "1", "batch_size"),
         (["run", "3.2", "--set", "batch_size=many"], "many", "batch_size"),
         (["run", "3.2", "--set", "batch_size"], "not of the form name=value", "gpucourse show 3.2"),
-        (["run", "3.2", "--script", "nowhere.py"], "there is no such file", "name a Python file"),
+        (["run", "--script", "nowhere.py"], "there is no such file", "name a Python file"),
         (["ssh", "3", "--node", "7"], "there is no node '7'", "node0, node1"),
     ],
 )
@@ -93,7 +93,7 @@ def test_hostile_parameter_values_travel_unharmed(lab: Learner, tmp_path: Path) 
     nasty = ["a 'b' \"c\"", "$(touch owned)", "`id`", "line\nline", "--flag", "{rank}", "ü\t;&|", "", "*", "~"]
     script = scripts.write(tmp_path, "arguments")
     for launcher in ("python", "torchrun"):
-        lab.types("run", "3.1", "--nodes", "1", "--script", script, "--launcher", launcher, "--", *nasty)
+        lab.types("run", "--nodes", "1", "--script", script, "--launcher", launcher, "--", *nasty)
         assert json.loads((lab.run_folder() / "outputs/node0/argv.json").read_text()) == nasty
     assert not list(lab.stack_folder().rglob("owned"))
     shutil.rmtree(lab.workspace / "runs")

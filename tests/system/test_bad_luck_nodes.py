@@ -49,7 +49,7 @@ def test_a_node_dead_before_a_run_is_seen_and_healed(two: Learner) -> None:
 
 
 def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
-    typed = two.begins("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
+    typed = two.begins("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
     wait_for_words(typed, b"step 5 ")
     kill_nodes(two)
     _, said = typed.communicate(timeout=STUCK_S)
@@ -66,7 +66,7 @@ def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nodes_that_die_after_a_run_take_nothing_with_them(two: Learner, tmp_path: Path) -> None:
-    two.types("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
+    two.types("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
     kill_nodes(two)
     assert (two.run_folder() / "outputs/node1/done.txt").exists()
     assert "succeeded" in two.types("runs").out
@@ -75,7 +75,7 @@ def test_nodes_that_die_after_a_run_take_nothing_with_them(two: Learner, tmp_pat
 
 
 def test_destroy_collects_missing_outputs_and_refuses_when_it_cannot(two: Learner, tmp_path: Path) -> None:
-    two.types("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python", "--detach")
+    two.types("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python", "--detach")
     folder = two.run_folder()
     done = two.stack_folder() / "nodes/node1/home/.gpucourse/jobs" / folder.name / "done"
     until(done.exists, what="the end of the run")
@@ -90,7 +90,7 @@ def test_destroy_collects_missing_outputs_and_refuses_when_it_cannot(two: Learne
 
 
 def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
-    slow = ("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
+    slow = ("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
     assert "may still run" not in two.types(*slow).err
     first = two.run_folder().name
     assert f"{first} may still run on these nodes: then the timings of both are worth little" in two.types(*slow).err
@@ -180,7 +180,7 @@ def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
 )
 def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
     script = scripts.write(tmp_path, "brief")
-    running = two.begins("run", "3.1", "--script", script, "--launcher", "python")
+    running = two.begins("run", "--script", script, "--launcher", "python")
 
     def has_reached() -> bool:
         records = list(two.workspace.glob("runs/**/run.json"))

@@ -20,7 +20,7 @@ def list_processes(lab: Learner) -> list[int]:
 
 def start(lab: Learner, tmp_path: Path, name: str, *more: str, code: int) -> str:
     """Run one of the scripts on both nodes; what was said."""
-    typed = lab.types("run", "3.1", "--script", scripts.write(tmp_path, name), "--launcher", "python", *more, code=code)
+    typed = lab.types("run", "--script", scripts.write(tmp_path, name), "--launcher", "python", *more, code=code)
     assert "Traceback" not in typed.err
     assert list_processes(lab) == []
     return typed.out + typed.err
@@ -38,7 +38,7 @@ def test_a_rank_that_exits_is_named_with_its_last_lines(lab: Learner, tmp_path: 
 
 @pytest.mark.slow
 def test_a_rank_that_exits_under_torchrun(lab: Learner, tmp_path: Path) -> None:
-    typed = lab.types("run", "3.1", "--script", scripts.write(tmp_path, "exits"), code=4)
+    typed = lab.types("run", "--script", scripts.write(tmp_path, "exits"), code=4)
     assert "rank 1 on node1 was the first to fail, with code 3" in typed.out
     assert list_processes(lab) == []
     assert "ChildFailedError" in (lab.run_folder() / "logs/node1-launcher.log").read_text()
@@ -93,7 +93,7 @@ def test_a_huge_file_stays_on_the_node_and_is_named_with_the_limit(lab: Learner,
 
 def test_a_script_that_cannot_start(lab: Learner, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def :\n")
-    typed = lab.types("run", "3.1", "--script", str(tmp_path / "broken.py"), "--launcher", "python", code=4)
+    typed = lab.types("run", "--script", str(tmp_path / "broken.py"), "--launcher", "python", code=4)
     assert "SyntaxError" in typed.err
 
 
@@ -101,7 +101,7 @@ def test_metrics_that_are_no_json_are_said(lab: Learner, tmp_path: Path) -> None
     (tmp_path / "odd.py").write_text(
         "import os, pathlib\npathlib.Path(os.environ['GPUCOURSE_OUT'], 'metrics.json').write_text('{oops')\n"
     )
-    typed = lab.types("run", "3.1", "--script", str(tmp_path / "odd.py"), "--launcher", "python", code=0)
+    typed = lab.types("run", "--script", str(tmp_path / "odd.py"), "--launcher", "python", code=0)
     assert "is not JSON" in typed.err
 
 

@@ -142,7 +142,7 @@ def test_a_node_that_died_answers_again_after_a_deploy(learner: Learner) -> None
     assert learner.documents("status")["stacks"][0]["healthy"]
     script = learner.workspace.parent / "mine.py"
     script.write_text("import os\nprint('mode', os.environ['GPUCOURSE_MODE'], os.environ['GPUCOURSE_BACKEND'])\n")
-    assert "mode here nccl" in learner.types("run", "1.1", "--script", str(script), code=None).err
+    assert "mode here nccl" in learner.types("run", "--script", str(script), "--launcher", "python", code=None).err
 
 
 @pytest.mark.slow  # cancel is looked at on simulated nodes, whose agent is the same
@@ -157,7 +157,7 @@ def test_cancel_ends_the_script_and_its_children(learner: Learner) -> None:
         f"os.rename({str(began)!r} + '.new', {str(began)!r})\n"
         "time.sleep(600)\n"
     )
-    learner.types("run", "1.1", "--script", str(script), "--detach")
+    learner.types("run", "--script", str(script), "--launcher", "python", "--detach")
     until(began.exists, "the script runs")
     assert learner.documents("status")["stacks"][0]["healthy"]
     learner.types("cancel")

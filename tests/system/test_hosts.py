@@ -89,7 +89,7 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert learner.types("ssh", "3", "--node", "1", "--", "echo", "$HOME").out.strip() == str(servers[1].home)
 
     script = write_script(learner, "own.py", OWN)  # that the ranks meet, the deploy has tried
-    ran = learner.types("run", "3.1", "--nodes", "2", "--launcher", "python", "--script", script, code=None)
+    ran = learner.types("run", "--nodes", "2", "--launcher", "python", "--script", script, code=None)
     record = learner.newest_run()
     assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2), ran.err + ran.out
     logs = learner.types("logs", record["id"])
@@ -126,9 +126,7 @@ def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: li
 def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
-    learner.types(
-        "run", "3.1", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach", code=None
-    )
+    learner.types("run", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach", code=None)
     learner.types("destroy", "3", "--discard")
     assert list_left_files(servers) == []
     homes = [str(server.home).encode() for server in servers]
@@ -302,7 +300,7 @@ def test_other_login_shells_that_print(shell: str, file: str, text: str, learner
         start.write_text(text + "\n")
         learner.types("deploy", "1", "--hosts", format_hosts(servers))
         script = write_script(learner, "count.py", "print('counted')\n")
-        learner.types("run", "1.1", "--script", script, "--launcher", "python")
+        learner.types("run", "--script", script, "--launcher", "python")
         assert "counted" in learner.types("logs").out
         assert "nothing is left" in learner.types("destroy", "1").out
         assert not (servers[0].home / ".gpucourse").exists()

@@ -90,6 +90,7 @@ def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, sc
     assert "models/line.py, pairs.py" in typed.err
     record = lab.newest_run()
     assert (record["state"], record["world_size"]) == ("succeeded", 2 * nodes)
+    assert [end["group"] for end in record["rank_exits"]] == [4] * 4 or nodes == 1
     home = {output["path"].removeprefix("outputs/") for output in record["outputs"]}
     assert home == {
         *(f"node{rank // 2}/checkpoints/rank{rank}/{epoch}.pt" for rank in range(2 * nodes) for epoch in (0, 2)),
@@ -113,22 +114,64 @@ print("wrote the numbers")
 
 def test_a_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, tmp_path: Path) -> None:
     (tmp_path / "fake.py").write_text(FAKE)
-    for words in (("run", "3.1"), ("run",)):
-        typed = lab.types(*words, "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "2")
-        assert "running fake.py on node0, node1" in typed.err
-        for absent in ("3.1", "Distributed hello", "question", "passed"):
-            assert absent not in typed.out, absent
-        screen = (lab.run_folder() / "screen.svg").read_text()
-        assert "fake.py" in screen
-        record = lab.newest_run()
-        assert (record["state"], record["verdict"]) == ("succeeded", None)
-        assert lab.run_folder().parent == lab.workspace / "runs" / "scripts" / "fake.py"
+    refused = lab.types("run", "3.1", "--script", str(tmp_path / "fake.py"), code=2).err
+    assert "fake.py cannot run in the place of 3.1" in refused
+    assert "edit that copy, then gpucourse run 3.1" in refused
+    typed = lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "2")
+    assert "running fake.py on node0, node1" in typed.err
+    for absent in ("3.1", "Distributed hello", "question", "passed"):
+        assert absent not in typed.out, absent
+    screen = (lab.run_folder() / "screen.svg").read_text()
+    assert "fake.py" in screen
+    record = lab.newest_run()
+    assert (record["state"], record["verdict"]) == ("succeeded", None)
+    assert lab.run_folder().parent == lab.workspace / "runs" / "scripts" / "fake.py"
     assert "fake.py" in lab.types("runs").out
     assert not (lab.workspace / "deliverables").exists()
     assert "no run of 3.1 has succeeded yet" in lab.types("check", "3.1", code=3).err
     assert "Plan for fake.py" in lab.types("run", "--script", str(tmp_path / "fake.py"), "--dry-run").out
     lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "1", "--detach")
     assert "for no exercise" in lab.types("logs", "-f").out
+
+
+ALONE = """\
+import json, os, pathlib
+import torch
+
+lines = [path.read_bytes() for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
+print("in a list of processes:", any(os.environ["TOKEN"].encode() in line for line in lines))
+print("mine", os.environ["MINE"], "restarts", os.environ["TORCHELASTIC_MAX_RESTARTS"], len(os.environ["TOKEN"]))
+if os.environ["RANK"] == "0":
+    pathlib.Path(os.environ["GPUCOURSE_OUT"], "metrics.json").write_text(json.dumps({"steps": 5}))
+"""
+CHECKS = "checks:\n  - {id: far, title: It went far, value: metrics.steps, at_least: 9, unit: steps, hint: Run longer.}\n"
+
+
+def test_variables_options_of_torchrun_and_checks_of_its_own(lab: Learner, tmp_path: Path) -> None:
+    secret = "3f9c-no-file-holds-it"
+    (tmp_path / "alone.py").write_text(ALONE)
+    (tmp_path / "checks.yaml").write_text(CHECKS)
+    words = (
+        "run", "--script", str(tmp_path / "alone.py"), "--nodes", "1", "--procs", "2", "--env", "MINE=a b", "--env", "TOKEN",
+        "--torchrun", "--max-restarts=1 --monitor-interval 0.05", "--checks", str(tmp_path / "checks.yaml"),
+    )  # fmt: skip
+    typed = lab.types(*words, code=5, TOKEN=secret)
+    for rank in (0, 1):
+        log = (lab.run_folder() / f"logs/node0-rank{rank}.log").read_text()
+        assert "in a list of processes: False" in log
+        assert f"mine a b restarts 1 {len(secret)}" in log
+    said = " ".join(typed.out.split())
+    assert "torch made no process group: 2 ranks worked alone, each a world of one" in said
+    assert "It went far: 5 steps; expected at least 9 steps [far]" in said
+    record = lab.newest_run()
+    assert (record["state"], record["verdict"], record["max_restarts"]) == ("succeeded", "failed", 1)
+    assert (record["environment"], record["handed_on"]) == ({"MINE": "a b"}, ["TOKEN"])
+    dry = lab.types(*words, "--dry-run", TOKEN=secret).out
+    for shown in ("MINE='a b'", 'TOKEN="$TOKEN"', "--max-restarts=1 --monitor-interval=0.05"):
+        assert shown in dry
+    assert "Run longer." in lab.types("check", "alone.py", code=5).out
+    everything = [path for path in lab.workspace.parent.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not [path for path in everything if secret.encode() in path.read_bytes()]
 
 
 def test_a_missing_module_is_diagnosed_with_the_flag_that_sends_it(lab: Learner, tmp_path: Path) -> None:
@@ -141,7 +184,7 @@ def test_a_missing_module_is_diagnosed_with_the_flag_that_sends_it(lab: Learner,
 
 
 def test_what_was_named_and_is_not_there_is_refused_before_anything_starts(lab: Learner, script: Path) -> None:
-    assert "no such file or folder" in lab.types("run", "3.1", "--script", str(script), "--with", "nowhere", code=2).err
+    assert "no such file or folder" in lab.types("run", "--script", str(script), "--with", "nowhere", code=2).err
     assert "which exercise?" in lab.types("run", code=2).err
 
 

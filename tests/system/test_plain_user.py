@@ -12,7 +12,7 @@ import pytest
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
 from tests.system.plain_user import LENT, MANY, NUMBER, words_of_a_plain_user
-from tests.system.slurm import need_slurm, script
+from tests.system.slurm import OWN, need_slurm, script
 from tests.waiting import until
 
 pytestmark = [pytest.mark.system, needs_torch]
@@ -49,7 +49,7 @@ def test_a_plain_user_has_a_cluster_runs_a_job_and_leaves_nothing(somebody: Lear
     somebody.types("deploy", "2", "--nodes", "2")
     assert _processes_of_his() != []
     own = script(somebody.workspace.parent, "print('begun', flush=True)\n")
-    ran = somebody.types("run", "2.1", "--script", own)
+    ran = somebody.types(*OWN, own)
     assert "is COMPLETED on node" in ran.err
     assert somebody.types("ssh", "2", "--", "id", "-u").out == f"{NUMBER}\n"
     assert somebody.types("ssh", "2", "--", "srun", "-N2", "id", "-u").out == f"{NUMBER}\n" * 2

@@ -79,7 +79,7 @@ def test_the_error_file_of_a_batch_file_is_read_and_comes_home(cluster: Learner,
     ],
 )
 def test_a_mistake_in_a_batch_file(cluster: Learner, tmp_path: Path, wish: str, words: str, way: str) -> None:
-    said = cluster.types("run", "2.1", "--script", batch(tmp_path, wish), code=2).err
+    said = cluster.types("run", "--script", batch(tmp_path, wish), code=2).err
     assert words in said
     assert way in said.splitlines()[-1]
     assert slurm.queue(cluster) == []
@@ -87,11 +87,11 @@ def test_a_mistake_in_a_batch_file(cluster: Learner, tmp_path: Path, wish: str, 
 
 def test_a_batch_file_without_first_line_and_one_with_a_syntax_error(cluster: Learner, tmp_path: Path) -> None:
     own = Path(batch(tmp_path, "--nodes=2", body="if true; then"))
-    said = cluster.types("run", "2.1", "--script", str(own), code=4)
+    said = cluster.types("run", "--script", str(own), code=4)
     assert "syntax error" in said.err
     assert "not all of its jobs ended well" in said.out
     own.write_text("echo no shebang\n", encoding="utf-8")
-    assert "does not look like a batch script" in cluster.types("run", "2.1", "--script", str(own), code=2).err
+    assert "does not look like a batch script" in cluster.types("run", "--script", str(own), code=2).err
 
 
 def test_a_drained_node_is_named_with_its_reason(cluster: Learner, sleeper: str) -> None:
@@ -103,14 +103,15 @@ def test_a_drained_node_is_named_with_its_reason(cluster: Learner, sleeper: str)
         said = cluster.types("run", "2.3", "--nodes", "3", code=3).err
         assert "node3 is drain" in said
         assert "(fan)" in said
-        assert "(fan); the others are enough" in cluster.types("run", "2.3", "--script", sleeper, "--nodes", "2", "--", "0").err
+        two = ("run", "--launcher", "slurm", "--nodes", "2")
+        assert "(fan); the others are enough" in cluster.types(*two, "--script", sleeper, "--", "0").err
     finally:
         slurm.on_head(cluster, f"{update.format('resume')} || sudo -n {update.format('resume')}")
 
 
 def test_a_process_that_fails_is_named(cluster: Learner, tmp_path: Path) -> None:
     own = slurm.script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(3600)\n")
-    said = cluster.types("run", "2.3", "--nodes", "2", "--script", own, code=4)
+    said = cluster.types("run", "--launcher", "slurm", "--nodes", "2", "--script", own, code=4)
     assert "rank 1 on node2 was the first to fail, with code 7" in said.out
     assert slurm.queue(cluster) == []
 
@@ -128,7 +129,7 @@ def test_a_failed_array_task_keeps_the_dependent_job_from_starting(cluster: Lear
 
 
 def test_scancel_from_another_terminal(cluster: Learner, sleeper: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", sleeper, "--", "120")
+    running = cluster.begins(*slurm.OWN, sleeper, "--", "120")
     job = slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0]
     slurm.on_head(cluster, f"scancel {job}")
     out, _ = running.communicate(timeout=STUCK_S)
@@ -137,8 +138,14 @@ def test_scancel_from_another_terminal(cluster: Learner, sleeper: str) -> None:
     assert f"job {job} CANCELLED".encode() in out
 
 
-def test_cancel_ends_every_job_and_proves_it(cluster: Learner, sleeper: str) -> None:
-    cluster.types("run", "2.1", "--set", "jobs=4", "--script", sleeper, "--detach", "--", "120")
+def test_cancel_ends_every_job_and_proves_it(cluster: Learner) -> None:
+    mine = cluster.workspace / "exercises/02-slurm/first_job.py"
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text(f"import sys\nsys.argv[1:] = ['120']\n{SLEEPS}", encoding="utf-8")
+    try:
+        cluster.types("run", "2.1", "--set", "jobs=4", "--detach")
+    finally:
+        mine.unlink()
     assert len(slurm.queue(cluster)) == 3  # the exercise itself has cancelled the last one
     cluster.types("cancel")
     assert slurm.queue(cluster) == []
@@ -148,7 +155,7 @@ def test_cancel_ends_every_job_and_proves_it(cluster: Learner, sleeper: str) -> 
 
 @pytest.mark.slow
 def test_a_terminal_that_vanishes_loses_nothing(cluster: Learner, sleeper: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", sleeper, "--", "6")
+    running = cluster.begins(*slurm.OWN, sleeper, "--", "6")
     slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
     running.kill()
     running.communicate()
@@ -160,7 +167,7 @@ def test_a_terminal_that_vanishes_loses_nothing(cluster: Learner, sleeper: str) 
 
 
 def test_a_connection_that_is_cut_is_made_anew_and_the_job_goes_on(cluster: Learner, sleeper: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", sleeper, "--", "10")
+    running = cluster.begins(*slurm.OWN, sleeper, "--", "10")
     slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
     cut = "kill $(ps -eo pid=,args= | awk '/sshd: .*@notty/ && !/awk/ {print $1}')"  # this very connection as well
     slurm.on_head(cluster, cut, code=None)
@@ -172,7 +179,7 @@ def test_a_connection_that_is_cut_is_made_anew_and_the_job_goes_on(cluster: Lear
 
 @pytest.mark.slow
 def test_a_job_over_its_time_limit(cluster: Learner, sleeper: str) -> None:
-    ran = cluster.types("run", "2.1", "--script", sleeper, "--timeout", "10s", "--", "300", code=4, timeout=240)
+    ran = cluster.types(*slurm.OWN, sleeper, "--timeout", "10s", "--", "300", code=4, timeout=240)
     assert "#SBATCH --time=00:01:00" in (cluster.run_folder() / "job.sbatch").read_text()
     assert "is TIMEOUT: it reached its time limit, and Slurm ended it" in ran.err
     assert state(cluster) == "timed_out"

@@ -50,7 +50,7 @@ class Work:
 def work(cluster: Learner, tmp_path: Path) -> Iterator[Work]:
     """A run that somebody follows, as soon as its job began."""
     go = Path("/shared") / tmp_path.name
-    running = cluster.begins("run", "2.1", "--script", slurm.script(tmp_path, WORKS), "--", str(go))
+    running = cluster.begins(*slurm.OWN, slurm.script(tmp_path, WORKS), "--", str(go))
     try:
         yield Work(running, go, cluster)
     finally:

@@ -68,13 +68,13 @@ def test_a_cluster_whose_host_is_gone_is_named_and_deploy_brings_it_back(somebod
 @pytest.mark.slow
 def test_a_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(somebody: Learner, tmp_path: Path) -> None:
     own = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
-    somebody.types("run", "2.1", "--script", own, "--detach")
+    somebody.types(*slurm.OWN, own, "--detach")
     number = slurm.eventually(somebody, "RUNNING", "squeue -h -o '%i %T'").split()[0]
     _kill_host(somebody)
     somebody.types("deploy", "2", timeout=180)
     for _ in range(int(number) - 1):  # the new cluster counts from the beginning again
         slurm.on_head(somebody, "srun true")
-    somebody.types("run", "2.1", "--script", own, "--detach")
+    somebody.types(*slurm.OWN, own, "--detach")
     assert slurm.eventually(somebody, "RUNNING", "squeue -h -o '%i %T'").split()[0] == number
     first, second = somebody.documents("runs")["runs"]
     assert (first["state"], second["state"]) == ("lost", "running")

@@ -239,7 +239,7 @@ def test_a_cluster_that_someone_else_runs(cluster: Learner, tmp_path: Path) -> N
     key = str(cluster.workspace / ".gpucourse/keys/id_ed25519")
     machine = f"{there['user']}@{there['address']}:{there['port']}"
     guest.types("deploy", "2", "--target", "hosts", "--hosts", machine, "--key", key, "--trust", said.split()[1])
-    ran = guest.types("run", "2.3", "--nodes", "2", "--script", own)
+    ran = guest.types("run", "--launcher", "slurm", "--nodes", "2", "--script", own)
     assert "partition gpu" in ran.err
     assert guest.newest_run()["mode"] == "hosts"
     receipt = guest.documents("destroy", "--all", "--yes")["receipts"][0]

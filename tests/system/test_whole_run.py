@@ -42,6 +42,7 @@ def test_deploy_run_destroy(learner: Learner) -> None:
     # the record: raw logs, metrics, environment, pictures, the captured screen, hashes
     metrics = json.loads((folder / "metrics.json").read_text())
     assert (metrics["mode"], metrics["world_size"]) == ("local", 2)
+    assert [end["group"] for end in learner.newest_run()["rank_exits"]] == [2, 2], "as torch itself told"
     assert {"node0", "node1"} == set(json.loads((folder / "env.json").read_text())["nodes"])
     for name in ("run.json", "plan.json", "env.json", "metrics.json", "verdict.json", "hashes.json"):
         assert json.loads((folder / name).read_text())["mode"] == "local", name
@@ -93,12 +94,12 @@ def test_deploying_again_changes_nothing_and_says_so(lab: Learner) -> None:
 
 
 def test_folded_logs_say_once_what_all_ranks_say(lab: Learner, tmp_path: Path) -> None:
-    lab.types("run", "3.1", "--script", scripts.write(tmp_path, "fine"), "--launcher", "python")
+    lab.types("run", "--script", scripts.write(tmp_path, "fine"), "--launcher", "python")
     folded = lab.types("logs", "--fold").out
     assert "hello from 0" in folded
     assert "hello from 1" in folded
     (tmp_path / "same.py").write_text("print('we all say this')\n")
-    lab.types("run", "3.1", "--script", str(tmp_path / "same.py"), "--launcher", "python")
+    lab.types("run", "--script", str(tmp_path / "same.py"), "--launcher", "python")
     assert "[r0-1] we all say this" in lab.types("logs", "--fold").out
     shutil.rmtree(lab.workspace / "runs")
 
@@ -148,7 +149,7 @@ def test_plain_ssh_scp_and_rsync_use_the_configuration(lab: Learner, tmp_path: P
 
 
 def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
-    first = lab.begins("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
+    first = lab.begins("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
     wait_for_words(first, b"step 3 ")
     second = lab.begins("logs", "-f")
     first.send_signal(signal.SIGINT)
@@ -166,7 +167,7 @@ def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Pa
 
 
 def test_detach_cancel_and_the_list(lab: Learner, tmp_path: Path) -> None:
-    lab.types("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
+    lab.types("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
     assert lab.documents("runs")["runs"][-1]["state"] == "running"
     lab.types("cancel")
     record = lab.newest_run()

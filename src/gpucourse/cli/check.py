@@ -16,7 +16,10 @@ def check(
     ctx: typer.Context,
     exercise: Annotated[
         str | None,
-        typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises),
+        typer.Argument(
+            help="The number of an exercise: 3.2; or a script of your own that ran with --checks.",
+            autocompletion=complete.exercises,
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Check every exercise again; one that no longer passes loses its mark.")
@@ -69,13 +72,15 @@ def check(
 def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) -> int:
     """Judge a run of one exercise again, with the learner's parts, and give the exit code."""
     from gpucourse.cli.outcome import code_of, find_step
-    from gpucourse.learning.check import check
+    from gpucourse.learning.check import check, is_script
     from gpucourse.runs.drill import open_drill
     from gpucourse.runs.parts import list_part_files
     from gpucourse.ui.views.checks import checks
     from gpucourse.ui.views.parts import after_run
     from gpucourse.ui.views.result import check_result
 
+    if is_script(session.context, exercise):
+        return _check_script(session, exercise, run, json=json)
     if (drill := open_drill(session.context, exercise)) is not None:
         session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
     record, verdict = check(session.context, exercise, run)
@@ -87,6 +92,21 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
         yours = after_run(checked, verdict.parts, list_part_files(session.context, checked))
         view = view._replace(blocks=(*checks(verdict), *yours))
     session.console.show(view)
+    return code_of(record, verdict)
+
+
+def _check_script(session: Session, name: str, run: str | None, *, json: bool) -> int:
+    """Judge a run of a script of the learner's own again, by the checks that it brought, and give the exit code."""
+    from gpucourse.cli.outcome import code_of, find_step
+    from gpucourse.learning.check import check_script
+    from gpucourse.ui.views.checks import checks
+    from gpucourse.ui.views.result import check_result
+
+    record, verdict = check_script(session.context, name, run)
+    if json:
+        session.console.document({"run": record.id, "verdict": verdict})
+    view = check_result(record, None, verdict, find_step(session))
+    session.console.show(view._replace(blocks=tuple(checks(verdict))) if session.console.verbose else view)
     return code_of(record, verdict)
 
 

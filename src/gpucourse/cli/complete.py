@@ -158,7 +158,7 @@ def active_runs(session: Session) -> Iterator[str]:
 def runs_of_exercise(session: Session, line: Words) -> Iterator[str]:
     """The ids of the exercise's runs, newest first."""
     number = line.get("exercise") or line.get("number")
-    yield from (record.id for record in _records(session) if number in {None, record.exercise})
+    yield from (record.id for record in _records(session) if number in {None, record.subject})
 
 
 @_with_line
@@ -187,4 +187,4 @@ def _name_runs(listed: list[RunRecord]) -> Iterator[str]:
     yield from (record.id for record in listed)
     words = sorted(record.id.rsplit("-", 1)[-1] for record in listed)
     yield from (word for word, same in groupby(words) if len(list(same)) == 1)
-    yield from dict.fromkeys(record.exercise for record in listed)
+    yield from dict.fromkeys(record.subject for record in listed)

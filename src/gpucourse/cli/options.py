@@ -13,12 +13,13 @@ _LONGEST_WORD = 4096  # no path of a file can be longer
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of the whole program."""
+    """The options of the whole program. `passed_on` are the words after `--`."""
 
     workspace: Path | None = None
     quiet: bool = False
     verbose: bool = False
     json: bool = False
+    passed_on: tuple[str, ...] = ()
 
 
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
@@ -48,4 +49,5 @@ def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
         else:
             json = json or word == "--json"
             rest.append(word)
-    return Options(workspace=workspace, quiet=quiet, verbose=verbose, json=json), rest + foreign
+    options = Options(workspace=workspace, quiet=quiet, verbose=verbose, json=json, passed_on=tuple(foreign[1:]))
+    return options, rest + foreign

@@ -11,11 +11,14 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag, ParametersFlag, any_gpu, check_gpu, pairs, parse_seconds, target_option
+from gpucourse.cli.run_options import ChecksFlag, EnvironmentFlag, TorchrunFlag, read_start_options
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import UsageError
 
 if TYPE_CHECKING:
     from gpucourse.runs.prepare import RunRequest
+
+Launcher = Literal["python", "torchrun", "slurm"]
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
@@ -45,6 +48,9 @@ def run(
         list[Path] | None,
         typer.Option("--with", help="A file or folder to upload beside the script.", show_default=False),
     ] = None,
+    env: EnvironmentFlag = None,
+    torchrun: TorchrunFlag = None,
+    checks: ChecksFlag = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Under PyTorch's profiler: where the time goes. Such a run gives no points.")
     ] = False,
@@ -53,7 +59,7 @@ def run(
         typer.Option("--procs", help="Processes per node, for torchrun.", min=1, show_default=False),
     ] = None,
     launcher: Annotated[
-        Literal["python", "torchrun", "slurm"] | None,
+        Launcher | None,
         typer.Option("--launcher", help="The launcher, instead of the exercise's own."),
     ] = None,
     target: Annotated[str | None, target_option("On which target, if several labs are deployed.")] = None,
@@ -98,15 +104,12 @@ def run(
     session = session_of(ctx)
     if not (script or detach or dry_run):
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
-    from gpucourse.launch.own_batch import is_batch
     from gpucourse.runs.prepare import RunRequest
 
-    launcher = _launcher_of_batch(script, launcher) if is_batch(script) else launcher
-    typed, usual = exercise, OWN_BATCH if is_batch(script) else OWN_SCRIPTS
-    exercise, arguments = _exercise_of(exercise, arguments or [], script, usual)
+    exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, launcher)
     run_request = RunRequest(
         exercise=exercise,
-        lab=None if typed == exercise or launcher == "slurm" else _find_lab(session, usual, target, gpu),
+        lab=_find_lab(session, exercise, target, gpu) if script and launcher != "slurm" else None,
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
@@ -116,6 +119,7 @@ def run(
         silence_s=parse_seconds(silence, f"gpucourse run {exercise} --silence 10m", flag="--silence"),
         extra=tuple(extra or ()),
         profile=profile,
+        **read_start_options(env, torchrun, checks, script=script, here=session.context.environ),
         processes=procs,
         target=target,
         gpu=gpu,
@@ -145,9 +149,7 @@ def _with_prediction(session: Session, run_request: RunRequest, predict: str | N
     if never:
         raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise.id} --no-predict")
     if run_request.script is not None:
-        raise UsageError(
-            f"--predict is about the script of {exercise.id}, not about one of your own", hint=f"gpucourse run {exercise.id}"
-        )
+        raise UsageError("--predict is about an exercise, not about a script of your own", hint="gpucourse list shows them")
     return replace(run_request, prediction=read_prediction(exercise, predict))
 
 
@@ -166,31 +168,55 @@ def _with_expectation(session: Session, run_request: RunRequest, check: str | No
         return run_request
     module, exercise = session.context.catalog.exercise(run_request.exercise)
     if run_request.script is not None:
-        raise UsageError(
-            f"--expect-red is about the script of {exercise.id}, not about one of your own", hint=f"gpucourse run {exercise.id}"
-        )
+        raise UsageError("--expect-red is about an exercise, not about a script of your own", hint="gpucourse list shows them")
     return replace(run_request, expected_red=check, edited=check_expectation(session.context, module, exercise, check))
 
 
-def _launcher_of_batch(script: Path | None, launcher: str | None) -> Literal["slurm"]:
+def _launcher_of_batch(script: Path, launcher: str | None) -> Literal["slurm"]:
     """A file for sbatch goes to Slurm. Raises UsageError where another launcher was asked for."""
     if launcher not in {None, "slurm"}:
         raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
     return "slurm"
 
 
-def _exercise_of(exercise: str | None, arguments: list[str], script: Path | None, usual: str) -> tuple[str, list[str]]:
-    """The exercise that a run belongs to, and the arguments. A script of the learner's own needs no exercise: it goes to the
-    `usual` one, where ranks over any number of nodes, or batch jobs, belong, and its first argument is then no exercise."""
-    if exercise is not None and (script is None or re.fullmatch(r"\w+\.\d+", exercise)):
-        return exercise, arguments
+def _choose_script(
+    session: Session, exercise: str | None, arguments: list[str], script: Path | None, launcher: Launcher | None
+) -> tuple[str, list[str], Launcher | None]:
+    """The exercise that a run belongs to, its arguments and its launcher.
+
+    A script of the learner's own takes nobody's place: it is run with what one exercise says of labs and limits, and what is
+    not an option is an argument of the script. Raises UsageError.
+    """
+    from gpucourse.launch.own_batch import is_batch
+
     if script is None:
-        raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
-    return usual, [*([exercise] if exercise is not None else []), *arguments]
+        if exercise is None:
+            raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
+        return exercise, arguments, launcher
+    typed = [*([exercise] if exercise is not None else []), *arguments]
+    if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
+        raise UsageError(
+            f"{script.name} cannot run in the place of {exercise}, which runs your copy of its own script, below exercises/",
+            hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
+        )
+    batch = is_batch(script)
+    launcher = _launcher_of_batch(script, launcher) if batch else launcher
+    return _find_usual(session, OWN_BATCH if batch else OWN_SCRIPTS), typed, launcher
+
+
+def _find_usual(session: Session, usual: str) -> str:
+    """The exercise whose lab and limits scripts of the learner's own have: `usual`, or the first of a course without it."""
+    from gpucourse.errors import UnknownName
+
+    catalog = session.context.catalog
+    try:
+        return catalog.exercise(usual)[1].id
+    except UnknownName:
+        return next(exercise.id for module in catalog.modules for exercise in module.exercises)
 
 
 def _find_lab(session: Session, usual: str, target: str | None, gpu: str | None) -> str | None:
-    """The module on whose lab a script runs that belongs to no exercise, where that of `usual` is not deployed."""
+    """The module on whose lab a script of the learner's own runs, where that of the `usual` exercise is not deployed."""
     from gpucourse.runs.prepare import find_script_lab
 
     return find_script_lab(session.context, usual.partition(".")[0], target=target, gpu=gpu)

@@ -38,6 +38,7 @@ def run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bo
         raise error
     bad = [point for point in done.sweep.points if point.verdict in {"failed", "error"}]
     if bad:
+        subject = run_request.script.name if run_request.script else run_request.exercise
         words = f"checks did not pass for {parameter.name}={', '.join(str(point.value) for point in bad)}"
-        raise CheckFailed(words, hint=f"gpucourse check {run_request.exercise} --run {bad[0].run}")
+        raise CheckFailed(words, hint=f"gpucourse check {subject} --run {bad[0].run}")
     return ExitCode.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -74,10 +75,10 @@ def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
     from gpucourse.workspace import runs
 
     record = runs.find(session.context.paths, wanted)
-    if record.exercise != number:
+    if record.subject != number:
         raise UsageError(
-            f"run {record.id} is one of {record.exercise}, not of {number}",
-            hint=f"gpucourse show {record.exercise} --run {record.id}",
+            f"run {record.id} is one of {record.subject}, not of {number}",
+            hint=f"gpucourse show {quote(record.subject)} --run {record.id}",
         )
     show_result(session, record, read_run_verdict(session.context, record), json=json)
     return ExitCode.DONE

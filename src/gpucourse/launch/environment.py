@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
+from gpucourse.errors import UsageError
 from gpucourse.model.node import Mode, Node
 
 NOTHING: Mapping[str, str] = {}
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WAYS = {
+    "RANK": "the launcher numbers the ranks",
+    "LOCAL_RANK": "the launcher numbers the ranks",
+    "GROUP_RANK": "the launcher numbers the ranks",
+    "ROLE_RANK": "the launcher numbers the ranks",
+    "WORLD_SIZE": "gpucourse run --nodes 2 --procs 2",
+    "LOCAL_WORLD_SIZE": "gpucourse run --procs 2",
+    "GROUP_WORLD_SIZE": "gpucourse run --nodes 2",
+    "ROLE_WORLD_SIZE": "gpucourse run --nodes 2 --procs 2",
+    "MASTER_ADDR": "gpucourse chooses the node where the ranks meet: the first",
+    "MASTER_PORT": "gpucourse chooses a free port; the range is rendezvous_ports in gpucourse.yaml",
+    "PYTHONUNBUFFERED": "it is always set: logs come line by line",
+    "HOME": "the files of a run lie below the home folder of the node",
+}
+"""What only gpucourse may set, and what decides it."""
+_OWN_STARTS = ("GPUCOURSE_", "TORCHELASTIC_", "SLURM_", "SBATCH_")
 
 
 def choose_backend(nodes: Sequence[Node]) -> str:
@@ -37,3 +57,41 @@ def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str]
 def make_thread_variables(cores: int, *, sharing: int) -> dict[str, str]:
     """Threads a rank: the cores divided by the ranks that share them. Unset, ranks on one machine slow each other 7 times."""
     return {"OMP_NUM_THREADS": str(max(1, cores // max(1, sharing)))}
+
+
+def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What was typed after each --env: the values that were typed, by name, and the names whose values are taken from `here`,
+    this computer's environment, when the run starts.
+
+    Raises UsageError for what is no name, for a name that is given twice or is ours, and for one that is not set here.
+    """
+    values: dict[str, str] = {}
+    names: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        _refuse_name(name)
+        if name in values or name in names:
+            raise UsageError(f"--env {name} was given twice", hint=f"name {name} once")
+        if equals:
+            values[name] = value
+        elif name in here:
+            names.append(name)
+        else:
+            raise UsageError(
+                f"--env {name}: no variable of that name is set here",
+                hint=f"export {name}=... first, or --env {name}=VALUE, which is kept in the files of the run",
+            )
+    return values, tuple(names)
+
+
+def _refuse_name(name: str) -> None:
+    """Raises UsageError for a name that no variable can have, and for one that gpucourse sets."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"--env {name[:80]!r}: not the name of a variable", hint="--env NAME=VALUE, such as --env NCCL_DEBUG=INFO"
+        )
+    if name in _WAYS or name.startswith(_OWN_STARTS):
+        raise UsageError(
+            f"--env {name}: this variable is set by gpucourse or the launcher, and is not yours to set",
+            hint=_WAYS.get(name, "gpucourse run --help has the options that decide it"),
+        )

@@ -21,6 +21,7 @@ _NODES = re.compile(r"(?:^|\s)(?:--nodes[=\s]|-N\s*)(\d+)")
 _GPUS = re.compile(r"(?:^|\s)--(?:gres[=\s]gpu(?::[a-z]\w*)?:|gpus-per-node[=\s](?:[a-z]\w*:)?)(\d+)")
 _PARTITION = re.compile(r"(?:^|\s)(?:--partition[=\s]|-p\s*)(\S+)")
 _ERROR = re.compile(r"""(?:^|\s)(?:--error[=\s]\s*|-e\s*)(?:"([^"]+)"|'([^']+)'|([^\s"']+))""", re.MULTILINE)
+_EXPORT = re.compile(r"(?:^|\s)--export[=\s](\S+)")
 _ARRAY = re.compile(r"(?:^|\s)(?:--array\b|-a\s*\d)")
 
 
@@ -81,13 +82,24 @@ def plan(
         f"--partition={partition}" if partition else "",
         f"--time={sbatch.time_limit(time_s)}" if time_s else "",
     )
-    flags = (*filter(None, typed), *FOLLOWED)
+    export = _export_also(own, (*request.environment, *request.handed_on))
+    flags = (*filter(None, typed), *export, *FOLLOWED)
     file = BatchFile(name="job", text=own.text, flags=flags, arguments=request.arguments, error=own.error)
     where = partition or own.partition or default
     batch = Batch(partition=where, nodes=nodes or own.nodes, tasks=1, gpus=own.gpus, files=(file,), module=module)
     argv = (*slurm_plan.SUBMIT, *flags, f"{file.name}.sbatch", *request.arguments)
-    command = NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(batch.nodes)))
+    command = NodeCommand(node=head, argv=argv, env=request.environment, ranks=tuple(range(batch.nodes)))
     return slurm_plan.make_plan(request, command, batch, "dry-run")
+
+
+def _export_also(own: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What lets a job have these variables of whoever submits it, where its file says which ones it has: sbatch gives it all
+    of them otherwise."""
+    wish = _EXPORT.search("\n".join(_WISH.findall(own.text)))
+    if wish is None or not names or "ALL" in wish[1].split(","):
+        return ()
+    kept = [word for word in wish[1].split(",") if word not in {"NONE", "NIL"}]
+    return (f"--export={','.join([*kept, *names])}",)
 
 
 def _number(pattern: re.Pattern[str], wishes: str, default: int) -> int:

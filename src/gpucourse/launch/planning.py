@@ -33,7 +33,8 @@ class WrittenBatch:
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
     """What the learner asked for, resolved: typed parameters and the script's arguments in order. `typed` are the names that
-    were typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file."""
+    were typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file.
+    `environment` overrules what is set otherwise; the variables `handed_on` get their values when the run starts."""
 
     exercise: Exercise
     launcher: str
@@ -45,6 +46,8 @@ class LaunchRequest:
     uploads: tuple[Upload, ...]
     timeout_s: float
     environment: dict[str, str] = field(default_factory=dict)
+    handed_on: tuple[str, ...] = ()
+    torchrun_options: torchrun.OwnOptions = field(default_factory=torchrun.OwnOptions)
     nccl: dict[str, str] = field(default_factory=dict)
     processes: int | None = None
     typed: frozenset[str] = frozenset()
@@ -99,7 +102,13 @@ def plan(
         }
         if request.launcher == "torchrun":
             argv = torchrun.command(
-                node.python, rendezvous, processes, request.script, request.arguments, max_restarts_of(request)
+                node.python,
+                rendezvous,
+                processes,
+                request.script,
+                request.arguments,
+                max_restarts=max_restarts_of(request),
+                options=request.torchrun_options.words,
             )
         else:
             argv = python.command(node.python, request.script, request.arguments)
@@ -121,11 +130,14 @@ def plan(
         outputs=exercise.outputs,
         max_output_bytes=exercise.max_output,
         max_restarts=max_restarts_of(request) if request.launcher == "torchrun" else 0,
+        handed_on=request.handed_on,
     )
 
 
 def max_restarts_of(request: LaunchRequest) -> int:
     """How often torchrun may start all ranks again. A script of the learner's own has what was typed, or none."""
+    if request.torchrun_options.max_restarts is not None:
+        return request.torchrun_options.max_restarts
     wanted: object = request.exercise.launch.restarts
     if name := request.exercise.launch.restart_parameter:
         wanted = request.parameters.get(name, 0)

@@ -43,7 +43,7 @@ def render_setup(job: SbatchJob) -> str:
         *((path,) if folder else ()),
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"  # where they write what they measured',
         *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
-        f"export OMP_NUM_THREADS={_choose_thread_count(job)}",
+        *_export_threads(job),
         "# The address of a node, by its name, at which other nodes reach it.",
         "address_of() { scontrol show node \"$1\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'; }",
         "# A note how the job ended: after some minutes Slurm forgets it.",
@@ -115,9 +115,14 @@ def _body(job: SbatchJob) -> str:
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"',
         'export GPUCOURSE_NODE="${SLURMD_NODENAME:-}"',
         *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
-        f"export OMP_NUM_THREADS={_choose_thread_count(job)}",
+        *_export_threads(job),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _export_threads(job: SbatchJob) -> tuple[str, ...]:
+    """The line that says how many threads a process has, unless that was typed with the other variables."""
+    return () if "OMP_NUM_THREADS" in job.environment else (f"export OMP_NUM_THREADS={_choose_thread_count(job)}",)
 
 
 def _choose_thread_count(job: SbatchJob) -> str:
@@ -126,6 +131,11 @@ def _choose_thread_count(job: SbatchJob) -> str:
     if job.tasks == 1:
         return '"${SLURM_CPUS_ON_NODE:-1}"'
     return f'"$((SLURM_CPUS_ON_NODE > {job.tasks} ? SLURM_CPUS_ON_NODE / {job.tasks} : 1))"'
+
+
+def _choose_interface(job: SbatchJob) -> str:
+    """The lines that find the interface, unless one was typed with the other variables."""
+    return "" if {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"} & set(job.environment) else _INTERFACE
 
 
 def _alone(job: SbatchJob) -> str:
@@ -142,7 +152,7 @@ def _spread(job: SbatchJob) -> str:
         'srun --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
         f'  export LOCAL_WORLD_SIZE={job.tasks} GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
-        f"{_INTERFACE}"
+        f"{_choose_interface(job)}"
         '  exec "$@"\n'
         f"' bash {shlex.join(job.command)}\n"
     )
@@ -175,7 +185,7 @@ def _elastic(job: SbatchJob) -> str:
         "# shellcheck disable=SC2016\n"
         f"srun --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
         '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
-        f"{_INTERFACE}"
+        f"{_choose_interface(job)}"
         '  exec "$1" -m torch.distributed.run --nnodes="$SLURM_NNODES" --node-rank="$SLURM_NODEID" \\\n'
         f'    --nproc-per-node={job.tasks} --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \\\n'
         f'    --max-restarts={job.max_restarts} --no-python bash -c "$rank_command" bash "$@"\n'

@@ -107,6 +107,7 @@ def make_plan(request: LaunchRequest, command: NodeCommand, batch: Batch, run_id
         max_output_bytes=request.exercise.max_output,
         batch=batch,
         max_restarts=batch.max_restarts,
+        handed_on=request.handed_on,
     )
 
 

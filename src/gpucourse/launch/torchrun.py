@@ -6,10 +6,104 @@ Static rendezvous: the node ranks are known, so no second round of agreement is 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpucourse.errors import UsageError
+from gpucourse.model.record import MOST_RESTARTS
+
 RANK, MAX_RESTARTS = "{rank}", "--max-restarts="
+
+_MEETING = "gpucourse chooses where the ranks meet; the range of ports is rendezvous_ports in gpucourse.yaml"
+_LOGS = "each rank has a log of its own: gpucourse logs --rank 1"
+_SCRIPT = "gpucourse run --script FILE names the file that runs"
+_OURS = {
+    "--nnodes": "gpucourse run --nodes 2",
+    "--nproc-per-node": "gpucourse run --procs 2",
+    "--node-rank": "the nodes are numbered in the order of gpucourse status",
+    **dict.fromkeys(("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf", "--standalone"), _MEETING),
+    **dict.fromkeys(("--master-addr", "--master-port", "--local-addr"), _MEETING),
+    **dict.fromkeys(("--log-dir", "-r", "--redirects", "-t", "--tee", "--local-ranks-filter", "--logs-specs"), _LOGS),
+    **dict.fromkeys(("-m", "--module", "--no-python", "--run-path"), _SCRIPT),
+    **dict.fromkeys(("-h", "--help"), "on a node: gpucourse ssh 3 -- python3 -m torch.distributed.run --help"),
+}
+"""torchrun's options that only gpucourse may give, and what decides them."""
+_WITH_VALUE = (
+    "--max-restarts",
+    "--monitor-interval",
+    "--start-method",
+    "--event-log-handler",
+    "--role",
+    "--duplicate-stdout-filters",
+    "--duplicate-stderr-filters",
+    "--numa-binding",
+    "--signals-to-handle",
+    "--shutdown-timeout",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnOptions:
+    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` stands apart: the nodes must
+    know it; None where it was not typed."""
+
+    words: tuple[str, ...] = ()
+    max_restarts: int | None = None
+
+
+def read_options(typed: str) -> OwnOptions:
+    """What was typed after --torchrun. An option that is not known here goes to torchrun, which refuses it by name.
+
+    Raises UsageError for quotes that do not end, for an option that gpucourse gives itself, and for a word that is none.
+    """
+    try:
+        waiting = shlex.split(typed)
+    except ValueError as error:
+        raise UsageError(f"--torchrun {typed!r}: {error}", hint=_EXAMPLE) from error
+    words: list[str] = []
+    restarts: int | None = None
+    while waiting:
+        option, equals, value = waiting.pop(0).partition("=")
+        name = _name_option(option)
+        if name in _WITH_VALUE and not equals:
+            if not waiting:
+                raise UsageError(f"--torchrun: {name} needs a value", hint=_EXAMPLE)
+            equals, value = "=", waiting.pop(0)
+        if name == "--max-restarts":
+            restarts = _read_restarts(value)
+        else:
+            words.append(f"{name}{equals}{value}")
+    return OwnOptions(words=tuple(words), max_restarts=restarts)
+
+
+_EXAMPLE = 'gpucourse run --script train.py --torchrun "--max-restarts=2 --monitor-interval=1"'
+
+
+def _name_option(option: str) -> str:
+    """The option as torchrun's help spells it. Raises UsageError for one of ours, also where it is cut short (--nnode), which
+    torchrun would understand, and for what is no option."""
+    if not option.startswith("-") or option in {"-", "--"}:
+        raise UsageError(
+            f"--torchrun: {option!r} is no option of torchrun", hint=f"{_EXAMPLE}; arguments of the script stand after --"
+        )
+    name = option.replace("_", "-")
+    long = name.startswith("--")
+    ours = _OURS.get(name) or (_OURS.get(name[:2]) if not long else None)
+    if ours is None and long and name not in _WITH_VALUE:
+        short = [known for known in (*_OURS, *_WITH_VALUE) if known.startswith(name)]
+        if len(short) == 1 and short[0] in _WITH_VALUE:
+            return short[0]
+        ours = next((_OURS[known] for known in short if known in _OURS), None)
+    if ours is not None:
+        raise UsageError(f"--torchrun: {option} is given by gpucourse itself", hint=ours)
+    return name
+
+
+def _read_restarts(value: str) -> int:
+    if value.isascii() and value.isdigit() and int(value[:9]) <= MOST_RESTARTS:
+        return int(value)
+    raise UsageError(f"--torchrun: --max-restarts={value} is not a whole number from 0 to {MOST_RESTARTS}", hint=_EXAMPLE)
 
 
 def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
@@ -31,7 +125,14 @@ class Rendezvous:
 
 
 def command(
-    python: str, rendezvous: Rendezvous, processes: int, script: str, arguments: tuple[str, ...], max_restarts: int = 0
+    python: str,
+    rendezvous: Rendezvous,
+    processes: int,
+    script: str,
+    arguments: tuple[str, ...],
+    *,
+    max_restarts: int = 0,
+    options: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """The argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
     restarts = (f"{MAX_RESTARTS}{max_restarts}",) if max_restarts else ()
@@ -45,6 +146,7 @@ def command(
         f"--master-addr={rendezvous.address}",
         f"--master-port={rendezvous.port}",
         *restarts,
+        *options,
         "--no-python",
         RANK,
         python,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
@@ -13,6 +15,7 @@ from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs import finish, parts, results
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import write_record
+from gpucourse.workspace.paths import RunPaths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +45,39 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
         raise MissingError(f"no run of {exercise.id} has succeeded yet", hint=f"gpucourse run {exercise.id}")
     record = good[-1] if run is None else evidence.find_good_run(context, exercise, run)
     files = runs.files_of(context.paths, record)
-    verdict = _judge_run(context, exercise, record)
+    verdict = _judge_exercise(context, exercise, record)
     parts.judge_kept_again(context, exercise)
-    untouched = not seals.find_changed_files(files, ("run.json",))
-    record.verdict = verdict.verdict
-    runs.save(context.paths, record)
-    write_record(files.verdict, verdict)
-    if untouched:
-        seals.seal_again(files, (files.record.name, files.verdict.name))
+    _keep_verdict(context, files, record, verdict)
     finish.deliver(context, exercise, record)
     _mark(context, exercise, verdict)
+    return record, verdict
+
+
+def is_script(context: Context, name: str) -> bool:
+    """Whether a script of the learner's own has run under that name."""
+    return any(runs.readable(context.paths, runs.script_place(Path(name))))
+
+
+def check_script(context: Context, name: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
+    """Judge a run of a script of the learner's own again, by the checks that it brought: the one named, else the newest that
+    succeeded.
+
+    Raises MissingError where none brought checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
+    """
+    good = [record for record in runs.readable(context.paths, runs.script_place(Path(name)))[0] if record.brings_checks]
+    if run is not None:
+        wanted = runs.find(context.paths, run).id
+        good = [record for record in good if record.id == wanted]
+    if not good:
+        which = f"run {run} of {name}" if run else f"no run of {name}"
+        raise MissingError(
+            f"{which} {'did not succeed with' if run else 'has succeeded with'} checks of its own",
+            hint=f"gpucourse run --script {name} --checks FILE",
+        )
+    record = good[-1]
+    files = runs.files_of(context.paths, record)
+    verdict = _judge_run(context, record.subject, record, lambda: results.judge_own_checks(context, record))
+    _keep_verdict(context, files, record, verdict)
     return record, verdict
 
 
@@ -63,7 +89,7 @@ def check_all(context: Context) -> list[Recheck]:
             there = results.read_stored_verdict(context, exercise.id)
             record = evidence.find_counting_run(context, exercise)
             own = there is not None and results.read_handed_in_verdict(context, exercise.id) is None
-            verdict = _judge_run(context, exercise, record) if record else _void(there, own=own)
+            verdict = _judge_exercise(context, exercise, record) if record else _void(there, own=own)
             parts.judge_kept_again(context, exercise)
             if verdict is not None:
                 _mark(context, exercise, verdict)
@@ -76,20 +102,40 @@ def check_all(context: Context) -> list[Recheck]:
     return rechecks
 
 
-def _judge_run(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
+def _keep_verdict(context: Context, files: RunPaths, record: RunRecord, verdict: ExerciseVerdict) -> None:
+    """Store the verdict with the run, and seal it where the record was as the run left it."""
+    untouched = not seals.find_changed_files(files, ("run.json",))
+    record.verdict = verdict.verdict
+    runs.save(context.paths, record)
+    write_record(files.verdict, verdict)
+    if untouched:
+        seals.seal_again(files, (files.record.name, files.verdict.name))
+
+
+def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
+    return _judge_run(context, exercise.id, record, lambda: finish.judge_again(context, exercise, record))
+
+
+def _judge_run(
+    context: Context, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
+) -> ExerciseVerdict:
     """The verdict on a run; a file that is damaged, or not as the run left it, is one more check that did not pass."""
     changed = seals.find_changed_files(runs.files_of(context.paths, record))
     try:
-        verdict = finish.judge_again(context, exercise, record)
+        verdict = judge_again()
     except GpucourseError as error:
         broken = _extra("readable", "The run's files can be read", "error", error.what, "whole files", error.hint)
-        return ExerciseVerdict(exercise=exercise.id, run=record.id, mode=record.mode, verdict="error", checks=(broken,))
+        return ExerciseVerdict(exercise=subject, run=record.id, mode=record.mode, verdict="error", checks=(broken,))
     if not changed:
         return verdict
     names = ", ".join(changed[:4]) + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
-    hint = f"put the files back as they were, or run it again: gpucourse run {exercise.id}"
+    hint = f"put the files back as they were, or run it again: {_again(record)}"
     sealed = _extra("unchanged", "The run's files are as it left them", "failed", f"changed: {names}", "unchanged", hint)
     return replace(verdict, verdict="failed", checks=(*verdict.checks, sealed))
+
+
+def _again(record: RunRecord) -> str:
+    return f"gpucourse run --script {record.subject}" if record.own_script else f"gpucourse run {record.exercise}"
 
 
 def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None:

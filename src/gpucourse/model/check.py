@@ -76,6 +76,19 @@ class Check(Strict):
         return reference
 
 
+class OwnChecks(Strict):
+    """The file of --checks: the checks that a script of the learner's own brings, as in a manifest."""
+
+    checks: tuple[Check, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> OwnChecks:
+        names = [check.id for check in self.checks]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"the id {twice} is there twice")
+        return self
+
+
 def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[InitErrorDetails]:
     """What is wrong with the kind of a check and its operand."""
     names = ", ".join(check_kinds())

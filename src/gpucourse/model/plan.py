@@ -85,7 +85,7 @@ class LaunchPlan:
     folder that come home besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `log_limit` that for
     one log, in bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a
     script of the learner's own that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks
-    again.
+    again. `handed_on`: the variables of this computer's environment that ranks get besides; their values stand in no file.
     """
 
     run_id: str
@@ -106,6 +106,7 @@ class LaunchPlan:
     batch: Batch | None = None
     own_script: str = ""
     max_restarts: int = 0
+    handed_on: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -35,13 +35,15 @@ class NodeExit:
 @dataclass(frozen=True, kw_only=True)
 class RankExit:
     """How one rank ended; `at` is seconds since the epoch on that node's clock. Where torchrun starts all ranks again after a
-    failure, a rank has several lives: `restart` is 0 for the first."""
+    failure, a rank has several lives: `restart` is 0 for the first. `group` is the size of the largest process group that torch
+    made in it, 0 where torch was imported and made none, None where torch said nothing."""
 
     node: str
     rank: int
     code: int
     at: float
     restart: int = 0
+    group: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,9 @@ class RunRecord:
     which slows it, so that its times are no evidence. `prediction`: made before it began, if any.
     `expected_red`: the check that the learner said would go red, after an edit of the files `edited`. `restarts`: how often
     torchrun started all ranks again, of `max_restarts` that it was allowed; a rank that failed before the last restart did
-    not make the run fail, and is not its `first_failure`.
+    not make the run fail, and is not its `first_failure`. `environment` are the variables that were typed, `handed_on` the
+    names of those whose values are kept nowhere; `torchrun` are torchrun's own options, as typed. `checks` are those that a
+    script of the learner's own brought, as a manifest spells them.
     """
 
     version: int = 1
@@ -104,6 +108,10 @@ class RunRecord:
     expected_red: str | None = None
     edited: list[str] = field(default_factory=list)
     parameters: dict[str, object] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    handed_on: list[str] = field(default_factory=list)
+    torchrun: str = ""
+    checks: list[dict[str, object]] = field(default_factory=list)
     nodes: list[str] = field(default_factory=list)
     world_size: int = 0
     max_restarts: int = 0
@@ -147,9 +155,37 @@ class RunRecord:
         return self.state == "succeeded" and not self.own_script and not self.profiled
 
     @property
+    def brings_checks(self) -> bool:
+        """Whether it is a run of a script of the learner's own that brought checks, and they can be applied to it."""
+        return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
+
+    @property
+    def shown_verdict(self) -> str | None:
+        """The word of its checks; None for a script of the learner's own that brought none."""
+        return None if self.own_script and not self.checks else self.verdict
+
+    @property
     def restarts_in_words(self) -> str:
         """How often torchrun started all ranks again, such as `1 restart`; empty where it did not."""
         return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
+
+    @property
+    def group_sizes(self) -> list[int]:
+        """The size of the process group that each rank made in its last life, by rank; those of whom torch said nothing are
+        left out."""
+        last = {end.rank: end.group for end in sorted(self.rank_exits, key=lambda end: end.restart)}
+        return [size for _, size in sorted(last.items()) if size is not None]
+
+    @property
+    def split_world(self) -> str:
+        """How the process groups that the ranks made differ from the plan; empty where they do not, and where nobody knows."""
+        sizes, planned = self.group_sizes, self.world_size
+        if self.launcher != "torchrun" or self.state != "succeeded" or planned < 2 or set(sizes) <= {planned}:
+            return ""
+        if not any(sizes):
+            return f"torch made no process group: {len(sizes)} ranks worked alone, each a world of one"
+        groups = ", ".join(_count_groups(size, sizes.count(size)) for size in sorted(set(sizes)))
+        return f"{planned} ranks were planned as one process group, and they made {groups}"
 
     @property
     def culprit(self) -> int | None:
@@ -164,3 +200,11 @@ class RunRecord:
     def has_ended(self) -> bool:
         """Whether the run has come to an end, whichever."""
         return self.state in ENDED
+
+
+def _count_groups(size: int, ranks: int) -> str:
+    """`2 groups of 1 rank`, from the ranks that made a group of that size."""
+    if size == 0:
+        return f"none on {ranks} rank{'s' if ranks > 1 else ''}"
+    groups = max(1, ranks // size)
+    return f"{groups} group{'s' if groups > 1 else ''} of {size} rank{'s' if size > 1 else ''}"

@@ -1,5 +1,4 @@
-"""What the agent on a node may answer, message by message. A value out of its range raises ValueError, which the gate turns
-into an OutsideError; text that will be shown or recorded is cut and spelled out."""
+"""What the agent on a node may answer. A value out of range raises ValueError; text that is shown is cut and spelled out."""
 
 from __future__ import annotations
 
@@ -126,14 +125,16 @@ class NodeEnd:
 
 @dataclass(kw_only=True)
 class RankEnd:
-    """How a rank ended. `node` is empty where it is the one that tells it; `restart` is the number of the life."""
+    """As `model.record.RankExit`. `node` is empty where it is the one that tells it."""
 
     code: int
     at: float
     node: str = ""
     restart: int = 0
+    group: int | None = None
 
     def __post_init__(self) -> None:
+        within(self.group or 0, 0, MOST_RANKS, "the size of the process group")
         within(self.restart, 0, MOST_RESTARTS, "the number of restarts")
         within(self.code, 0, 255, "the exit code")
         within(self.at, 0, LATEST_CLOCK_S, "the time")

@@ -101,8 +101,10 @@ def launch(
     watcher: Watcher,
     *,
     faults: Mapping[str, Mapping[str, object]] | None = None,
+    secrets: Mapping[str, str] | None = None,
 ) -> None:
-    """Push the plan's files and start its command on every node at once. `faults`: what a drill breaks, by node.
+    """Push the plan's files and start its command on every node at once. `faults`: what a drill breaks, by node. `secrets`:
+    the variables that the plan hands on, with their values, which reach the processes and no file.
 
     Where one node fails, the run is ended on all of them and the error is raised: a run starts as a whole or not at all.
     The files go everywhere at once, the first node starts first: the ranks meet there, and one that asks before anybody
@@ -117,7 +119,9 @@ def launch(
         head = node.name == plan.nodes[0].name
         try:
             after = None if head else head_has_begun
-            _launch_on(fleet, fleet.link(node), plan, commands[node.name], wrapped, tell, broken, after)
+            order = {"drill": dict(broken[node.name])} if node.name in broken else {}
+            spec = {**_spec(plan, commands[node.name], wrapped), **order, **({"secrets": dict(secrets)} if secrets else {})}
+            _launch_on(fleet, fleet.link(node), spec, wrapped, tell, after)
         finally:
             if head:
                 head_has_begun.set()  # also where it failed: the others are not to wait for ever
@@ -145,14 +149,12 @@ def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
 def _launch_on(
     fleet: Fleet,
     link: Link,
-    plan: LaunchPlan,
-    command: NodeCommand,
+    spec: dict[str, object],
     wrapped: Sequence[Parcel],
     tell: Watcher,
-    broken: Mapping[str, Mapping[str, object]],
     after: threading.Event | None,
 ) -> None:
-    """Push, then start once `after` is set."""
+    """Push, then start what `spec` says once `after` is set."""
     began = time.monotonic()
     step, detail = "push", ""
     try:
@@ -161,8 +163,7 @@ def _launch_on(
         if after is not None:
             after.wait()
         began, step = time.monotonic(), "start"
-        order = {"drill": dict(broken[link.node.name])} if link.node.name in broken else {}
-        _start(fleet, link, {**_spec(plan, command, wrapped), **order})
+        _start(fleet, link, spec)
         tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began))
     except GpucourseError as error:
         tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - began, detail=error.what))

@@ -211,7 +211,7 @@ def node_exit(node: str, how: answers.NodeEnd) -> NodeExit:
 
 def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
     """What the agent says of a rank's end."""
-    return RankExit(node=node, rank=rank, code=how.code, at=how.at, restart=how.restart)
+    return RankExit(node=node, rank=rank, code=how.code, at=how.at, restart=how.restart, group=how.group)
 
 
 def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:
@@ -247,11 +247,12 @@ def _folder() -> str:
 
 @cache
 def _bundle() -> bytes:
-    """The agent as a JSON object of file names and texts; without bytecode, links or anything else of gpucourse."""
-    place = "gpucourse/remote/agent"
-    files = {
-        f"{place}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("agent/*.py"))
-    }
+    """The agent as a JSON object of file names and texts, with its extension of torch; without bytecode, links or anything else
+    of gpucourse."""
+    place, source = "gpucourse/remote/agent", Path(__file__).parent / "agent"
+    files = {f"{place}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(source.glob("*.py"))}
+    extension = [path for path in sorted(source.glob("torch_extension/**/*")) if path.is_file() and path.suffix != ".pyc"]
+    files |= {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in extension}
     main = (
         "import sys\nfrom gpucourse.remote.agent.main import agent_folder, main\nsys.exit(main(sys.argv[1:], agent_folder()))\n"
     )

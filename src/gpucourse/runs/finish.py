@@ -20,7 +20,7 @@ from gpucourse.model.record import RefusedFile, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm_runs
 from gpucourse.runs.end_state import end_state
-from gpucourse.runs.results import read_handed_in_verdict, verdict_on
+from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
 from gpucourse.workspace.mapping import changing
@@ -56,6 +56,8 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     with stage(context.watch, "judge", "judging your part", record.phases_s) if written else nullcontext():
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
+    if record.split_world:
+        _warn(context, record.split_world)
     runs.save(context.paths, record)
     seal(files, record.mode)  # first: what cannot be handed in, for want of space, is evidence all the same
     deliver(context, exercise, record)
@@ -63,10 +65,14 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
-    """Evaluate the exercise's checks on what the run left at home, and store the verdict; None where it is no evidence."""
-    if not record.is_judged:
+    """Evaluate the exercise's checks on what the run left at home, or those that a script of the learner's own brought, and
+    store the verdict; None where it is no evidence."""
+    if record.brings_checks:
+        verdict = judge_own_checks(context, record)
+    elif record.is_judged:
+        verdict = judge_again(context, exercise, record)
+    else:
         return None
-    verdict = judge_again(context, exercise, record)
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     return verdict
 

@@ -13,6 +13,7 @@ from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
 from gpucourse.launch.neighbours import find_imports, find_named_files
+from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.launching import advise_install
@@ -53,6 +54,10 @@ class RunRequest:
     expected_red: str | None = None
     edited: tuple[str, ...] = ()
     profile: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    handed_on: tuple[str, ...] = ()  # variables whose values are this computer's own, read when the run starts
+    torchrun: str = ""
+    checks: tuple[Mapping[str, object], ...] = ()  # those that a script of the learner's own brings
     copies: Path | None = None  # a folder whose files go in place of the learner's own, by their names
 
     @property
@@ -122,6 +127,7 @@ def make_launch_request(
     passed = {name: value for name, value in values.items() if run_request.script is None or name in run_request.settings}
     script, uploads = _uploads(context, module, exercise, run_request)
     launcher = run_request.launcher or exercise.launch.kind
+    _check_launcher(run_request, launcher)
     by_us = launcher in {"torchrun", "python"}
     lab = _own_lab(context, find_lab_module(context, module, run_request), run_request) if by_us else None
     if lab is not None and run_request.nodes is None and script == exercise.script:
@@ -141,12 +147,28 @@ def make_launch_request(
         arguments=typed,
         uploads=uploads,
         timeout_s=run_request.timeout_s or exercise.launch.timeout,
-        environment=_link_of(lab) if lab is not None else {},
+        environment={**(_link_of(lab) if lab is not None else {}), **run_request.environment},
+        handed_on=run_request.handed_on,
+        torchrun_options=read_options(run_request.torchrun),
         nccl=lab.nccl if lab is not None else {},
         processes=run_request.processes,
         typed=_list_typed(run_request),
         written=written,
     )
+
+
+def _check_launcher(run_request: RunRequest, launcher: str) -> None:
+    """Raises UsageError for what the launcher of the run does not have."""
+    if run_request.torchrun and launcher != "torchrun":
+        raise UsageError(
+            f"--torchrun is for torchrun, and the launcher of this run is {launcher}",
+            hint="gpucourse run --launcher torchrun ...",
+        )
+    if run_request.handed_on and launcher == "slurm-pty":
+        raise UsageError(
+            f"--env {run_request.handed_on[0]}: a terminal takes no value that no file or process list may show",
+            hint=f"set it in the terminal: read -rs {run_request.handed_on[0]}; export {run_request.handed_on[0]}",
+        )
 
 
 def _list_typed(run_request: RunRequest) -> frozenset[str]:
@@ -224,6 +246,17 @@ def choose(exercise: Exercise, inventory: Inventory, run_request: RunRequest, mo
     return planning.choose_nodes(exercise, inventory, run_request.nodes, module.id)
 
 
+def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
+    """Raises UsageError where a file of --with would take the place of one of the exercise's own."""
+    own = {upload.name: upload.source for upload in uploads}
+    for upload in named:
+        if upload.name in own and upload.source.resolve() != own[upload.name].resolve():
+            raise UsageError(
+                f"--with {upload.source}: {exercise.id} has a file of its own named {upload.name}",
+                hint=f"edit your copy of it: {own[upload.name]}",
+            )
+
+
 def _uploads(context: Context, module: Module, exercise: Exercise, run_request: RunRequest) -> tuple[str, tuple[Upload, ...]]:
     """The script's name on the node and every file that travels: from the learner's own copies, or with the own script what
     it imports from its folder and what was named."""
@@ -238,8 +271,9 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         for name, place in places.items()
     ]
     if script is None:
-        earlier = earlier_runs(context.paths, exercise)
-        return exercise.script, (*uploads, *find_named_files(run_request.extra, uploads[0].source), *earlier)
+        named = find_named_files(run_request.extra, uploads[0].source)
+        _refuse_same_names(exercise, uploads, named)
+        return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
     if not script.is_file():
         raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
     beside = find_imports(script)

@@ -11,7 +11,7 @@ from gpucourse.errors import MissingError, NewerFormat
 from gpucourse.model.answer import PredictionResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
-from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs.parts import add_stored_parts
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_json, read_metrics, read_record
@@ -80,6 +80,35 @@ def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]
     return documents
 
 
+def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
+    """The checks that a script of the learner's own brought, on that run of it. Raises MissingError, DamagedFile."""
+    from gpucourse.course.own_checks import load_own_checks
+    from gpucourse.grading.checks import evaluate
+
+    documents = material(context, record)
+    _, usual = context.catalog.exercise(record.exercise)
+    checks = load_own_checks(record.checks, runs.files_of(context.paths, record).record)
+    script = usual.model_copy(update={"id": record.subject, "checks": checks})
+    metrics, plan, run = documents["metrics"], documents["plan"], documents["run"]
+    return evaluate(script, metrics, plan, run, mode=record.mode, run_id=record.id)
+
+
+def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, ...]:
+    """A check that did not pass, where the ranks made other process groups than were planned and the exercise is about that:
+    one of its checks reads how many ranks there are."""
+    about_all = any(check.comparison[1] == "plan.world_size" for check in exercise.checks)
+    if not record.split_world or not about_all:
+        return ()
+    observed = record.split_world
+    expected = f"one process group of {record.world_size} ranks"
+    hint = "init_process_group, once on every rank, with the RANK and WORLD_SIZE that torchrun sets"
+    title = "All ranks are in one process group"
+    check = CheckResult(
+        id="one-group", title=title, verdict="failed", evidence="logic", observed=observed, expected=expected, hint=hint
+    )
+    return (check,)
+
+
 def _count_planned_nodes(record: RunRecord) -> int:
     """How many nodes a run was planned on; under Slurm each of its jobs."""
     return record.slurm.nodes if record.slurm else len(record.nodes)
@@ -95,4 +124,5 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
     verdict = add_stored_parts(
         context, exercise, record, evaluate(exercise, metrics, plan, run, mode=record.mode, run_id=record.id)
     )
-    return replace(verdict, verdict=overall(verdict.checks))
+    checks = (*verdict.checks, *_judge_groups(exercise, record))
+    return replace(verdict, verdict=overall(checks), checks=checks)

@@ -157,6 +157,10 @@ def new_record(
         expected_red=run_request.expected_red,
         edited=list(run_request.edited),
         parameters=plan.parameters,
+        environment=dict(run_request.environment),
+        handed_on=list(plan.handed_on),
+        torchrun=run_request.torchrun,
+        checks=[dict(check) for check in run_request.checks],
         nodes=[node.name for node in plan.nodes],
         world_size=plan.world_size,
         silence_s=run_request.silence_s or plan.collective_timeout_s,
@@ -179,7 +183,8 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
         ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
         what = f"starting {ranks}" if plan.batch is None else "submitting to Slurm"
         with stage(context.watch, "launch", what, record.phases_s):
-            launch(fleet, plan, context.watch, faults=faults)
+            secrets = {name: context.environ[name] for name in plan.handed_on}
+            launch(fleet, plan, context.watch, faults=faults, secrets=secrets)
     except (GpucourseError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")

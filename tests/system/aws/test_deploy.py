@@ -117,7 +117,7 @@ SCRIPT = "import os\nfor name in ('RANK', 'WORLD_SIZE'):\n    print(name, os.env
 def test_a_run_on_both_nodes_comes_home(lab: CloudLearner, of_the_course: bool, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SCRIPT)
     own = ("--script", str(tmp_path / "mine.py"), "--launcher", "python")
-    typed = lab.types("run", "3.1", "--nodes", "2", *(("--set", "elements=1000") if of_the_course else own), timeout=240)
+    typed = lab.types("run", *(("3.1", "--set", "elements=1000") if of_the_course else own), "--nodes", "2", timeout=240)
     assert "passed" in typed.out if of_the_course else "RANK 1" in typed.err
     assert "simulated nodes" not in typed.err
     record = lab.newest_run()

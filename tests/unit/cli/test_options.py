@@ -15,7 +15,7 @@ from gpucourse.errors import UsageError
         (["--quiet", "status", "--json"], Options(quiet=True, json=True), ["status", "--json"]),
         (["status", "--workspace", "a b", "-q"], Options(workspace=Path("a b"), quiet=True), ["status"]),
         (["--workspace=x=y", "list", "--verbose"], Options(workspace=Path("x=y"), verbose=True), ["list"]),
-        (["run", "3.2", "--", "--quiet", "--workspace"], Options(), ["run", "3.2", "--", "--quiet", "--workspace"]),
+        (["run", "3.2", "--", "-q", "--json"], Options(passed_on=("-q", "--json")), ["run", "3.2", "--", "-q", "--json"]),
     ],
 )
 def test_the_programs_own_options_stand_anywhere_before_the_dashes(line: list[str], options: Options, rest: list[str]) -> None:

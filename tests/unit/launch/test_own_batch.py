@@ -24,7 +24,7 @@ def file(folder: Path, *wishes: str, name: str = "mine.sbatch") -> Path:
     return path
 
 
-def request(*arguments: str) -> LaunchRequest:
+def request(*arguments: str, environment: dict[str, str] | None = None, handed_on: tuple[str, ...] = ()) -> LaunchRequest:
     exercise = Exercise.model_validate(
         {
             "id": "2.9", "title": "T", "goal": "g", "minutes": 1, "script": "s.py", "tasks": ["t"], "hints": ["h"],
@@ -32,8 +32,9 @@ def request(*arguments: str) -> LaunchRequest:
         }
     )  # fmt: skip
     return LaunchRequest(
-        exercise=exercise, launcher="slurm", script="mine.sbatch", parameters={}, arguments=arguments, uploads=(), timeout_s=600
-    )
+        exercise=exercise, launcher="slurm", script="mine.sbatch", parameters={}, arguments=arguments, uploads=(),
+        timeout_s=600, environment=environment or {}, handed_on=handed_on,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -103,3 +104,22 @@ def test_the_file_goes_as_it_is_and_what_was_typed_overrules_it(tmp_path: Path) 
     assert plan.commands[0].argv == ("sbatch", "--parsable", *own_batch.FOLLOWED, "job.sbatch")
     assert plan.batch is not None
     assert (plan.batch.nodes, plan.batch.partition) == (2, "gpu")
+
+
+@pytest.mark.parametrize(
+    ("wishes", "export"),
+    [
+        ((), None),
+        (("--export=ALL",), None),
+        (("--export=NONE",), "--export=MINE,TOKEN"),
+        (("--export=PATH,HOME",), "--export=PATH,HOME,MINE,TOKEN"),
+    ],
+)
+def test_what_was_typed_reaches_a_job_that_takes_little_of_its_environment(
+    tmp_path: Path, wishes: tuple[str, ...], export: str | None
+) -> None:
+    own = own_batch.read(file(tmp_path, *wishes))
+    wanted = request(environment={"MINE": "1"}, handed_on=("TOKEN",))
+    plan = own_batch.plan(wanted, HEAD, own, nodes=None, partition="", default="", time_s=None, module="2")
+    assert plan.commands[0].env == {"MINE": "1"}
+    assert [word for word in plan.commands[0].argv if word.startswith("--export")] == ([export] if export else [])

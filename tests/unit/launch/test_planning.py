@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import planning as launch
-from gpucourse.launch.torchrun import by_hand
+from gpucourse.launch.torchrun import by_hand, read_options
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan
@@ -48,6 +48,9 @@ def make_plan(
     cores: int = 8,
     parameters_chosen: dict[str, object] | None = None,
     nccl: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+    handed_on: tuple[str, ...] = (),
+    torchrun: str = "",
     **changes: object,
 ) -> LaunchPlan:
     request = launch.LaunchRequest(
@@ -59,6 +62,9 @@ def make_plan(
         uploads=(),
         timeout_s=600,
         nccl=nccl or {},
+        environment=environment or {},
+        handed_on=handed_on,
+        torchrun_options=read_options(torchrun),
     )
     facts = {node.name: launch.NodeFacts(cores=cores, interface="lo") for node in nodes}
     return launch.plan(request, nodes, facts, run_id="r", port=29501)
@@ -75,6 +81,13 @@ def test_the_torchrun_lines_word_for_word() -> None:
     assert [command.ranks for command in plan.commands] == [(0,), (1,)]
     assert " ".join(by_hand(plan.commands[0].argv)).endswith("--no-python /opt/py/bin/python -u ddp.py --batch-size 32")
     assert by_hand(("{rank}", "python", "x.py", "{rank}")) == ("python", "x.py", "{rank}")
+
+
+def test_own_options_of_torchrun_stand_in_every_line() -> None:
+    plan = make_plan(node(0), node(1), torchrun="--max-restarts 2 --monitor-interval=0.5")
+    assert plan.max_restarts == 2
+    for command in plan.commands:
+        assert "--max-restarts=2 --monitor-interval=0.5 --no-python" in " ".join(command.argv)
 
 
 def test_everything_that_matters_is_set_explicitly() -> None:

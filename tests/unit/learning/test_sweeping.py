@@ -68,7 +68,7 @@ def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPat
 
 def test_a_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
     (running.root / "mine.py").write_text("print('mine')\n")
-    said = running.types("run", "1.1", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8", "--verbose")
+    said = running.types("run", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8", "--verbose")
     assert "mine.py by depth" in said.out
     assert "deliverable" not in said.out
     table = next((running.workspace / "runs/scripts/mine.py").glob("*/sweep.md"))

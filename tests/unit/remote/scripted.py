@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ class Scripted:
     def __init__(self, **answers: list[Answer] | Answer) -> None:
         self.answers = {name: list(said) if isinstance(said, list) else [said] for name, said in answers.items()}
         self.asked: list[tuple[str, ...]] = []
+        self.variables: dict[str, dict[str, str]] = {}
 
-    def __call__(self, *words: str, folder: str | None = None) -> str:
+    def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = slurm_jobs.NOTHING) -> str:
         self.asked.append(words)
+        self.variables[words[0]] = dict(variables)
         said = self.answers.get(words[0], [NO_ACCOUNTS])
         answer = said.pop(0) if len(said) > 1 else said[0]
         if isinstance(answer, Exception):

@@ -12,6 +12,7 @@ import pytest
 
 from gpucourse.remote import jobs
 from gpucourse.remote.agent.job import Job
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -64,3 +65,29 @@ def test_what_the_environment_says_is_bounded_by_the_order(agent: Path, job: Job
     live(agent, life, "echo here")
     assert Path(job.path("logs", "rank1.log")).read_text() == "here\n"
     assert job.ranks()[1]["restart"] == 0
+
+
+def test_the_size_of_the_process_group_is_that_of_the_last_life(agent: Path, job: Job) -> None:
+    live(agent, "0", 'printf "0\\n2\\n" >> "$GPUCOURSE_GROUP_FILE"; exit 9')
+    live(agent, "1", 'printf "0\\n1\\nx\\n99999999\\n" >> "$GPUCOURSE_GROUP_FILE"')
+    assert [end.get("group") for _, _, end in job.rank_ends()] == [2, 1]
+    live(agent, "2", "echo no torch here")
+    assert "group" not in job.ranks()[1]
+
+
+def test_what_is_secret_reaches_the_process_and_no_file(agent: Path, tmp_path: Path) -> None:
+    secret = "3f9c-not-in-any-file"
+    script = 'printf "%s %s %s" "${#TOKEN}" "$MINE" "$PYTHONPATH" > "$GPUCOURSE_OUT/seen"'
+    spec = {
+        "run_id": "r2", "exercise": "3.1", "argv": ["/bin/sh", "-c", script], "env": {"MINE": "1", "PYTHONPATH": "/mine"},
+        "secrets": {"TOKEN": secret}, "ranks": [0], "python": sys.executable, "timeout_s": 60, "files": [],
+    }  # fmt: skip
+    command = [sys.executable, "-I", "-S", str(agent), "start"]
+    variables = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": "/theirs"}
+    done = subprocess.run(command, input=json.dumps(spec).encode(), env=variables, capture_output=True, check=True)
+    assert json.loads(done.stdout)["state"] == "running"
+    folder = tmp_path / ".gpucourse/jobs/r2"
+    until((folder / "done").exists, "the run ends")
+    assert (folder / "outputs/seen").read_text() == f"{len(secret)} 1 /mine:/theirs:{agent}/torch_extension"
+    assert json.loads((folder / "job.json").read_text())["env"]["MINE"] == "1"
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]

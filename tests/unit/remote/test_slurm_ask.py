@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm_jobs
+from gpucourse.remote.agent import slurm_jobs, slurm_submit
+from gpucourse.remote.agent.job import Job
+from tests.unit.remote.scripted import Scripted, row, spec
 
 
 def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -52,3 +55,17 @@ def test_a_job_that_slurm_has_forgotten_is_an_error_of_its_own(
         slurm_jobs.ask("squeue", munge=str(tmp_path / "none"))
     assert type(caught.value) is kind
     assert caught.value.what == said
+
+
+def test_a_command_has_the_variables_that_it_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program(tmp_path, monkeypatch, 'echo "$MINE $LC_ALL"')
+    assert slurm_jobs.ask("squeue", munge=str(tmp_path / "none"), variables={"MINE": "a b"}) == "a b C.UTF-8\n"
+
+
+def test_variables_reach_sbatch_alone_and_what_is_secret_no_file(script_slurm: Callable[..., Scripted]) -> None:
+    slurm = script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
+    slurm_submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
+    assert slurm.variables["sbatch"] == {"MINE": "1", "TOKEN": "3f9c"}
+    files = [path for path in Path(Job("r1").folder).rglob("*") if path.is_file()]
+    assert {"job.json", "slurm.json"} <= {path.name for path in files}
+    assert not [path for path in files if b"3f9c" in path.read_bytes()]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import frames, slurm_follow, slurm_submit
+from gpucourse.remote.agent import frames, slurm_follow, slurm_jobs, slurm_submit
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.answers import read_frames
 from tests.unit.remote.scripted import Scripted, details, row, spec, write_end_note
@@ -79,10 +79,10 @@ def test_logs_go_on_while_slurm_does_not_answer(script_slurm: Callable[..., Scri
     answered = threading.Event()
 
     class Slow(Scripted):
-        def __call__(self, *words: str, folder: str | None = None) -> str:
+        def __call__(self, *words: str, folder: str | None = None, variables: Mapping[str, str] = slurm_jobs.NOTHING) -> str:
             if words[0] == "squeue":
                 assert answered.wait(STUCK_S)
-            return super().__call__(*words, folder=folder)
+            return super().__call__(*words, folder=folder, variables=variables)
 
     script_slurm(sbatch="7\n")
     slurm_submit.submit(spec())

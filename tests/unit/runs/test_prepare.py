@@ -10,7 +10,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
-from gpucourse.errors import MissingError
+from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
@@ -141,6 +141,18 @@ def test_a_folder_among_the_files_travels_whole(tmp_path: Path) -> None:
     uploads = {upload.name: upload.source for upload in launch_request.uploads}
     assert uploads["emulator/__init__.py"] == context.paths.exercises / "shared" / "emulator" / "__init__.py"
     assert all(source.is_file() for source in uploads.values())
+
+
+def test_no_file_takes_the_place_of_one_of_the_exercise(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    module, exercise = context.catalog.exercise("3.1")
+    other = tmp_path / exercise.script
+    other.write_text("print('numbers')\n")
+    request = RunRequest(exercise="3.1", extra=(other,))
+    with pytest.raises(UsageError, match="has a file of its own named"):
+        make_launch_request(context, module, exercise, request, local=True)
+    mine = context.paths.exercises / context.catalog.folder_name(module) / exercise.script
+    assert make_launch_request(context, module, exercise, RunRequest(exercise="3.1", extra=(mine,)), local=True).uploads
 
 
 def test_a_script_runs_on_any_lab_and_first_on_that_of_module_3(tmp_path: Path) -> None:

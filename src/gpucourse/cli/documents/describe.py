@@ -34,7 +34,7 @@ def describe_run(record: RunRecord) -> runs.RunDocument:
         "mode": record.mode,
         "launcher": record.launcher,
         "state": record.state,
-        "verdict": record.verdict,
+        "verdict": record.shown_verdict,
         "created": record.created,
         "started": record.started,
         "ended": record.ended,
@@ -43,6 +43,11 @@ def describe_run(record: RunRecord) -> runs.RunDocument:
         "world_size": record.world_size,
         "restarts": record.restarts,
         "parameters": record.parameters,
+        "environment": record.environment,
+        "handed_on": record.handed_on,
+        "torchrun": record.torchrun,
+        "group_sizes": record.group_sizes,
+        "warnings": [record.split_world] if record.split_world else [],
         "prediction": record.prediction,
         "failed_rank": record.culprit,
         "diagnoses": [
@@ -79,6 +84,7 @@ def describe_plan(plan: LaunchPlan) -> runs.PlanDocument:
             for command in plan.commands
         ],
         "uploads": [{"name": upload.name, "source": str(upload.source)} for upload in plan.uploads],
+        "handed_on": list(plan.handed_on),
         "timeout_s": plan.timeout_s,
         "batch": plan.batch,
     }

@@ -26,7 +26,9 @@ class DiagnosisDocument(TypedDict):
 
 class RunDocument(TypedDict):
     """One run. `script` is the learner's own, null for the exercise's. `seconds` is from start to end. `failed_rank` is the
-    rank to look at first, null where none failed."""
+    rank to look at first, null where none failed. `environment` are the variables that were typed, `handed_on` the names of
+    those whose values are kept nowhere. `group_sizes` has the size of the process group that each rank made, where torch told
+    it; 0 where it made none."""
 
     id: str
     exercise: str
@@ -45,6 +47,11 @@ class RunDocument(TypedDict):
     world_size: int
     restarts: int
     parameters: dict[str, Any]
+    environment: dict[str, str]
+    handed_on: list[str]
+    torchrun: str
+    group_sizes: list[int]
+    warnings: list[str]
     prediction: GivenPrediction | None
     failed_rank: int | None
     diagnoses: list[DiagnosisDocument]
@@ -101,7 +108,8 @@ class UploadDocument(TypedDict):
 
 
 class PlanDocument(TypedDict):
-    """What a run would do. `batch` is what goes to Slurm, null elsewhere."""
+    """What a run would do. `batch` is what goes to Slurm, null elsewhere. `handed_on` are the variables whose values are this
+    computer's own."""
 
     exercise: str
     launcher: str
@@ -110,6 +118,7 @@ class PlanDocument(TypedDict):
     parameters: dict[str, Any]
     commands: list[CommandDocument]
     uploads: list[UploadDocument]
+    handed_on: list[str]
     timeout_s: float
     batch: Batch | None
 

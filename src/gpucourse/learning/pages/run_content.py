@@ -137,7 +137,7 @@ def read_run(context: Context, record: RunRecord) -> RunContent:
         files=files,
         exercise=exercise,
         metrics=metrics if isinstance(metrics, dict) else {},
-        verdict=None if record.own_script else verdict,
+        verdict=None if record.own_script and not record.brings_checks else verdict,
         prediction=prediction,
         environment=_read_nodes(environment),
         logs=tuple(_read_logs(files, trouble)),

@@ -36,6 +36,11 @@ def mapping(value: object) -> dict[str, object]:
     return value
 
 
+def take_secrets(spec: dict[str, object]) -> dict[str, str]:
+    """The variables of an order that no file may hold, taken out of it."""
+    return {name: str(value) for name, value in mapping(spec.pop("secrets", {})).items()}
+
+
 def words(value: object) -> list[str]:
     """A JSON list of texts from the client, as one."""
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):

@@ -14,8 +14,11 @@ import time
 
 from gpucourse.remote.agent.job import Job
 
+GROUP, GROUP_FILE = "group", "GPUCOURSE_GROUP_FILE"
+"""The file for the sizes of a rank's process groups, and the variable that names it."""
 _HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _PR_SET_PDEATHSIG = 1
+_MOST_BYTES, _MOST_DIGITS = 1 << 16, 6
 
 
 def run(job: Job, argv: list[str]) -> int:
@@ -24,6 +27,10 @@ def run(job: Job, argv: list[str]) -> int:
     log = os.open(job.path("logs", f"rank{rank}.log"), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     if restart:
         _begin_again(job, rank, restart, log)
+    group_file = job.path("ranks", f"{rank}.{GROUP}")
+    if os.path.exists(group_file):  # of the life before
+        os.unlink(group_file)
+    os.environ[GROUP_FILE] = group_file
     die_with_parent = _parent_death()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
     began, me = time.time(), os.getpid()
@@ -39,10 +46,21 @@ def run(job: Job, argv: list[str]) -> int:
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     code = 128 + number if number else os.WEXITSTATUS(status)
     how = {"rank": rank, "code": code, "at": ended, "seconds": ended - began, "restart": restart}
-    job.write(f"ranks/{rank}.json", how)
+    group = largest_group(group_file)
+    job.write(f"ranks/{rank}.json", how if group is None else dict(how, group=group))
     if number:
         _die_by(number)
     return code
+
+
+def largest_group(path: str) -> int | None:
+    """The size of the largest process group in the lines that torch's extension wrote; None where it wrote none."""
+    try:
+        with open(path, "rb") as file:
+            lines = file.read(_MOST_BYTES).split()
+    except OSError:
+        return None
+    return max((int(line) for line in lines if line.isdigit() and len(line) < _MOST_DIGITS), default=None)
 
 
 def _count_restarts(job: Job) -> int:

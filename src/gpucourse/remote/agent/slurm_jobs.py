@@ -11,13 +11,14 @@ import pwd
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, JobRefused, mapping
 
 TIMEOUT_S = 30.0
+NOTHING: Mapping[str, str] = {}
 
 _MUNGE = "/run/munge/munge.socket.2"
 _PLACES = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin"
@@ -39,8 +40,15 @@ def is_scheduled(job: Job) -> bool:
     return job.has("slurm.json")
 
 
-def ask(*words: str, folder: str | None = None, timeout_s: float = TIMEOUT_S, munge: str = _MUNGE) -> str:
-    """What a command of Slurm answers; `munge` is the socket of the daemon that it speaks through.
+def ask(
+    *words: str,
+    folder: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    munge: str = _MUNGE,
+    variables: Mapping[str, str] = NOTHING,
+) -> str:
+    """What a command of Slurm answers; `munge` is the socket of the daemon that it speaks through, `variables` are added to
+    its environment.
 
     Raises Controller with what it said instead, UnknownJob.
     """
@@ -52,7 +60,7 @@ def ask(*words: str, folder: str | None = None, timeout_s: float = TIMEOUT_S, mu
             stdin=subprocess.DEVNULL,
             capture_output=True,
             cwd=folder,
-            env=environment(),
+            env={**environment(), **variables},
             timeout=timeout_s,
             check=False,
         )

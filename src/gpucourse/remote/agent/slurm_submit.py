@@ -7,7 +7,7 @@ import time
 
 from gpucourse.remote.agent import slurm_jobs, store
 from gpucourse.remote.agent import slurm_words as say
-from gpucourse.remote.agent.job import Job, JobRefused, home, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets
 from gpucourse.remote.agent.slurm_watch import look
 
 _ANSWER_S = 60.0
@@ -17,8 +17,9 @@ _NEXT_S = 5.0
 
 def submit(spec: dict[str, object]) -> dict[str, object]:
     """Submit the files of `spec` in their order and answer the jobs' numbers. A submission that is asked for again submits
-    only what the first did not."""
+    only what the first did not. Jobs get the environment of `spec`; what is secret in it is written into no file here."""
     job = Job(str(spec["run_id"]))
+    secrets = take_secrets(spec)
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
@@ -37,7 +38,8 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
             if asked.get("setup"):
                 with open(job.path("setup.sh"), "w", encoding="utf-8") as setup:
                     setup.write(str(asked["setup"]))
-            _all_files(job, asked, slurm_jobs.find(job) if again else [])
+            variables = {**{name: str(value) for name, value in mapping(spec.get("env", {})).items()}, **secrets}
+            _all_files(job, asked, slurm_jobs.find(job) if again else [], variables)
             if asked.get("show_queue"):
                 _show_queue(job, bool(asked.get("cancel_last")))
             if not asked.get("session"):  # a session is a job that the learner's own terminal asks for
@@ -80,7 +82,7 @@ def _lock(job: Job) -> int:
         time.sleep(0.05)
 
 
-def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]]) -> None:
+def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]], variables: dict[str, str]) -> None:
     known = {str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job)}
     lost = [entry for entry in there if str(entry["id"]) not in known]
     for file in _files(asked):
@@ -95,10 +97,10 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
                 lost.remove(mine)
                 _remember(job, str(mine["id"]), file)
             else:
-                _remember(job, _sbatch(job, file), file)
+                _remember(job, _sbatch(job, file, variables), file)
 
 
-def _sbatch(job: Job, file: dict[str, object]) -> str:
+def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str:
     before = [str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
     words = [
@@ -109,7 +111,7 @@ def _sbatch(job: Job, file: dict[str, object]) -> str:
         "{}.sbatch".format(file["name"]),
         *_words(file, "arguments"),
     ]
-    number = slurm_jobs.ask(*words, folder=job.folder).strip().splitlines()[-1].partition(";")[0]
+    number = slurm_jobs.ask(*words, folder=job.folder, variables=variables).strip().splitlines()[-1].partition(";")[0]
     if not number.isdigit():
         raise slurm_jobs.Controller(f"sbatch --parsable answered no number: {number}")
     slurm_jobs.note(job, "{} {} -> job {}".format(time.strftime("%H:%M:%S"), " ".join(words), number))

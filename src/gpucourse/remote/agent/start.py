@@ -9,14 +9,18 @@ import time
 import traceback
 
 from gpucourse.remote.agent import store, supervise
-from gpucourse.remote.agent.job import Job, JobRefused, home, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets
 
 _ANSWER_S = 30.0
 
 
 def start(spec: dict[str, object], agent: str) -> dict[str, object]:
-    """Start what `spec` says and answer when it runs. A start that is asked for again answers what became of the first."""
+    """Start what `spec` says and answer when it runs. A start that is asked for again answers what became of the first.
+
+    What is secret in it reaches the processes of the run and no file.
+    """
     job = Job(str(spec["run_id"]))
+    secrets = take_secrets(spec)
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "ranks", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
@@ -31,7 +35,7 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
     job.write("job.json", spec)
     store.lay_out(spec["files"], job.path("work"))
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    answer = _detach(job, spec, agent, lock)
+    answer = _detach(job, dict(spec, secrets=secrets), agent, lock)
     if "error" in answer:
         raise JobRefused(str(answer["error"]), "cannot_start")
     return answer

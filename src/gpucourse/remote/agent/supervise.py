@@ -115,7 +115,9 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
 def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:
     full = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
     full["TMPDIR"] = scratch.make(job)
-    full.update({name: str(value) for name, value in mapping(spec["env"]).items()})
+    asked = {name: str(value) for name, value in {**mapping(spec["env"]), **mapping(spec.get("secrets", {}))}.items()}
+    folders = (asked.get("PYTHONPATH"), full.get("PYTHONPATH"), os.path.join(agent, "torch_extension"))
+    full.update(asked, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"
     with open(job.path("logs", "launcher.log"), "ab") as log:

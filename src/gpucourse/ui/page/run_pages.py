@@ -36,7 +36,7 @@ MOST_NODES, MOST_FACTS, LONGEST_FACT = 64, 200, 300
 
 def place_of(record: RunRecord) -> str:
     """The file of a run's page."""
-    return f"runs/{_make_safe(record.exercise)}/{_make_safe(record.id)}.html"
+    return f"runs/{_make_safe(record.subject)}/{_make_safe(record.id)}.html"
 
 
 def _make_safe(name: str) -> str:
@@ -100,7 +100,7 @@ def took_s(record: RunRecord) -> float | None:
 def describe_run(record: RunRecord) -> dict[str, object]:
     """A run as a row of a table: its page, and what is said of it."""
     seconds = took_s(record)
-    verdict = None if record.own_script else record.verdict
+    verdict = record.shown_verdict
     return {
         "place": place_of(record),
         "id": record.id,
@@ -114,7 +114,8 @@ def describe_run(record: RunRecord) -> dict[str, object]:
         "took": "" if seconds is None else format_seconds(seconds),
         "began": _format_moment(record.created),
         "parameters": parameters(record.parameters),
-        "note": record.error or (record.diagnoses[0].title if record.diagnoses else record.restarts_in_words),
+        "note": record.error
+        or (record.diagnoses[0].title if record.diagnoses else record.split_world or record.restarts_in_words),
     }
 
 
@@ -124,7 +125,7 @@ def _format_moment(moment: str) -> str:
 
 
 def _show_verdict(record: RunRecord) -> Cell | None:
-    verdict = None if record.own_script else record.verdict
+    verdict = record.shown_verdict
     return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim")) if verdict else None
 
 
@@ -135,6 +136,7 @@ def _summarize(record: RunRecord) -> list[Block]:
     blocks: list[Block] = [
         facts(
             [
+                ("warning", Cell(record.split_world, "warn") if record.split_world else None),
                 ("state", Cell(word, STATES.get(record.state, "warn"))),
                 ("checks", _show_verdict(record)),
                 ("took", "" if seconds is None else format_seconds(seconds)),

@@ -232,7 +232,8 @@ def _hours(hours: float) -> str:
 def _where(exercise: Exercise) -> str:
     launch = exercise.launch
     some = format_count(launch.nodes, "node")
-    processes = "one process a GPU" if launch.procs_per_node == "gpu" else f"{launch.procs_per_node} processes a node"
+    several = f"{launch.procs_per_node} processes a node"
+    processes = {"gpu": "one process a GPU", 1: "one process a node"}.get(launch.procs_per_node, several)
     if launch.kind == "python":
         processes = "one process a node"
     return f"{some} ({launch.min_nodes} to {launch.max_nodes}), {processes}, by {launch.kind}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gpucourse.launch.torchrun import by_hand
 from gpucourse.model.plan import LaunchPlan, NodeCommand
@@ -33,13 +33,15 @@ def launch(plan: LaunchPlan) -> View:
                 ("asks for", slurm.describe_batch(plan.batch) if plan.batch else ""),
                 ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.master_port and plan.world_size > 1 else ""),
                 ("parameters", parameters(plan.parameters)),
+                ("handed on", environment({}, plan.handed_on)),
                 ("timeout", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
                 ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
                 ("collected", "\n".join(("outputs/", *plan.outputs))),
             ]
         )
     ]
-    blocks.extend(slurm.plan(plan) or (Code(command_line(command), title=_whose(command)) for command in plan.commands))
+    commands = (Code(command_line(command, plan.handed_on), title=_whose(command)) for command in plan.commands)
+    blocks.extend(slurm.plan(plan) or commands)
     footer = (f"Nothing was started. {_by_hand(plan)}",)
     return View(title=f"Plan for {plan.own_script or plan.exercise}", blocks=tuple(blocks), footer=footer, mode=plan.mode)
 
@@ -55,12 +57,19 @@ def parameters(chosen: Mapping[str, object]) -> str:
     return "  ".join(f"{name}={quote_word(str(value))}" for name, value in chosen.items())
 
 
-def command_line(command: NodeCommand) -> str:
+def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:
+    """Variables as --env takes them: with their values, and by name alone."""
+    typed = [f"{name}={quote_word(value)}" for name, value in values.items()]
+    return "  ".join([*typed, *(f"{name} (from your own environment; its value is kept nowhere)" for name in handed_on)])
+
+
+def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:
     """One node's command for a shell: the environment first, each variable on its own line, every word quoted."""
     words = " ".join(quote_word(word) for word in by_hand(command.argv))
-    if not command.env:
-        return words
     variables = [f"  {quote_word(name)}={quote_word(value)}" for name, value in command.env.items()]
+    variables += [f'  {name}="${name}"' for name in handed_on]
+    if not variables:
+        return words
     return " \\\n".join(["env", *variables, f"  {words}"])
 
 

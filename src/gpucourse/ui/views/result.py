@@ -6,6 +6,7 @@ Everything else about a run is `views.run.details`: --verbose, and `show 3.2 --r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.node import is_simulated
@@ -48,8 +49,9 @@ def result(
     Of a run with a script of the learner's own, nothing that the exercise asks for is shown.
     """
     if record.own_script:
-        exercise = metrics = verdict = None
-    lines = [*_failure(record), *(list_open_checks(verdict) if verdict else ())]
+        exercise = metrics = None
+        verdict = verdict if record.brings_checks else None
+    lines = [*_failure(record), *_list_warnings(record), *(list_open_checks(verdict) if verdict else ())]
     below: list[Block] = [Lines(tuple(lines))] if lines else []
     view = View(
         title=f"{record.subject}{f'  {exercise.title}' if exercise else ''}",
@@ -64,7 +66,7 @@ def result(
     return _add_table(view, jobs[0] if jobs else None)
 
 
-def check_result(record: RunRecord, exercise: Exercise, verdict: ExerciseVerdict, next_step: str = "") -> View:
+def check_result(record: RunRecord, exercise: Exercise | None, verdict: ExerciseVerdict, next_step: str = "") -> View:
     """What `check` found, without what the run measured."""
     lines = list_open_checks(verdict)
     parts = facts([("your part", _part(part)) for part in verdict.parts])
@@ -95,6 +97,13 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None) -> Cell:
     word = verdict.verdict.replace("_", " ")
     told = f"{UNICODE.mark(verdict.verdict)} {word}{where}: {count_checks(verdict)}"
     return Cell(told, VERDICTS.get(verdict.verdict, "dim"))
+
+
+def describe_own(record: RunRecord) -> str:
+    """What a run of a script of the learner's own counts for; empty for others."""
+    if not record.own_script:
+        return ""
+    return f"for no exercise: your own script is judged by its exit code{' and its checks' if record.checks else ''}"
 
 
 def format_duration(record: RunRecord) -> str:
@@ -138,6 +147,11 @@ def _failure(record: RunRecord) -> list[Content]:
     return [Cell(f"{first.title} [{first.symptom}]", "bad"), *seen, Cell(f"  {first.why}", "dim"), *more]
 
 
+def _list_warnings(record: RunRecord) -> list[Content]:
+    """What the run was and the learner did not ask for."""
+    return [Cell(f"{UNICODE.error} {record.split_world}", "warn")] if record.split_world else []
+
+
 def _find_main_table(exercise: Exercise, metrics: Mapping[str, Any]) -> Block | None:
     """The exercise's main table; another one where nothing of it was measured, or a word that nothing was."""
     main = exercise.main_table
@@ -179,7 +193,6 @@ def _facts(
     nodes = slurm.summary(record) or f"{format_count(record.world_size, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
     refused = f"{format_count(len(record.refused), 'file')} not taken from the nodes" if record.refused else ""
-    told_there = record.has_ended and not record.own_script
     return facts(
         [
             *(("your part", _part(part)) for part in (verdict.parts if verdict else ())),
@@ -192,9 +205,9 @@ def _facts(
             ("run", f"{record.id}, {nodes}"),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
-            ("counts", "for no exercise: your own script is judged by its exit code" if record.own_script else ""),
+            ("counts", describe_own(record)),
             ("folder", shorten_path(files.folder) if record.own_script else ""),
-            ("all of it", f"gpucourse show {record.exercise} --run {record.id} --verbose" if told_there else ""),
+            ("all of it", f"gpucourse show {quote(record.subject)} --run {record.id} --verbose" if record.has_ended else ""),
         ]
     )
 

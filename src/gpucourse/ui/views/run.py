@@ -18,8 +18,8 @@ from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import after_run
-from gpucourse.ui.views.plan import parameters
-from gpucourse.ui.views.result import format_duration, result
+from gpucourse.ui.views.plan import environment, parameters
+from gpucourse.ui.views.result import describe_own, format_duration, result
 from gpucourse.units import format_bytes, seconds_since
 from gpucourse.workspace.paths import RunPaths
 
@@ -79,7 +79,8 @@ def details(
     own parts, by the part's id. The rest as in `views.result.result`, which is a part of this."""
     brief = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=next_step)
     if record.own_script:
-        exercise = metrics = verdict = deliverables = None
+        exercise = metrics = deliverables = None
+        verdict = verdict if record.brings_checks else None
     blocks: list[Block] = [_summary(record)]
     if record.state != "succeeded":
         blocks.extend(_failure(record))
@@ -133,11 +134,13 @@ def _run_row(listed: ListedRun) -> tuple[Content, ...]:
         record.id,
         record.subject,
         Cell(_state(record), _style(record)),
-        _word(None if record.own_script else record.verdict),
+        _word(record.shown_verdict),
         str(record.world_size),
         format_duration(record),
         age(seconds_since(record.created)),
-        listed.detail or record.error or (record.diagnoses[0].title if record.diagnoses else record.restarts_in_words),
+        listed.detail
+        or record.error
+        or (record.diagnoses[0].title if record.diagnoses else record.split_world or record.restarts_in_words),
     )
 
 
@@ -153,7 +156,9 @@ def _summary(record: RunRecord) -> Facts:
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
             ("you said", f"{record.expected_red} goes red" if record.expected_red else ""),
-            ("counts", "for no exercise: your own script is judged by its exit code" if record.own_script else ""),
+            ("environment", environment(record.environment, record.handed_on)),
+            ("torchrun", record.torchrun),
+            ("counts", describe_own(record)),
             ("logs", _full_logs(record)),
         ]
     )

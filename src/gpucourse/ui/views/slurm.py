@@ -35,7 +35,10 @@ def plan(plan: LaunchPlan) -> list[Block]:
     if batch.session:
         shown = shlex.join(plan.commands[0].argv)
         return [Code(shown, title=f"in your own terminal, on {head.name} ({head.user}@{head.address}:{head.port})")]
-    lines = [line for file in batch.files for line in _commands(file)]
+    command = plan.commands[0]
+    own = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
+    variables = " ".join([*own, *(f'{name}="${name}"' for name in plan.handed_on)])
+    lines = [f"{variables} {line}".lstrip() for file in batch.files for line in _commands(file)]
     blocks: list[Block] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
     return [*blocks, *(Code(file.text.rstrip("\n"), title=f"{file.name}.sbatch") for file in batch.files)]
 

@@ -1,0 +1,44 @@
+"""The checks that a script of the learner's own brings (`run --checks`): read like those of a manifest, kept with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpucourse.course.complaints import format_complaints, from_pydantic
+from gpucourse.errors import DamagedFile, ManifestError, UsageError
+from gpucourse.model.check import Check, OwnChecks
+from gpucourse.outside.yaml_reader import Document, read_document
+
+HELP = "checks are those of a manifest: docs/authoring.md, Checks"
+
+
+def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
+    """The checks in a file, each as its keys and values. Raises UsageError where the file cannot be read, ManifestError with
+    place, key and suggestion for what is wrong in it."""
+    try:
+        document = read_document(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"--checks {path}: {error.strerror}", hint="name a YAML file on this computer") from error
+    complaints = list(document.complaints)
+    if document.data is not None:
+        try:
+            OwnChecks.model_validate(document.data)
+        except ValidationError as error:
+            complaints += from_pydantic(error, OwnChecks, document.data)
+    if complaints:
+        raise ManifestError(format_complaints(str(path), document, complaints), hint=HELP)
+    return tuple(document.data["checks"])
+
+
+def load_own_checks(kept: Iterable[Mapping[str, Any]], record: Path) -> tuple[Check, ...]:
+    """The checks that the `record` of a run kept. Raises DamagedFile where they are not as they were read."""
+    data = {"checks": [dict(check) for check in kept]}
+    try:
+        return OwnChecks.model_validate(data).checks
+    except ValidationError as error:
+        complaints = format_complaints("checks", Document(data=data), from_pydantic(error, OwnChecks, data))
+        raise DamagedFile(record, complaints[0]) from error

@@ -1,0 +1,49 @@
+"""torchrun's own options: what goes through, what gpucourse gives itself, also where a name is cut short."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.errors import UsageError
+from gpucourse.launch.torchrun import OwnOptions, read_options
+
+
+@pytest.mark.parametrize(
+    ("typed", "options"),
+    [
+        ("", OwnOptions()),
+        ("--max-restarts=2 --monitor-interval 0.5", OwnOptions(words=("--monitor-interval=0.5",), max_restarts=2)),
+        ("--max_restarts 0 --role='my ranks'", OwnOptions(words=("--role=my ranks",), max_restarts=0)),
+        ("--max-rest 3", OwnOptions(max_restarts=3)),
+        ("--virtual-local-rank --new-option=1", OwnOptions(words=("--virtual-local-rank", "--new-option=1"))),
+    ],
+)
+def test_what_goes_through(typed: str, options: OwnOptions) -> None:
+    assert read_options(typed) == options
+
+
+@pytest.mark.parametrize(
+    ("typed", "what", "hint"),
+    [
+        ("--nnodes=2", "--nnodes is given by gpucourse", "--nodes 2"),
+        ("--nproc_per_node 4", "--nproc_per_node is given by gpucourse", "--procs 2"),
+        ("--nproc 4", "--nproc is given by gpucourse", "--procs 2"),
+        ("--rdzv-backend=c10d", "--rdzv-backend is given by", "rendezvous_ports"),
+        ("--rdzv-b c10d", "--rdzv-b is given by", "rendezvous_ports"),
+        ("--master-port 29500", "--master-port is given by", "rendezvous_ports"),
+        ("--standalone", "--standalone is given by", "where the ranks meet"),
+        ("--log-dir /tmp/logs", "--log-dir is given by", "gpucourse logs --rank 1"),
+        ("-t3", "-t3 is given by", "gpucourse logs --rank 1"),
+        ("-m train", "-m is given by", "--script FILE"),
+        ("train.py", "'train.py' is no option", "stand after --"),
+        ("--max-restarts", "--max-restarts needs a value", "--max-restarts=2"),
+        ("--max-restarts=many", "--max-restarts=many is not a whole number from 0 to 100", "--max-restarts=2"),
+        ("--max-restarts=101", "not a whole number from 0 to 100", "--max-restarts=2"),
+        ("--role 'open", "No closing quotation", "--max-restarts=2"),
+    ],
+)
+def test_what_is_refused(typed: str, what: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_options(typed)
+    assert what in caught.value.what
+    assert hint in caught.value.hint
