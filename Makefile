@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-CODE   := install.py src tests benchmarks exercises terraform docs
+CODE   := install.py src tests benchmarks exercises terraform template docs
 # torch and what its build with CUDA brings: install.py decides on the build, and each has checksums of its own.
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
   nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse \
@@ -66,24 +66,28 @@ picture: $(VENV)/.dev
 pictures: $(VENV)/.dev
 	$(BIN)/python -m docs.pictures.draw
 
-# The documentation as a site in build/site: spelling, links, anchors, and every screen of the walkthrough as it looks now.
+# The documentation as a site in build/site: spelling, links, anchors, every key of the YAML files, and every screen of the
+# walkthrough and of the tutorial for authors as it looks now.
 docs: $(VENV)/.docs
 	$(BIN)/codespell
+	$(BIN)/python -m docs.manifest_reference
 	$(BIN)/python -m docs.screens
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-# The screens of the walkthrough, taken again: look at the difference first.
+# The screens of the walkthrough and of the tutorial, taken again: look at the difference first.
 screens: $(VENV)/.local
 	$(BIN)/python -m docs.screens --write
 
 schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write
+	$(BIN)/python -m docs.manifest_reference --write
 
 # What tests compare with (batch files, cost table, schemas), as the program writes it now: look at the difference first.
 golden: $(VENV)/.dev
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/launch/test_slurm_plan.py
 	$(BIN)/python -m tests.cost_table --write
 	$(BIN)/python -m gpucourse.course.schema --write
+	$(BIN)/python -m docs.manifest_reference --write
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpucourse needs Python 3.11 or newer: make PYTHON=python3.12 ...")'

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.fields import Scalar, is_utf8
-from gpucourse.model.manifest import ARTICLE, Exercise, Parameter
+from gpucourse.model.launching import ARTICLE, Parameter
+from gpucourse.model.manifest import Exercise
 
 _INT = re.compile(r"[-+]?[0-9]+(?:_[0-9]{3})*")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")

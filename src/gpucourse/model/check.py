@@ -32,14 +32,14 @@ class Check(Strict):
     says so in place of a verdict: the script then writes null.
     """
 
-    id: Slug
-    title: Text
-    value: Expression
+    id: Slug = Field(description="its name, which parts and messages use")
+    title: Text = Field(description="what must hold, as a sentence")
+    value: Expression = Field(description="what is compared: a path such as metrics.speedup, or max(metrics.rows.error)")
     tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
-    unit: str = ""
-    evidence: Literal["logic", "gpu"] = "logic"
+    unit: str = Field(default="", description="the unit of the value")
+    evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a GPU can give the value")
     when_open: Text | None = Field(default=None, description="what to say, instead of a fault, where the value is null")
-    hint: Text
+    hint: Text = Field(description="where to look where it does not hold")
 
     _comparison: tuple[str, Scalar] = PrivateAttr()
 

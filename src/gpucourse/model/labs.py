@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticKnownError
 
 from gpucourse.hardware import hardware
@@ -25,18 +25,25 @@ GPU = Annotated[
 ]
 
 
+AnyLab = TypeVar("AnyLab", "Lab", "AwsLab")
+
+
 class Lab(Strict):
     """Simulated nodes: a Terraform stack of `terraform/stacks` and how many nodes."""
 
-    template: Slug
-    nodes: int = Field(default=1, ge=1, le=64)
-    max_nodes: int = Field(default=64, ge=1, le=64)
+    template: Slug = Field(description="the folder in terraform/stacks; `simulated` is the program's own for simulated nodes")
+    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes stand when the learner does not say")
+    max_nodes: int = Field(default=64, ge=1, le=64, description="the most that a learner may ask for")
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Lab:
+        return _check_most(self)
 
 
 class AwsLab(Strict):
     """A stack on AWS: how many machines of which GPU and size, and what else costs money."""
 
-    template: Slug
+    template: Slug = Field(description="the folder in terraform/stacks")
     gpu: GPU = Field(default_factory=lambda: hardware().choices[0])
     size: str = Field(
         default="xlarge",
@@ -44,7 +51,7 @@ class AwsLab(Strict):
         description="the size within the GPU's family of instances, such as 2xlarge",
     )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
-    max_nodes: int = Field(default=8, ge=1, le=8)
+    max_nodes: int = Field(default=8, ge=1, le=8, description="the most that a learner may ask for")
     min_nodes: int | None = Field(
         default=None, ge=1, le=8, description="so few are taken where the quota allows no more; by default as many as `nodes`"
     )
@@ -53,10 +60,24 @@ class AwsLab(Strict):
     storage_gib: int = Field(default=0, ge=0, le=1000, description="what the module usually keeps on the shared file system")
     placement_group: bool = Field(default=False, description="the nodes close together, where AWS has room")
 
+    @model_validator(mode="after")
+    def _check_order(self) -> AwsLab:
+        if self.min_nodes is not None and self.min_nodes > self.nodes:
+            raise ValueError(f"min_nodes ({self.min_nodes}) is above nodes ({self.nodes})")
+        return _check_most(self)
+
+
+def _check_most(lab: AnyLab) -> AnyLab:
+    if lab.nodes > lab.max_nodes:
+        raise ValueError(f"nodes ({lab.nodes}) is above max_nodes ({lab.max_nodes})")
+    return lab
+
 
 class Labs(Strict):
     """The lab of a module, a target each. With the scheduler Slurm a head stands before the nodes that are counted."""
 
-    scheduler: Literal["slurm"] | None = None
-    local: Lab
-    aws: AwsLab | None = None
+    scheduler: Literal["slurm"] | None = Field(
+        default=None, description="slurm: the nodes are a Slurm cluster, with a head before them"
+    )
+    local: Lab = Field(description="simulated nodes on the learner's computer")
+    aws: AwsLab | None = Field(default=None, description="machines on AWS; without it the module has no lab there")

@@ -1,14 +1,17 @@
-"""How an exercise is started: the `launch` of a manifest."""
+"""How an exercise is started: the `launch` and the `parameters` of a manifest."""
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Seconds, Strict
+from gpucourse.hardware import hardware
+from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Scalar, Seconds, Strict, Text
 from gpucourse.model.record import MOST_RESTARTS
 from gpucourse.model.slurm import SLURM
 
@@ -59,15 +62,23 @@ class Launch(Strict):
     or a parameter. Both parameters are for the launcher alone: the script gets no such flag.
     """
 
-    kind: Literal["python", "torchrun", "slurm", "slurm-pty"]
+    kind: Literal["python", "torchrun", "slurm", "slurm-pty"] = Field(
+        description="one process a node; torchrun on every node; a batch job; the learner's terminal on a node of Slurm"
+    )
     nodes: int = Field(default=1, ge=1, le=64, description="how many nodes when the learner does not say")
-    min_nodes: int = Field(default=1, ge=1, le=64)
-    max_nodes: int = Field(default=64, ge=1, le=64)
-    procs_per_node: ProcsPerNode = "gpu"
-    restarts: Annotated[int, Field(ge=0, le=MOST_RESTARTS)] | Name = 0
-    timeout: Seconds = 1800.0
-    collective_timeout: Seconds = 120.0
-    slurm: SlurmLaunch | None = None
+    min_nodes: int = Field(default=1, ge=1, le=64, description="the fewest nodes that the learner may ask for")
+    max_nodes: int = Field(default=64, ge=1, le=64, description="the most nodes that the learner may ask for")
+    procs_per_node: ProcsPerNode = Field(
+        default="gpu", description="a number, gpu (one a GPU, one where there is none), or a parameter that says how many"
+    )
+    restarts: Annotated[int, Field(ge=0, le=MOST_RESTARTS)] | Name = Field(
+        default=0, description="how often torchrun may start all ranks again: a number, or a parameter that says it"
+    )
+    timeout: Seconds = Field(default=1800.0, description="how long a run may take; 30m without")
+    collective_timeout: Seconds = Field(
+        default=120.0, description="how long a rank waits for the others in a collective; 2m without"
+    )
+    slurm: SlurmLaunch | None = Field(default=None, description="what a job asks Slurm for")
 
     @property
     def count_parameter(self) -> str | None:
@@ -96,4 +107,95 @@ class Launch(Strict):
             raise ValueError(f"restarts are torchrun's, and the kind is {self.kind}")
         if self.slurm is not None and self.kind not in SLURM:
             raise ValueError(f"slurm is for the kinds {' and '.join(SLURM)}, not for {self.kind}")
+        return self
+
+
+ARTICLE = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+
+
+def _is(value: object, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "bool"
+    return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
+
+
+def _to_item(word: str, kind: str | None) -> Scalar:
+    return int(word) if kind == "int" and re.fullmatch(r"[0-9]{1,18}", word) else word
+
+
+class Parameter(Strict):
+    """What the learner may change: `--set name=value`, or the script's own flag `--name`."""
+
+    name: Name = Field(description="its name: batch_size is the script's flag --batch-size")
+    type: Literal["int", "float", "str", "bool"] = Field(description="as the script's flag has it")
+    default: Scalar = Field(description="as the script's flag has it")
+    help: Text = Field(description="what it is, in a few words")
+    min: float | None = Field(default=None, description="the smallest number that may be given")
+    max: float | None = Field(default=None, description="the largest number that may be given")
+    choices: tuple[Scalar, ...] = Field(default=(), description="the only values that may be given")
+    choices_of: Literal["instance types"] | None = Field(
+        default=None, description="choices that are not written here: the instance types with a GPU that the course offers"
+    )
+    unit: str = Field(default="", description="the unit of the number")
+    each: Literal["int", "str"] | None = Field(default=None, description="str: values parted by commas, of this type")
+    local: Scalar | None = Field(default=None, description="the default on simulated nodes, where it must be smaller")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_choices(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("choices_of") != "instance types":
+            return data
+        if "choices" in data:
+            raise ValueError("choices and choices_of cannot be combined")
+        return data | {"choices": hardware().startable_types}
+
+    @property
+    def of(self) -> Literal["int", "float", "str", "bool"]:
+        """The type that range and choices speak of: of each value, where there are several."""
+        return self.each or self.type
+
+    @property
+    def flag(self) -> str:
+        """The script's flag for this parameter."""
+        return "--" + self.name.replace("_", "-")
+
+    def default_for(self, *, local: bool) -> Scalar:
+        """The value when the learner says nothing: `local` on simulated nodes, where the manifest has one."""
+        return self.local if local and self.local is not None else self.default
+
+    def find_objection(self, value: Scalar) -> str | None:
+        """Why `value` may not be given, or None where it may: its type, the range, the choices."""
+        if not _is(value, self.type):
+            return f"{value!r} is not {ARTICLE[self.type]}"
+        values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
+        return next((objection for item in values if (objection := self._object_to_value(item))), None)
+
+    def _object_to_value(self, value: Scalar) -> str | None:
+        if not _is(value, self.of):
+            return f"{value!r} is not {ARTICLE[self.of]}"
+        if self.choices and value not in self.choices:
+            return f"{value!r} is not one of {', '.join(map(str, self.choices))}"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"{value!r} is not a finite number"
+        unit = f" {self.unit}" if self.unit else ""
+        if isinstance(value, (int, float)) and self.min is not None and value < self.min:
+            return f"{value} is below {self.min:g}{unit}"
+        if isinstance(value, (int, float)) and self.max is not None and value > self.max:
+            return f"{value} is above {self.max:g}{unit}"
+        return None
+
+    @model_validator(mode="after")
+    def _defaults_are_allowed(self) -> Parameter:
+        if self.each and self.type != "str":
+            raise ValueError(f"each is for text with commas in it, not for {ARTICLE[self.type]}")
+        if self.of in {"str", "bool"} and (self.min is not None or self.max is not None):
+            raise ValueError(f"min and max are for numbers, not for {ARTICLE[self.of]}")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min ({self.min:g}) is above max ({self.max:g})")
+        for choice in self.choices:
+            if not _is(choice, self.of):
+                raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.of]}")
+        for key, value in (("default", self.default), ("local", self.local)):
+            if value is not None and (objection := self.find_objection(value)):
+                raise ValueError(f"{key}: {objection}")
         return self

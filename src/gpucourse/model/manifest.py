@@ -5,13 +5,10 @@ The JSON Schema that editors pick up is generated from these classes (`course.sc
 
 from __future__ import annotations
 
-import math
-import re
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.hardware import hardware
 from gpucourse.model.check import Check
 from gpucourse.model.fields import (
     Bytes,
@@ -22,136 +19,44 @@ from gpucourse.model.fields import (
     ProgramName,
     RelativePath,
     Rows,
-    Scalar,
     Seconds,
     Slug,
     Strict,
     Text,
 )
 from gpucourse.model.labs import Labs
-from gpucourse.model.launching import Launch
+from gpucourse.model.launching import Launch, Parameter
 from gpucourse.model.questions import Prediction, Question
 
 FORMAT = 1
-
-
-ARTICLE = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
-
-
-def _is(value: object, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "bool"
-    return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
-
-
-def _to_item(word: str, kind: str | None) -> Scalar:
-    return int(word) if kind == "int" and re.fullmatch(r"[0-9]{1,18}", word) else word
-
-
-class Parameter(Strict):
-    """What the learner may change: `--set name=value`, or the script's own flag `--name`."""
-
-    name: Name
-    type: Literal["int", "float", "str", "bool"]
-    default: Scalar
-    help: Text
-    min: float | None = None
-    max: float | None = None
-    choices: tuple[Scalar, ...] = ()
-    choices_of: Literal["instance types"] | None = Field(
-        default=None, description="choices that are not written here: the instance types with a GPU that the course offers"
-    )
-    unit: str = ""
-    each: Literal["int", "str"] | None = Field(default=None, description="str: values parted by commas, of this type")
-    local: Scalar | None = Field(default=None, description="the default on simulated nodes, where it must be smaller")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_in_choices(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("choices_of") != "instance types":
-            return data
-        if "choices" in data:
-            raise ValueError("choices and choices_of cannot be combined")
-        return data | {"choices": hardware().startable_types}
-
-    @property
-    def of(self) -> Literal["int", "float", "str", "bool"]:
-        """The type that range and choices speak of: of each value, where there are several."""
-        return self.each or self.type
-
-    @property
-    def flag(self) -> str:
-        """The script's flag for this parameter."""
-        return "--" + self.name.replace("_", "-")
-
-    def default_for(self, *, local: bool) -> Scalar:
-        """The value when the learner says nothing: `local` on simulated nodes, where the manifest has one."""
-        return self.local if local and self.local is not None else self.default
-
-    def find_objection(self, value: Scalar) -> str | None:
-        """Why `value` may not be given, or None where it may: its type, the range, the choices."""
-        if not _is(value, self.type):
-            return f"{value!r} is not {ARTICLE[self.type]}"
-        values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
-        return next((objection for item in values if (objection := self._object_to_value(item))), None)
-
-    def _object_to_value(self, value: Scalar) -> str | None:
-        if not _is(value, self.of):
-            return f"{value!r} is not {ARTICLE[self.of]}"
-        if self.choices and value not in self.choices:
-            return f"{value!r} is not one of {', '.join(map(str, self.choices))}"
-        if isinstance(value, float) and not math.isfinite(value):
-            return f"{value!r} is not a finite number"
-        unit = f" {self.unit}" if self.unit else ""
-        if isinstance(value, (int, float)) and self.min is not None and value < self.min:
-            return f"{value} is below {self.min:g}{unit}"
-        if isinstance(value, (int, float)) and self.max is not None and value > self.max:
-            return f"{value} is above {self.max:g}{unit}"
-        return None
-
-    @model_validator(mode="after")
-    def _defaults_are_allowed(self) -> Parameter:
-        if self.each and self.type != "str":
-            raise ValueError(f"each is for text with commas in it, not for {ARTICLE[self.type]}")
-        if self.of in {"str", "bool"} and (self.min is not None or self.max is not None):
-            raise ValueError(f"min and max are for numbers, not for {ARTICLE[self.of]}")
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"min ({self.min:g}) is above max ({self.max:g})")
-        for choice in self.choices:
-            if not _is(choice, self.of):
-                raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.of]}")
-        for key, value in (("default", self.default), ("local", self.local)):
-            if value is not None and (objection := self.find_objection(value)):
-                raise ValueError(f"{key}: {objection}")
-        return self
 
 
 class MetricsColumn(Strict):
     """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits. A narrow terminal
     does without the `spare` ones."""
 
-    key: Name
-    title: Text
-    digits: int | None = Field(default=None, ge=0, le=9)
+    key: Name = Field(description="the key in each row")
+    title: Text = Field(description="the head of the column, with the unit")
+    digits: int | None = Field(default=None, ge=0, le=9, description="digits after the point; as the number is, without")
     spare: bool = Field(default=False, description="the first to go where a terminal is narrow, as p20 and p80 always are")
 
 
 class MetricsTable(Strict):
     """Rows of the metrics, shown after a run."""
 
-    title: Text
-    rows: Rows
-    columns: tuple[MetricsColumn, ...] = Field(min_length=1)
+    title: Text = Field(description="what stands above the table")
+    rows: Rows = Field(description="the list of the metrics whose elements are the rows, such as metrics.rows")
+    columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
     main: bool = Field(default=False, description="the table that a run's result shows; without one, the first")
 
 
 class Series(Strict):
     """One line or group of bars: `key` in each row. `low` and `high` are the keys of the spread around it."""
 
-    key: Name
-    label: Text
-    low: Name | None = None
-    high: Name | None = None
+    key: Name = Field(description="the key in each row that is drawn upwards")
+    label: Text = Field(description="its name in the legend")
+    low: Name | None = Field(default=None, description="the key of the lower end of the band around it, with high")
+    high: Name | None = Field(default=None, description="the key of the upper end of the band, with low")
 
     @model_validator(mode="after")
     def _both_ends(self) -> Series:
@@ -167,21 +72,21 @@ class Plot(Strict):
     for each value of that key in the rows.
     """
 
-    file: FileName
-    title: Text
-    kind: Literal["line", "bar"]
-    rows: Rows
-    x: Name
-    by: Name | None = None
-    series: tuple[Series, ...] = Field(min_length=1)
-    x_title: Text
-    y_title: Text
+    file: FileName = Field(description="the picture's name without an ending: FILE.png and FILE.svg are drawn")
+    title: Text = Field(description="what stands above the picture")
+    kind: Literal["line", "bar"] = Field(description="points with lines between them, or bars")
+    rows: Rows = Field(description="the list of the metrics whose elements are the points, such as metrics.rows")
+    x: Name = Field(description="the key in each row for the place from left to right")
+    by: Name | None = Field(default=None, description="a key in the rows: each of its values gets a line of its own")
+    series: tuple[Series, ...] = Field(min_length=1, description="what is drawn upwards: one line, or one bar a place, each")
+    x_title: Text = Field(description="the title of the lower axis, with the unit")
+    y_title: Text = Field(description="the title of the left axis, with the unit")
     connect: bool = Field(default=True, description="false: no line from point to point")
-    log_x: bool = False
-    log_y: bool = False
-    ideal: bool = False
-    ideal_key: Name | None = None
-    ideal_label: Text = "ideal"
+    log_x: bool = Field(default=False, description="a logarithmic lower axis")
+    log_y: bool = Field(default=False, description="a logarithmic left axis")
+    ideal: bool = Field(default=False, description="also draw y in proportion to x, from the first point on")
+    ideal_key: Name | None = Field(default=None, description="also draw this key of each row as what would be ideal")
+    ideal_label: Text = Field(default="ideal", description="the name of the ideal in the legend")
     evidence: Literal["logic", "gpu"] = Field(
         default="logic", description="gpu: drawn where a GPU was measured, now or for the course's record"
     )
@@ -204,8 +109,8 @@ class LearnerPart(Strict):
     the solution `solutions/<file>`, another right way `solutions/other/<file>`.
     """
 
-    id: Slug
-    title: Text
+    id: Slug = Field(description="its name, which rubrics and messages use")
+    title: Text = Field(description="what it is, in a few words")
     file: RelativePath = Field(description="beside the script; the learner edits the copy in the workspace")
     write: Text = Field(description="what to write, as an order: Write the body of busbw: ...")
     judge: bool = Field(default=True, description="false: only checks of a run judge it")
@@ -228,11 +133,11 @@ class CodeFault(Strict):
     repaired copy is `judges/fault_<id>.py` beside the scripts, with _ for each -.
     """
 
-    id: Slug
+    id: Slug = Field(description="the word by which a learner names it")
     title: Text = Field(description="what is wrong, as it stands in the list from which the learner chooses")
-    file: RelativePath
-    was: Text
-    becomes: str
+    file: RelativePath = Field(description="the file that is changed: the script, or one of files")
+    was: Text = Field(description="a text that occurs once in the file")
+    becomes: str = Field(description="what takes its place")
     hints: tuple[Text, ...] = Field(min_length=2, description="shown one at a time after a wrong diagnosis")
     explanation: Text = Field(description="why it matters; shown after the right diagnosis")
     torch: bool = Field(default=True, description="whether the judge needs torch")
@@ -242,20 +147,24 @@ class Deliverable(Strict):
     """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` where only
     a run on a GPU leaves it."""
 
-    title: Text
-    source: RelativePath
-    evidence: Literal["logic", "gpu"] = "logic"
+    title: Text = Field(description="what it is")
+    source: RelativePath = Field(
+        description="a pattern in the run's folder: metrics.json, sums.png, logs/*.log, outputs/*/report.txt"
+    )
+    evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a run on a GPU leaves it")
 
 
 class Exercise(Strict):
     """One exercise: a script, what may be changed, how it starts, what it must show."""
 
-    id: ExerciseId
-    title: Text
-    goal: Text
-    minutes: int = Field(ge=1)
-    script: RelativePath
-    files: tuple[RelativePath, ...] = ()
+    id: ExerciseId = Field(description='module and number, in quotes: "3.2"')
+    title: Text = Field(description="its name in lists")
+    goal: Text = Field(description="what the learner can do afterwards, in a sentence")
+    minutes: int = Field(ge=1, description="how long it takes, with reading")
+    script: RelativePath = Field(description="what is started, in the module's folder of exercises/")
+    files: tuple[RelativePath, ...] = Field(
+        default=(), description="what travels with the script: files of its folder or of exercises/shared, or whole folders"
+    )
     packages: tuple[Name, ...] = Field(
         default=("torch",), description="what the script imports, looked for on the nodes before it starts"
     )
@@ -268,24 +177,26 @@ class Exercise(Strict):
     builds_on: tuple[ExerciseId, ...] = Field(
         default=(), description="exercises whose newest measurements travel along, as earlier-ID-RUN.json"
     )
-    launch: Launch
-    parameters: tuple[Parameter, ...] = ()
-    outputs: tuple[RelativePath, ...] = Field(default=(), description="patterns in the work folder, besides outputs/")
-    max_output: Bytes = 1 << 30
-    yours: tuple[LearnerPart, ...] = ()
+    launch: Launch = Field(description="how it is started")
+    parameters: tuple[Parameter, ...] = Field(default=(), description="what the learner may set, a flag of the script each")
+    outputs: tuple[RelativePath, ...] = Field(
+        default=(), description="patterns in the work folder on a node: what is collected besides what lies in GPUCOURSE_OUT"
+    )
+    max_output: Bytes = Field(default=1 << 30, description="the largest file that is collected; 1 GiB without")
+    yours: tuple[LearnerPart, ...] = Field(default=(), description="what the learner writes")
     predict: Prediction | None = Field(default=None, description="what the learner foretells before the ranks start")
     no_predict: Text | None = Field(default=None, description="why there is nothing to foretell")
-    faults: tuple[CodeFault, ...] = ()
-    tasks: tuple[Text, ...] = Field(min_length=1)
-    questions: tuple[Question, ...] = ()
+    faults: tuple[CodeFault, ...] = Field(default=(), description="errors for `break --how code`")
+    tasks: tuple[Text, ...] = Field(min_length=1, description="what to do, in order")
+    questions: tuple[Question, ...] = Field(default=(), description="what is asked after a run")
     former_questions: tuple[Slug, ...] = Field(
         default=(), description="asked by earlier versions: answers to them are kept, and count for nothing"
     )
-    hints: tuple[Text, ...] = Field(min_length=1)
-    tables: tuple[MetricsTable, ...] = ()
-    plots: tuple[Plot, ...] = ()
-    checks: tuple[Check, ...] = ()
-    deliverables: tuple[Deliverable, ...] = ()
+    hints: tuple[Text, ...] = Field(min_length=1, description="from gentle to plain, shown one at a time; three at least")
+    tables: tuple[MetricsTable, ...] = Field(default=(), description="tables of rows of the metrics")
+    plots: tuple[Plot, ...] = Field(default=(), description="pictures of rows of the metrics")
+    checks: tuple[Check, ...] = Field(default=(), description="what must hold after a run")
+    deliverables: tuple[Deliverable, ...] = Field(default=(), description="what the learner hands in")
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of that name, or None."""
@@ -320,16 +231,16 @@ class Exercise(Strict):
 class Module(Strict):
     """One module of the course: `module.yaml`."""
 
-    format: Literal[1]
-    id: ModuleId
-    title: Text
-    summary: Text
-    hours: float = Field(gt=0)
-    lesson: RelativePath = "lesson.md"
+    format: Literal[1] = Field(description="the format of this file; 1")
+    id: ModuleId = Field(description='the number of its folder, in quotes: "3" for 03-parallel-computing')
+    title: Text = Field(description="its name in lists")
+    summary: Text = Field(description="what it is about, in one or two sentences")
+    hours: float = Field(gt=0, description="how long it takes with reading; at least what its exercises take together")
+    lesson: RelativePath = Field(default="lesson.md", description="the lesson, in Markdown, beside this file")
     further_lessons: tuple[RelativePath, ...] = Field(default=(), description="the parts of a long lesson after the first")
-    needs: tuple[ModuleId, ...] = ()
-    lab: Labs
-    exercises: tuple[Exercise, ...] = Field(min_length=1)
+    needs: tuple[ModuleId, ...] = Field(default=(), description="modules to do before it")
+    lab: Labs = Field(description="what its exercises run on, a target each")
+    exercises: tuple[Exercise, ...] = Field(min_length=1, description="its exercises, in order")
 
     def exercise(self, exercise_id: str) -> Exercise | None:
         """The exercise of that number, or None."""

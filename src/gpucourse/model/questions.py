@@ -29,22 +29,24 @@ class Question(Strict):
     `explanation` is shown after a right or the final answer.
     """
 
-    id: Slug
-    text: Text
-    kind: Literal["text", "numeric", "choice", "mutation"] = "text"
+    id: Slug = Field(description="its name: gpucourse answer 3.2 --set ID=ANSWER")
+    text: Text = Field(description="the question")
+    kind: Literal["text", "numeric", "choice", "mutation"] = Field(
+        default="text", description="free words, a number, one of several options, or an edit whose check goes red"
+    )
     value: NumberOrPath | None = Field(default=None, description="numeric: the right number, or a path to it")
     low: Expression | None = Field(default=None, description="numeric: the lower end of what was recorded")
     high: Expression | None = Field(default=None, description="numeric: the upper end of what was recorded")
     tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in the unit")
     tolerance_percent: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in percent")
-    unit: str = ""
-    evidence: Literal["logic", "gpu"] = "logic"
+    unit: str = Field(default="", description="numeric: the unit of the answer")
+    evidence: Literal["logic", "gpu"] = Field(default="logic", description="numeric: gpu where only a GPU can give the number")
     options: tuple[Text, ...] = Field(default=(), max_length=len(LETTERS), description="choice: the answers, a first")
     key: Letter | None = Field(default=None, description="choice: the letter of the right one")
     check: Slug | None = Field(default=None, description="mutation: the check that goes red")
     edit: RelativePath | None = Field(default=None, description="mutation: the file that the learner edits")
     look_for: Text | None = Field(default=None, description="text: what a good answer says, for whoever judges it")
-    explanation: Text | None = None
+    explanation: Text | None = Field(default=None, description="why the answer is right; shown after it")
 
     @property
     def choices(self) -> dict[str, str]:

@@ -14,16 +14,16 @@ from gpucourse.model.questions import Question
 class Lesson(Strict):
     """What a group of questions is about."""
 
-    id: Slug
-    title: Text
+    id: Slug = Field(description="its name, which questions use")
+    title: Text = Field(description="what it is about, as the learner reads it")
 
 
 class QuizQuestion(Question):
     """A question of the quiz: a choice or a plain number, with its explanation."""
 
-    lesson: Slug
-    kind: Literal["numeric", "choice"]
-    explanation: Text
+    lesson: Slug = Field(description="the id of the lesson that it belongs to")
+    kind: Literal["numeric", "choice"] = Field(description="a plain number, or one of several options")
+    explanation: Text = Field(description="why the answer is right; shown after it")
 
     @model_validator(mode="after")
     def _of_no_run(self) -> QuizQuestion:
@@ -35,10 +35,10 @@ class QuizQuestion(Question):
 class Quiz(Strict):
     """All questions, in the order in which they are asked."""
 
-    format: Literal[1]
-    title: Text
-    lessons: tuple[Lesson, ...] = Field(min_length=1)
-    questions: tuple[QuizQuestion, ...] = Field(min_length=1)
+    format: Literal[1] = Field(description="the format of this file; 1")
+    title: Text = Field(description="what stands above the quiz")
+    lessons: tuple[Lesson, ...] = Field(min_length=1, description="the groups of questions, each with an id and a title")
+    questions: tuple[QuizQuestion, ...] = Field(min_length=1, description="the questions, in the order in which they are asked")
 
     def lesson(self, name: str) -> Lesson:
         """The lesson of that name, which a question has named."""
@@ -53,6 +53,8 @@ class Quiz(Strict):
         for question in self.questions:
             if question.lesson not in lessons:
                 raise ValueError(f"question {question.id}: there is no lesson {question.lesson}")
+            if len(set(question.options)) < len(question.options):
+                raise ValueError(f"question {question.id}: an option appears twice")
         for lesson in self.lessons:
             if all(question.lesson != lesson.id for question in self.questions):
                 raise ValueError(f"lesson {lesson.id} has no question")

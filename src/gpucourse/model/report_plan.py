@@ -16,17 +16,17 @@ SUBJECTS = "metrics.subjects"
 class Figure(Strict):
     """One number of a run for the comparison: a value as in a check, its title with the unit, and how it is written."""
 
-    id: Name
-    value: Expression
-    title: Text
-    digits: int = Field(default=1, ge=0, le=9)
+    id: Name = Field(description="its name in the rows of metrics.subjects")
+    value: Expression = Field(description="a path into the run, as in a check")
+    title: Text = Field(description="what it is, with the unit")
+    digits: int = Field(default=1, ge=0, le=9, description="digits after the point")
 
 
 class Words(Strict):
     """The learner's own words: the answer to a question of the chapter's exercise."""
 
-    question: Slug
-    title: Text
+    question: Slug = Field(description="the id of a question of the chapter's exercise")
+    title: Text = Field(description="what stands above the answer")
 
 
 class ReportChapter(Strict):
@@ -37,30 +37,30 @@ class ReportChapter(Strict):
     own bar at each place. `newest`: only the newest run speaks, since it compares by itself.
     """
 
-    id: Slug
-    title: Text
-    text: Text
-    exercise: ExerciseId
-    by: Name | None = None
-    newest: bool = False
-    figures: tuple[Figure, ...] = ()
+    id: Slug = Field(description="its name in messages")
+    title: Text = Field(description="the heading")
+    text: Text = Field(description="what stands below it")
+    exercise: ExerciseId = Field(description="the exercise whose runs it shows")
+    by: Name | None = Field(default=None, description="a parameter: each of its values is compared, on each GPU")
+    newest: bool = Field(default=False, description="only the newest run is shown")
+    figures: tuple[Figure, ...] = Field(default=(), description="numbers of the runs, side by side")
     tables: tuple[Text, ...] = Field(default=(), description="titles of the exercise's tables that are taken over")
-    charts: tuple[Plot, ...] = ()
-    words: tuple[Words, ...] = ()
+    charts: tuple[Plot, ...] = Field(default=(), description="pictures of metrics.subjects, or of rows of the runs")
+    words: tuple[Words, ...] = Field(default=(), description="the learner's own words")
 
 
 class Enough(Strict):
     """What makes the report whole."""
 
-    gpus: int = Field(default=2, ge=1)
-    models: int = Field(default=2, ge=0)
+    gpus: int = Field(default=2, ge=1, description="so many GPUs")
+    models: int = Field(default=2, ge=0, description="so many models")
     models_of: ExerciseId | None = Field(default=None, description="the exercise whose parameter `model` is counted")
 
 
 class ReportPlan(Strict):
     """`modules/report.yaml`."""
 
-    format: Literal[1]
-    title: Text
-    enough: Enough = Enough()
-    chapters: tuple[ReportChapter, ...] = Field(min_length=1)
+    format: Literal[1] = Field(description="the format of this file; 1")
+    title: Text = Field(description="the title of the report")
+    enough: Enough = Field(default=Enough(), description="what makes the report whole")
+    chapters: tuple[ReportChapter, ...] = Field(min_length=1, description="the chapters, in order")

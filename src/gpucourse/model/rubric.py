@@ -63,10 +63,12 @@ class Row(Strict):
     answered rightly, or well in the judgement of a person, and what was predicted.
     """
 
-    id: Slug
-    title: Text
-    points: float = Field(gt=0, le=1000)
-    evidence: Weights
+    id: Slug = Field(description="its name in tables")
+    title: Text = Field(description="what the points are for")
+    points: float = Field(gt=0, le=1000, description="how many points it gives")
+    evidence: Weights = Field(
+        description="the kinds of evidence (checks, deliverables, yours, answers), each with its weight; a list: equal weights"
+    )
     exercises: tuple[ExerciseId, ...] = Field(default=(), description="all of the module's, where none is named")
 
     def shares(self, asked: Collection[Kind]) -> dict[Kind, float]:
@@ -85,10 +87,12 @@ class Row(Strict):
 class RubricPart(Strict):
     """The rows of one module. `counts`: towards the course's points, as a bonus beyond them, or as a score of its own."""
 
-    module: ModuleId
-    title: Text
-    counts: Counts = "course"
-    rows: tuple[Row, ...] = Field(min_length=1)
+    module: ModuleId = Field(description="the module whose exercises earn the points")
+    title: Text = Field(description="what stands above the rows")
+    counts: Counts = Field(
+        default="course", description="towards the course's points, as a bonus beyond them, or as a score of its own"
+    )
+    rows: tuple[Row, ...] = Field(min_length=1, description="what the points are given for")
 
     @property
     def points(self) -> float:
@@ -109,8 +113,8 @@ class RubricPart(Strict):
 class Rubric(Strict):
     """The points of a course."""
 
-    format: Literal[1]
-    parts: tuple[RubricPart, ...] = Field(min_length=1)
+    format: Literal[1] = Field(description="the format of this file; 1")
+    parts: tuple[RubricPart, ...] = Field(min_length=1, description="the points of each module")
 
     def part(self, module: str) -> RubricPart | None:
         """The part of that module, or None."""

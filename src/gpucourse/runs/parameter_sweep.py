@@ -11,7 +11,8 @@ from gpucourse.context import Context
 from gpucourse.errors import ExerciseFailed, GpucourseError, Interrupted, MissingError, UnknownName, UsageError
 from gpucourse.model.event import Note
 from gpucourse.model.fields import Scalar
-from gpucourse.model.manifest import Exercise, Parameter
+from gpucourse.model.launching import Parameter
+from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Grid

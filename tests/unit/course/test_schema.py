@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from docs import manifest_reference
 
 from gpucourse.course.locate import find_course
 from gpucourse.course.schema import SCHEMAS, main, schema, schema_text, write_schema
@@ -121,3 +122,13 @@ def test_a_spoiled_manifest_does_not(name: str, checker: Any) -> None:
     SPOILED[name](manifest)
     with pytest.raises(jsonschema.ValidationError):
         checker.validate(manifest)
+
+
+def test_every_key_says_what_it_is() -> None:
+    assert list(manifest_reference.find_undescribed()) == []
+
+
+def test_the_page_of_all_keys_is_current() -> None:
+    assert manifest_reference.PAGE.read_text(encoding="utf-8") == manifest_reference.render(), (
+        f"type: {manifest_reference.WRITE}"
+    )

@@ -125,7 +125,7 @@ class Listed:
 
 
 def test_documents_hold_records_paths_and_text_that_is_not_utf8() -> None:
-    from gpucourse.model.manifest import Parameter
+    from gpucourse.model.launching import Parameter
 
     shown, out, _ = face(as_json=True)
     record = RunRecord(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from gpucourse.learning.compare import Comparison
     from gpucourse.learning.list_ import Syllabus
     from gpucourse.model.deployment import Deployment, Receipt
-    from gpucourse.model.manifest import Exercise, Module, Parameter
+    from gpucourse.model.launching import Parameter
+    from gpucourse.model.manifest import Exercise, Module
     from gpucourse.model.plan import LaunchPlan
     from gpucourse.model.record import RunRecord
 

@@ -34,7 +34,8 @@ from gpucourse.units import format_seconds
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
     from gpucourse.learning.next_ import NextStep
     from gpucourse.model.check import Check
-    from gpucourse.model.manifest import Exercise, Module, Parameter
+    from gpucourse.model.launching import Parameter
+    from gpucourse.model.manifest import Exercise, Module
     from gpucourse.model.questions import Question
 
 VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
