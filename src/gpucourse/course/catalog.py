@@ -15,7 +15,7 @@ from gpucourse.outside.yaml_reader import Complaint, Document, read_document
 
 MANIFEST = "module.yaml"
 JUDGES = "judges"  # the folder beside the scripts that holds the judges of parts
-HELP = "every key and its type: modules/module.schema.json, explained in docs/authoring.md"
+HELP = "every key with its type and its meaning: docs/manifest.md"
 UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
 

@@ -62,7 +62,9 @@ def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> 
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean ...?)` where something known is near, else nothing."""
+    """` (did you mean ...?)` where something known is near, else nothing. One letter is near to nothing."""
+    if len(word) < 2:
+        return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
-import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,23 +19,26 @@ from gpucourse.course import report_plan
 from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
 from gpucourse.course.complaints import format_complaints
 from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
+from gpucourse.course.imports import find_missing_imports
+from gpucourse.course.lesson_files import check_lessons
 from gpucourse.course.locate import find_course
-from gpucourse.course.part_files import SOLUTIONS, find_gaps
+from gpucourse.course.part_files import SOLUTIONS, check_fault, find_gaps, name_fault_judge
 from gpucourse.course.quiz import read_quiz
+from gpucourse.course.references import find_dead_references
 from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import find_pressed_exercises, read_rubric, strangers
 from gpucourse.course.rules import PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.errors import ManifestError
-from gpucourse.model.manifest import Exercise, Module, Parameter
+from gpucourse.model.launching import Parameter
+from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.questions import Question
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
 from gpucourse.outside.yaml_reader import read_document
 
 FEWEST_HINTS = 3
-_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # of Markdown, without an anchor
 EVEN = 1.3
 FEW_CHOICES = 4
 
@@ -43,6 +46,10 @@ FEW_CHOICES = 4
 def lint(catalog: Catalog) -> list[str]:
     """Every complaint about the course, one line each: `file: place: reason`. Empty when all is well."""
     complaints = [line for error in catalog.errors for line in error.complaints]
+    if not catalog.module_ids and not catalog.errors:
+        complaints.append(
+            f"{catalog.folders.modules.name}: holds no module, which is a folder such as 01-name with a {MANIFEST}"
+        )
     complaints += _stale_schemas(catalog.folders.modules)
     complaints += _beside_modules(catalog)
     complaints += _check_unquoted_commas(catalog.folders.modules)
@@ -50,7 +57,9 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
     used = {f"{SHARED}/{PROFILER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
     for module in catalog.modules:
-        complaints += _check_links(catalog, module)
+        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
+        complaints += check_lessons(catalog, module)
+        complaints += (f"{manifest}: {line}" for line in find_dead_references(catalog, module))
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())
             used |= set(catalog.part_places(module, exercise).values())
@@ -58,6 +67,7 @@ def lint(catalog: Catalog) -> list[str]:
             complaints += _check_parts(catalog, module, exercise)
     if not catalog.errors:
         complaints += _check_unused_files(catalog, used)
+        complaints += _check_unused_judges(catalog)
         complaints += _solutions(catalog, used)
     return list(dict.fromkeys(complaints))  # what several exercises share is told once
 
@@ -73,15 +83,6 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         file = catalog.folders.exercises / places[part.id]
         if part.judge:
             yield from (f"{shown}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
-
-
-def _check_links(catalog: Catalog, module: Module) -> Iterator[str]:
-    """The pictures and pages that a module's lessons name and that are not beside them."""
-    folder = catalog.folders.modules / catalog.folder_name(module)
-    for lesson, text in zip((module.lesson, *module.further_lessons), catalog.lesson_parts(module), strict=True):
-        for name in _LINK.findall(text):
-            if "://" not in name and not (folder / name).is_file():
-                yield f"{catalog.folders.modules.name}/{folder.name}/{lesson}: links to {name}, which is not there"
 
 
 def _beside_modules(catalog: Catalog) -> Iterator[str]:
@@ -161,11 +162,12 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
+    """The schemas for editors that another gpucourse wrote. A course does without them."""
     for file in SCHEMAS:
         path = modules / file
-        if not path.is_file() or path.read_text(encoding="utf-8") != schema_text(file):
-            reason = "is not the schema of this gpucourse; type: python -m gpucourse.course.schema --write"
-            yield f"{modules.name}/{file}: {reason}"
+        if path.is_file() and path.read_text(encoding="utf-8") != schema_text(file):
+            cure = f"gpucourse dev schema {shlex.quote(str(modules.parent))}"
+            yield f"{modules.name}/{file}: is the schema of another gpucourse; type: {cure}"
 
 
 def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
@@ -200,6 +202,8 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         return
     words = words_of(catalog.folders.exercises / place for place in sources.values())
     yield from (f"{manifest}: {line}" for line in find_unwritten(exercise, words))
+    missing = find_missing_imports(exercise, sources, catalog.folders.exercises, catalog.folder_name(module))
+    yield from (f"{manifest}: {exercise.id}.{line}" for line in missing)
     place = sources[exercise.script]
     shown, tree = f"{catalog.folders.exercises.name}/{place}", trees[place]
     if not ast.get_docstring(tree):
@@ -224,11 +228,10 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
             yield f"{shown}: {fault.file} is no file of {exercise.id}"
             continue
         text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
-        if (count := text.count(fault.was)) != 1:
-            yield f"{shown}: the text that it changes occurs {count} times in {fault.file}, and must occur once"
-        judge = f"{catalog.folder_name(module)}/{JUDGES}/fault_{fault.id.replace('-', '_')}.py"
-        if not (catalog.folders.exercises / judge).is_file():
-            yield f"{shown}: there is no {catalog.folders.exercises.name}/{judge}"
+        judge = catalog.judge(module, name_fault_judge(fault))
+        yield from (f"{shown}: {reason}" for reason in check_fault(fault, text, judge))
+        if not judge.is_file():
+            yield f"{shown}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
 
 
 def _difference(shown: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
@@ -271,8 +274,34 @@ def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
         hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
         if path.is_dir() or hidden or place.as_posix() in used:
             continue
+        if place.parts[0] == SHARED and _is_brought(path):
+            continue
         reason = "no exercise uses it" if place.parts[0] in folders else "lies in a folder of no module"
         yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"
+
+
+def _is_brought(path: Path) -> bool:
+    """Whether a file is one that gpucourse itself shares among exercises, as `dev new` puts it there."""
+    own = find_course({}).exercises / SHARED / path.name
+    return own.is_file() and own.read_bytes() == path.read_bytes()
+
+
+def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
+    """The judges of nothing: their names are those of no part and of no fault."""
+    exercises = catalog.folders.exercises
+    used = {
+        judge
+        for module in catalog.modules
+        for exercise in module.exercises
+        for judge in (
+            *(catalog.judge_file(module, part) for part in exercise.yours),
+            *(catalog.judge(module, name_fault_judge(fault)) for fault in exercise.faults),
+        )
+    }
+    for path in sorted(exercises.glob(f"*/{JUDGES}/*.py")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path not in used and "def judge(" in text:
+            yield f"{exercises.name}/{path.relative_to(exercises).as_posix()}: is the judge of no part and of no fault"
 
 
 def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from gpucourse.errors import MissingError
 
 OVERRIDE = "GPUCOURSE_COURSE"
 PARTS = ("modules", "exercises", "terraform")
+TEMPLATE = "template"
 PACKAGE = Path(gpucourse.__file__).resolve().parent
 
 
@@ -62,12 +63,24 @@ def find_named_course(environ: Mapping[str, str]) -> Path | None:
     return None if _find_built_in(PACKAGE).modules.parent == root else root
 
 
+def find_template(package: Path = PACKAGE) -> Path:
+    """The folder of the course that `dev new` copies. Raises MissingError where it is not there."""
+    root = _find_root((*PARTS, TEMPLATE), package)
+    return root / TEMPLATE
+
+
 def _find_built_in(package: Path) -> CourseFolders:
+    root = _find_root(PARTS, package)
+    return CourseFolders(*(root / part for part in PARTS))
+
+
+def _find_root(parts: tuple[str, ...], package: Path) -> Path:
+    """Where the program's own course lies: in the package, or in the checkout around it."""
     roots = (package / "_course", package.parent.parent)
     for root in roots:
-        if all((root / part).is_dir() for part in PARTS):
-            return CourseFolders(*(root / part for part in PARTS))
+        if all((root / part).is_dir() for part in parts):
+            return root
     raise MissingError(
-        f"the course itself (modules/, exercises/, terraform/) is neither in {roots[0]} nor in {roots[1]}",
+        f"the course itself ({', '.join(f'{part}/' for part in parts)}) is neither in {roots[0]} nor in {roots[1]}",
         hint="reinstall it: pip install --force-reinstall gpucourse",
     )

@@ -1,10 +1,14 @@
-"""What belongs to a part that a learner writes: a judge that knows wrong ways, a solution, another one. Nothing is executed."""
+"""What belongs to a learner's part and to a fault: a judge that knows wrong ways, solutions. Nothing is executed."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from gpucourse.model.manifest import CodeFault
 
 FEWEST_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
@@ -19,6 +23,13 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     yield from (f"{name} is missing" for name in missing)
     if missing:
         return
+    yield from (
+        f"{path.relative_to(file.parent).as_posix()}: is not Python: {fault}"
+        for path, fault in _list_broken((file, *wanted[1:]))
+    )
+    if wanted[1].read_bytes() == wanted[2].read_bytes():
+        yield f"{OTHER}/{file.name} of its solutions is the first one again: a truly different way must pass, too"
+    yield from find_judge_gaps(judge)
     try:
         ways = read_ways(judge)
     except (SyntaxError, ValueError) as error:
@@ -32,18 +43,90 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
             yield f"way {name}: the text that it changes occurs {count} times in the solution, and must occur once"
 
 
+def find_judge_gaps(judge: Path) -> Iterator[str]:
+    """What a judge file lacks in itself: its function, and ways that it names without knowing them, or knows without naming."""
+    shown = f"{judge.parent.name}/{judge.name}"
+    try:
+        tree = ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name)
+    except (SyntaxError, ValueError):
+        return  # `read_ways` says so
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "judge" for node in tree.body):
+        yield f"{shown}: has no function judge(part)"
+    ways = [key.value for key in _list_way_keys(tree) if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+    yield from (f"{shown}: way {name} appears twice in WAYS" for name, count in Counter(ways).items() if count > 1)
+    named = [node.args[0] for node in ast.walk(tree) if _is_call_of(node, "wrong") and isinstance(node, ast.Call) and node.args]
+    words = {name.value for name in named if isinstance(name, ast.Constant) and isinstance(name.value, str)}
+    yield from (f"{shown}: part.wrong names {word}, and WAYS has no such way" for word in sorted(words - {*ways}) if ways)
+    if _decides_alone(tree, named):
+        texts = Counter(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        yield from (f"{shown}: no line of judge names the way {name}" for name in dict.fromkeys(ways) if texts[name] == 1)
+
+
+def _decides_alone(tree: ast.Module, named: list[ast.expr]) -> bool:
+    """Whether a judge names its ways in its own text: no helper of the course does it, and no name is put together."""
+    own = {*sys.stdlib_module_names, "gpucourse", "torch"}
+    roots = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    roots += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return all(name.split(".")[0] in own for name in roots) and all(isinstance(name, ast.Constant) for name in named)
+
+
+def name_fault_judge(fault: CodeFault) -> str:
+    """The name of the judge of a fault's repaired copy, without its ending."""
+    return f"fault_{fault.id.replace('-', '_')}"
+
+
+def check_fault(fault: CodeFault, text: str, judge: Path) -> Iterator[str]:
+    """What is wrong with a fault in code, in a file that holds `text`, and with its judge."""
+    if (count := text.count(fault.was)) != 1:
+        yield f"the text that it changes occurs {count} times in {fault.file}, and must occur once"
+    elif fault.was == fault.becomes:
+        yield "becomes is the same as was, so nothing is wrong in the copy"
+    elif fault.file.endswith(".py"):
+        try:
+            ast.parse(text.replace(fault.was, fault.becomes))
+        except (SyntaxError, ValueError) as error:
+            yield f"with it {fault.file} is not Python any more: {error}"
+    if judge.is_file():
+        yield from find_judge_gaps(judge)
+
+
+def _list_broken(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """The Python files among these that are none, and why."""
+    for path in paths:
+        if path.suffix == ".py":
+            try:
+                ast.parse(path.read_text(encoding="utf-8"), filename=path.name)
+            except (SyntaxError, ValueError) as error:
+                yield path, str(error)
+
+
+def _is_call_of(node: ast.AST, method: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+
+
+def _list_way_keys(tree: ast.Module) -> list[ast.expr | None]:
+    dictionary = _find_ways(tree)
+    return dictionary.keys if dictionary else []
+
+
+def _find_ways(tree: ast.Module) -> ast.Dict | None:
+    """The dictionary WAYS of a judge where it is written out."""
+    for node in tree.body:
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id == "WAYS" and isinstance(node, (ast.Assign, ast.AnnAssign)):
+            return node.value if isinstance(node.value, ast.Dict) else None
+    return None
+
+
 def read_ways(judge: Path) -> dict[str, Change]:
     """The wrong ways that a judge knows, each with the change to the solution that leads there, as old and new text.
 
     Raises SyntaxError where the file is no Python, ValueError where its WAYS are not written out.
     """
-    for node in ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name).body:
-        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Name) and target.id == "WAYS" and isinstance(node, (ast.Assign, ast.AnnAssign)):
-            if not isinstance(node.value, ast.Dict):
-                break
-            return dict(_read_way(key, value) for key, value in zip(node.value.keys, node.value.values, strict=True))
-    raise ValueError("has no dictionary WAYS that is written out")
+    ways = _find_ways(ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name))
+    if ways is None:
+        raise ValueError("has no dictionary WAYS that is written out")
+    return dict(_read_way(key, value) for key, value in zip(ways.keys, ways.values, strict=True))
 
 
 def _read_way(key: ast.expr | None, value: ast.expr) -> tuple[str, Change]:

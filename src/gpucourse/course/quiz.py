@@ -8,7 +8,7 @@ from gpucourse.course.written import read_beside
 from gpucourse.model.quiz import Quiz
 
 FILE = "quiz.yaml"
-HINT = "what stands in it: modules/quiz.schema.json, explained in docs/authoring.md"
+HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_quiz(modules: Path) -> Quiz | None:

@@ -10,7 +10,7 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.report_plan import ReportChapter, ReportPlan
 
 FILE = "report.yaml"
-HINT = "what stands in it is explained in docs/authoring.md"
+HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_report_plan(modules: Path) -> ReportPlan | None:

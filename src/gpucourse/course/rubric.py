@@ -10,7 +10,7 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.rubric import MOST_PRESSED, PRESSED, Kind, Rubric, RubricPart, usual
 
 FILE = "rubric.yaml"
-HINT = "what stands in it: modules/rubric.schema.json, explained in docs/authoring.md"
+HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_rubric(modules: Path) -> Rubric | None:
@@ -26,14 +26,23 @@ def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Rubric
 
 
 def strangers(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
-    """What the rubric says of exercises that a module of this course does not have, one line each."""
+    """What the rubric says of modules and exercises that this course does not have, and rows that nothing can earn, one line
+    each."""
     there = {module.id: module for module in modules}
     for part in rubric.parts:
         module = there.get(part.module)
-        for row in part.rows if module else ():
-            for exercise in row.exercises:
-                if module and module.exercise(exercise) is None:
-                    yield f"{FILE}: parts.{part.module}.{row.id}: there is no exercise {exercise}"
+        if module is None:
+            yield f"{FILE}: parts.{part.module}: there is no module {part.module}"
+            continue
+        for row in part.rows:
+            where = f"{FILE}: parts.{part.module}.{row.id}"
+            missing = [number for number in row.exercises if module.exercise(number) is None]
+            yield from (f"{where}: there is no exercise {number}" for number in missing)
+            chosen = [item for item in module.exercises if not row.exercises or item.id in row.exercises]
+            for kind in row.evidence:
+                if chosen and not any(_asked_kinds(item)[kind] for item in chosen):
+                    of = ", ".join(item.id for item in chosen)
+                    yield f"{where}: evidence {kind}: {of} asks for none, so nobody can show any"
 
 
 def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
@@ -52,12 +61,7 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
 
 def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float, float]:
     """The points of one of so many exercises in a part, and those that its checks and deliverables give."""
-    asked: dict[Kind, bool] = {
-        "checks": bool(exercise.checks),
-        "deliverables": bool(exercise.deliverables),
-        "yours": bool(exercise.yours),
-        "answers": bool(exercise.questions or exercise.predict),
-    }
+    asked = _asked_kinds(exercise)
     points = pressed = 0.0
     for row in part.rows:
         if row.exercises and exercise.id not in row.exercises:
@@ -67,3 +71,13 @@ def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float,
         points += own if shares else 0.0
         pressed += own * sum(share for kind, share in shares.items() if kind in PRESSED)
     return points, pressed
+
+
+def _asked_kinds(exercise: Exercise) -> dict[Kind, bool]:
+    """Which kinds of evidence an exercise asks for."""
+    return {
+        "checks": bool(exercise.checks),
+        "deliverables": bool(exercise.deliverables),
+        "yours": bool(exercise.yours),
+        "answers": bool(exercise.questions or exercise.predict),
+    }

@@ -63,6 +63,7 @@ def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
         yield Complaint((*here, "script"), f"there is no file exercises/{folder}/{script}")
     files = exercise.get("files")
     yield from _count(exercise, here)
+    yield from _check_slurm(exercise, here)
     for index, file in enumerate(files if isinstance(files, list) else ()):
         if isinstance(file, str) and _harmless(file) and place_of(exercises, folder, file) is None:
             reason = f"there is no file exercises/{folder}/{file}, nor exercises/{SHARED}/{file}"
@@ -106,6 +107,27 @@ def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Co
             )
 
 
+def _check_slurm(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:
+    """What `launch.slurm` names is a parameter of the type that it needs, and its last job a file that travels."""
+    launch = exercise.get("launch")
+    asked = launch.get("slurm") if isinstance(launch, dict) else None
+    if not isinstance(asked, dict):
+        return
+    parameters = {parameter.get("name"): parameter for parameter in _mappings(exercise.get("parameters"))}
+    for key, kind in _SLURM_PARAMETERS.items():
+        word, place = asked.get(key), (*here, "launch", "slurm", key)
+        if not isinstance(word, str):
+            continue
+        if word not in parameters:
+            yield Complaint(place, f"'{word}' is no parameter of this exercise")
+        elif parameters[word].get("type") != kind:
+            yield Complaint(place, f"the parameter {word} must be of type {kind}")
+    gather, files = asked.get("gather"), exercise.get("files")
+    if isinstance(gather, str) and gather not in (files if isinstance(files, list) else ()):
+        yield Complaint((*here, "launch", "slurm", "gather"), f"{gather} does not travel along: add it to files")
+
+
+_SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
 _COUNTS = {"procs_per_node": ("gpu", 1, 64), "restarts": ("", 0, MOST_RESTARTS)}
 """The keys of `launch` that a parameter may stand for: the word that means something else there, and the range."""
 

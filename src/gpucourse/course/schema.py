@@ -21,6 +21,7 @@ from gpucourse.model.questions import KINDS, Question
 from gpucourse.model.quiz import Quiz, QuizQuestion
 from gpucourse.model.report_plan import ReportPlan
 from gpucourse.model.rubric import Rubric
+from gpucourse.storage import write_bytes
 
 FILE = "module.schema.json"
 SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
@@ -61,7 +62,7 @@ def write_schema(modules: Path) -> tuple[Path, ...]:
     """Write the schemas into the folder of the modules; where they are."""
     paths = tuple(modules / file for file in SCHEMAS)
     for path in paths:
-        path.write_text(schema_text(path.name), encoding="utf-8")
+        write_bytes(path, schema_text(path.name).encode())
     return paths
 
 

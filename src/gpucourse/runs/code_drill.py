@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.context import Context
+from gpucourse.course.part_files import name_fault_judge
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.judge.client import Judge, JudgeAnswer
 from gpucourse.model.drill import CodeDiagnosis, CodeDrill, CodeDrills
@@ -135,7 +136,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
 
 
 def _judge_fault(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
-    judge_file = context.catalog.judge(module, f"fault_{fault.id.replace('-', '_')}")
+    judge_file = context.catalog.judge(module, name_fault_judge(fault))
     with Judge() as judge:
         return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, path=(folder,), metrics=metrics)
 

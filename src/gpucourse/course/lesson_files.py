@@ -1,0 +1,59 @@
+"""What lies in a module's folder beside its manifest: the parts of the lesson and their pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpucourse.course.catalog import MANIFEST, Catalog
+from gpucourse.course.references import find_dead_commands
+from gpucourse.model.manifest import Module
+
+PICTURES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
+_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # of Markdown, without an anchor
+_PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
+_ANCHOR = re.compile(r"\]\(#([^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+_CODE = re.compile(r"```.*?```", re.DOTALL)
+
+
+def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
+    """What is wrong with a module's lessons, and which files in its folder none of them uses, one line each."""
+    folder = catalog.folders.modules / catalog.folder_name(module)
+    shown = f"{catalog.folders.modules.name}/{folder.name}"
+    names = (module.lesson, *module.further_lessons)
+    texts = dict(zip(names, catalog.lesson_parts(module), strict=True))
+    for name, text in texts.items():
+        yield from (f"{shown}/{name}: {reason}" for reason in (*_check_lesson(text), *find_dead_commands(catalog, text)))
+        for link in _LINK.findall(text):
+            if "://" not in link and not (folder / link).is_file():
+                yield f"{shown}/{name}: links to {link}, which is not there"
+    if len(names) > len(set(names)):
+        yield f"{shown}/{MANIFEST}: further_lessons: a part of the lesson is named twice"
+    links = {link.removeprefix("./") for text in texts.values() for link in _LINK.findall(text)}
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder).as_posix()
+        if path.suffix in PICTURES and place not in links:
+            yield f"{shown}/{place}: no lesson shows this picture"
+        elif path.suffix == ".md" and place not in names and place not in links:
+            yield f"{shown}/{place}: is no part of the lesson: name it in further_lessons"
+
+
+def _check_lesson(text: str) -> Iterator[str]:
+    prose = _CODE.sub("", text)
+    if not text.lstrip().startswith("#"):
+        yield "does not begin with a heading"
+    yield from (
+        f"the picture {file} has no words for who cannot see it: ![words]({file})"
+        for words, file in _PICTURE.findall(prose)
+        if not words.strip()
+    )
+    headings = {_make_anchor(title) for title in _HEADING.findall(prose)}
+    yield from (
+        f"links to #{anchor}, and has no heading of this name" for anchor in _ANCHOR.findall(prose) if anchor not in headings
+    )
+
+
+def _make_anchor(title: str) -> str:
+    """The anchor of a heading, as Markdown pages make it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")

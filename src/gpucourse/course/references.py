@@ -1,0 +1,166 @@
+"""What a module names that lies elsewhere: other exercises and modules, stacks, nodes, values of a run, commands in its texts.
+
+Each complaint is one line, `place: reason`, and says what is there instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+
+from gpucourse.course.catalog import Catalog
+from gpucourse.course.complaints import did_you_mean
+from gpucourse.course.written_metrics import list_exercise_paths
+from gpucourse.model.fields import EXPRESSION
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.slurm import SLURM
+
+PLAN_KEYS = frozenset({"world_size", "nodes", *(field.name for field in fields(LaunchPlan))})
+RUN_KEYS = frozenset({"state", "nodes", "world_size"})
+"""What checks and questions may read of a run beside its metrics."""
+
+_NUMBER = r"(?:\d+|B)(?:\.\d+)?"
+_COMMAND = re.compile(
+    rf"gpucourse (?:show|run|try|watch|hint|answer|check|break|reset|deploy|destroy) ({_NUMBER})(?![\w.]\w)([^`\n]*)"
+)
+_SETTING = re.compile(r"--(?:set|sweep)[ =]([a-z_][\w-]*)=")
+_PREDICTION = re.compile(r"--predict[ =]([a-z][\w-]*)=")
+
+
+def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
+    """What a module names and no other part of the course has."""
+    yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
+    yield from _find_missing_stacks(catalog, module)
+    for exercise in module.exercises:
+        for number in exercise.builds_on:
+            if number == exercise.id:
+                yield f"{exercise.id}.builds_on: an exercise cannot build on itself"
+            elif not _has_exercise(catalog, number):
+                others = [known for known in _exercise_ids(catalog) if known != exercise.id]
+                yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, others)}"
+        yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
+        yield from (f"{exercise.id}.{line}" for line in find_unknown_values(exercise))
+        yield from (f"{exercise.id}.{line}" for line in _find_doubles(exercise))
+        for place, text in list_texts(exercise):
+            yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
+    minutes = sum(exercise.minutes for exercise in module.exercises)
+    if minutes > module.hours * 60:
+        yield f"hours: {module.hours:g}, and its exercises alone take {minutes} minutes"
+
+
+def find_unknown_values(exercise: Exercise) -> Iterator[str]:
+    """The paths into the plan and the record of a run that lead nowhere."""
+    parameters = {parameter.name for parameter in exercise.parameters}
+    for place, expression in list_exercise_paths(exercise):
+        match = EXPRESSION.match(expression)
+        source, key, *rest = match["path"].split(".") if match else ("", "")
+        known = {"plan": PLAN_KEYS, "run": RUN_KEYS}.get(source)
+        if known is None:
+            continue
+        if key not in known:
+            yield f"{place}: {source} has no {key}{did_you_mean(key, known) or '; it has ' + ', '.join(sorted(known))}"
+        elif (source, key) == ("plan", "parameters") and rest and rest[0] not in parameters:
+            yield f"{place}: there is no parameter {rest[0]}{did_you_mean(rest[0], parameters)}"
+
+
+def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
+    """The commands in a text for a reader that name an exercise, a parameter or a prediction that is not there."""
+    for number, rest in _COMMAND.findall(text):
+        if "." not in number:
+            if number not in catalog.module_ids:
+                yield f"it names module {number}, which is not there"
+            continue
+        if not _has_exercise(catalog, number):
+            yield f"it names exercise {number}, which is not there{did_you_mean(number, _exercise_ids(catalog))}"
+            continue
+        exercise = _get_exercise(catalog, number)
+        if exercise is None:
+            continue
+        known = [parameter.name for parameter in exercise.parameters]
+        asked = [question.id for question in exercise.questions]
+        names = known + asked  # `answer --set` takes a question, the others a parameter
+        for name in _SETTING.findall(rest):
+            if name not in names and name.replace("-", "_") not in names:
+                yield f"--set {name}: {number} has neither a parameter nor a question of this name{did_you_mean(name, names)}"
+        for name in _PREDICTION.findall(rest):
+            if exercise.predict is None or name != exercise.predict.id:
+                there = f"; it asks for {exercise.predict.id}" if exercise.predict else ""
+                yield f"--predict {name}: {number} asks for no such prediction{there}"
+
+
+def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
+    """Every text of an exercise that a learner reads, and its place."""
+    yield "goal", exercise.goal
+    yield from ((f"tasks.{index}", text) for index, text in enumerate(exercise.tasks))
+    yield from ((f"hints.{index}", text) for index, text in enumerate(exercise.hints))
+    yield from ((f"yours.{part.id}", part.write) for part in exercise.yours)
+    yield from ((f"checks.{check.id}", check.hint) for check in exercise.checks)
+    for question in (*exercise.questions, *((exercise.predict,) if exercise.predict else ())):
+        yield f"questions.{question.id}", " ".join(filter(None, (question.text, question.explanation, *question.options)))
+    yield from ((f"faults.{fault.id}", " ".join((*fault.hints, fault.explanation))) for fault in exercise.faults)
+
+
+def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
+    stacks = catalog.folders.terraform / "stacks"
+    there = sorted(path.name for path in stacks.glob("*") if path.is_dir())
+    named = {"local": module.lab.local.template, **({"aws": module.lab.aws.template} if module.lab.aws else {})}
+    for target, template in named.items():
+        if there and template not in there:
+            listed = did_you_mean(template, there) or "; there are " + ", ".join(there)
+            yield f"lab.{target}.template: there is no stack {template}{listed}"
+
+
+def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
+    """Whether the module's lab can be what the exercise starts on."""
+    launch, lab = exercise.launch, module.lab
+    if launch.nodes > lab.local.max_nodes:
+        yield f"launch.nodes: {launch.nodes}, and lab.local.max_nodes is {lab.local.max_nodes}"
+    if lab.aws and launch.min_nodes > lab.aws.max_nodes:
+        yield f"launch.min_nodes: {launch.min_nodes}, and lab.aws.max_nodes is {lab.aws.max_nodes}"
+    if launch.kind in SLURM and lab.scheduler is None:
+        yield f"launch.kind: {launch.kind} needs a lab with Slurm: write scheduler: slurm under lab"
+    for part in exercise.yours:
+        if part.submit and launch.kind not in SLURM:
+            yield f"yours.{part.id}.submit: a batch file goes to Slurm, and launch.kind is {launch.kind}"
+    if launch.kind == "torchrun" and launch.collective_timeout >= launch.timeout:
+        yield (
+            f"launch.collective_timeout: {launch.collective_timeout:g} s, and the run itself ends after {launch.timeout:g} s: "
+            "no rank would ever be told that it waits in vain"
+        )
+
+
+def _find_doubles(exercise: Exercise) -> Iterator[str]:
+    """What is written twice where each must differ."""
+    groups: dict[str, Iterable[str]] = {
+        "tables": (table.title for table in exercise.tables),
+        "deliverables": (deliverable.source for deliverable in exercise.deliverables),
+        "files": exercise.files,
+        "yours": (part.file for part in exercise.yours),
+        "tasks": exercise.tasks,
+        **{f"tables.{table.title}.columns": (column.key for column in table.columns) for table in exercise.tables},
+        **{f"plots.{plot.file}.series": (series.key for series in plot.series) for plot in exercise.plots},
+        **{f"parameters.{parameter.name}.choices": map(str, parameter.choices) for parameter in exercise.parameters},
+        **{f"questions.{question.id}.options": question.options for question in exercise.questions},
+    }
+    for place, items in groups.items():
+        yield from (f"{place}: {item[:60]} appears twice" for item, count in Counter(items).items() if count > 1)
+
+
+def _has_exercise(catalog: Catalog, number: str) -> bool:
+    """Whether there is such an exercise; of a module whose manifest is wrong, nobody can tell."""
+    module = number.partition(".")[0]
+    if module not in catalog.module_ids:
+        return False
+    readable = {item.id for item in catalog.modules}
+    return module not in readable or number in _exercise_ids(catalog)
+
+
+def _get_exercise(catalog: Catalog, number: str) -> Exercise | None:
+    return next((item for module in catalog.modules if (item := module.exercise(number))), None)
+
+
+def _exercise_ids(catalog: Catalog) -> list[str]:
+    return [exercise.id for module in catalog.modules for exercise in module.exercises]
