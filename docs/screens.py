@@ -3,8 +3,9 @@
 `python -m docs.screens` runs every page with such screens, each with a home folder of its own, and fails where a screen has
 changed in form: numbers, names of runs and spaces may differ. `--write` stores the screens as they are now.
 
-A block of kind `console` holds commands after `$ ` and what they print. A block of Python with a title is an edit: its function
-takes the place of the one of that name in the file that the title names, from the home folder.
+A block of kind `console` holds commands after `$ ` and what they print; `export NAME=VALUE` holds for all that follow. A block
+with a title is a file, named from the home folder: written where there is none, and added at the end of one that is there.
+Only a block of Python changes a file that is there: its function takes the place of the one of its name.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ PAGES = Path(__file__).parent
 COLUMNS, LINES = 80, 50
 PATIENCE_S = 300.0
 HOME = "/home/learner"  # stands in the pages where the home folder is
-_BLOCK = re.compile(r"^```(?P<kind>console|python title=\"(?P<file>[^\"]+)\")\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?:console|\w+ title=\"(?P<file>[^\"]+)\")\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_EXPORT = re.compile(r"export (\w+)=(\S+)")
 _DEPENDS_ON_SPEED = re.compile(r"· importing torch|This took |keeps torch ready")  # shown where it takes long
 _VARIES = (
     (re.compile(r"\d{8}-\d{6}-\w+"), "RUN"),
@@ -51,7 +53,7 @@ class Difference:
 
 def pages() -> list[Path]:
     """The pages that hold screens."""
-    return [page for page in sorted(PAGES.glob("*.md")) if "```console\n$ gpucourse" in page.read_text(encoding="utf-8")]
+    return [page for page in sorted(PAGES.glob("*.md")) if "```console\n$ " in page.read_text(encoding="utf-8")]
 
 
 def renew(page: Path) -> tuple[str, list[Difference]]:
@@ -65,20 +67,21 @@ def renew(page: Path) -> tuple[str, list[Difference]]:
         prefix="", dir="/tmp"
     ) as folder:  # as long as HOME, so that lines wrap as they would there
         home = Path(folder)
+        exports: dict[str, str] = {}
         pieces, end = [], 0
         try:
-            for block in _BLOCK.finditer(text):
+            for block in BLOCK.finditer(text):
                 pieces.append(text[end : block.start()])
                 end = block.end()
                 if block["file"]:
-                    _edit(home / block["file"], block["body"])
+                    write_block(home / block["file"], block["body"])
                     pieces.append(block.group())
                     continue
-                screens = list(_screens(block["body"], home))
+                screens = list(_screens(block["body"], home, exports))
                 differences += _compare(page, block["body"], screens)
                 pieces.append("```console\n" + "".join(f"$ {command}\n{screen}" for command, screen in screens) + "```")
         finally:
-            _type("gpucourse destroy --all --yes --discard", home)
+            _type("gpucourse destroy --all --yes --discard", home, exports)
         pieces.append(text[end:])
     return "".join(pieces), differences
 
@@ -91,22 +94,44 @@ def form(screen: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _screens(body: str, home: Path) -> Iterator[tuple[str, str]]:
-    for line in body.splitlines():
-        if line.startswith("$ "):
-            yield line[2:], _type(line[2:], home)
+def _screens(body: str, home: Path, exports: dict[str, str]) -> Iterator[tuple[str, str]]:
+    for command in list_commands(body):
+        if export := read_export(command, home):
+            exports |= export
+        yield command, "" if export else _type(command, home, exports)
+
+
+def list_commands(body: str) -> list[str]:
+    """The commands of a block of kind `console`."""
+    return [line[2:] for line in body.splitlines() if line.startswith("$ ")]
+
+
+def read_export(command: str, home: Path) -> dict[str, str]:
+    """What `export NAME=VALUE` sets; empty for any other command."""
+    match = _EXPORT.fullmatch(command)
+    return {match[1]: match[2].replace("~", str(home))} if match else {}
 
 
 def _compare(page: Path, body: str, screens: list[tuple[str, str]]) -> Iterator[Difference]:
-    stored = dict(zip((command for command, _ in screens), re.split(r"^\$ .*\n", body, flags=re.MULTILINE)[1:], strict=True))
-    for command, screen in screens:
+    stored = re.split(r"^\$ .*\n", body, flags=re.MULTILINE)[1:]
+    for (command, screen), before in zip(screens, stored, strict=True):
         changed = [
             line
-            for line in difflib.ndiff(sorted(set(form(stored[command]))), sorted(set(form(screen))))
+            for line in difflib.ndiff(sorted(set(form(before))), sorted(set(form(screen))))
             if line.startswith(("- ", "+ "))
         ]
         if changed:
             yield Difference(page, command, tuple(changed))
+
+
+def write_block(file: Path, body: str) -> None:
+    """Do with a file what a block with a title says. Raises ValueError where Python names a function that is not there."""
+    if file.is_file() and file.suffix == ".py":
+        _edit(file, body)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as text:
+        text.write(body)
 
 
 def _edit(file: Path, source: str) -> None:
@@ -122,11 +147,11 @@ def _edit(file: Path, source: str) -> None:
     raise ValueError(f"{file} has no function {wanted.name}")
 
 
-def _type(command: str, home: Path) -> str:
+def _type(command: str, home: Path, exports: dict[str, str]) -> str:
     """What a terminal of 80 columns shows after the command. Raises RuntimeError where it does not end."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "XDG_"))}
     environ = {
-        **kept, "HOME": str(home), "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8",
+        **kept, **exports, "HOME": str(home), "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }  # fmt: skip
     ours, theirs = pty.openpty()

@@ -27,7 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_course_travels_in_the_wheel(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    for part in ("modules", "exercises", "terraform"):
+    for part in ("modules", "exercises", "terraform", "template"):
         for path in (ROOT / part).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 assert f"gpucourse/_course/{path.relative_to(ROOT).as_posix()}" in names

@@ -2,45 +2,89 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import session_of
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, ManifestError, UsageError
 from gpucourse.ui.text import format_count
 
 
 def dev(
     ctx: typer.Context,
-    what: Annotated[Literal["check"], typer.Argument(help="check: everything that is wrong with a course.")],
+    what: Annotated[
+        Literal["new", "check", "schema"],
+        typer.Argument(
+            help="new: a small course to begin with, in an empty folder. check: everything that is wrong with a course. "
+            "schema: the JSON Schemas that editors complete and check YAML files by."
+        ),
+    ],
     folder: Annotated[
         Path | None,
-        typer.Argument(help="The folder with modules/ and exercises/ (default: the current course).", show_default=False),
+        typer.Argument(help="The folder of the course (check and schema: default, the current course).", show_default=False),
     ] = None,
-    run: Annotated[bool, typer.Option("--run", help="Also run every exercise on simulated nodes, and its solution.")] = False,
+    run: Annotated[
+        bool, typer.Option("--run", help="With check: also run every exercise on simulated nodes, and its solution.")
+    ] = False,
     module: Annotated[list[str] | None, typer.Option("--module", help="With --run: only this module.")] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Check a course that you write; with --run, also its exercises."""
+    """Begin a course of your own, or check one."""
+    if run and what != "check":
+        raise UsageError("--run goes with dev check", hint="gpucourse dev check --run")
+    if module and not run:
+        raise UsageError("--module goes with --run", hint="gpucourse dev check --run --module 3")
+    session = session_of(ctx)
+    if what == "new":
+        return _start(session, folder, json=json)
+    if what == "schema":
+        return _write_schemas(session, folder, json=json)
+    return _check(session, folder, run=run, modules=module or [], json=json)
+
+
+def _start(session: Session, folder: Path | None, *, json: bool) -> int:
+    from gpucourse.learning.dev import start_course
+
+    if folder is None:
+        raise UsageError("dev new needs a folder", hint="gpucourse dev new DIR")
+    files = start_course(folder)
+    if json:
+        session.console.document({"folder": str(folder.expanduser().absolute()), "files": files})
+    session.console.note(f"{folder}: a course of one module with one exercise, {format_count(len(files), 'file')}")
+    session.console.note(f"Next: gpucourse dev check {shlex.quote(str(folder))} --run")
+    return ExitCode.DONE
+
+
+def _write_schemas(session: Session, folder: Path | None, *, json: bool) -> int:
+    from gpucourse.course.schema import write_schema
+    from gpucourse.learning.dev import find_chosen_course
+
+    course = find_chosen_course(folder)
+    files = [path.relative_to(course.modules.parent).as_posix() for path in write_schema(course.modules)]
+    if json:
+        session.console.document({"folder": str(course.modules.parent), "files": files})
+    session.console.note(f"{course.modules}: {', '.join(Path(file).name for file in files)}")
+    return ExitCode.DONE
+
+
+def _check(session: Session, folder: Path | None, *, run: bool, modules: list[str], json: bool) -> int:
     from gpucourse.learning.dev import check_course
     from gpucourse.ui.views.many import rehearsals
 
-    if module and not run:
-        raise UsageError("--module goes with --run", hint=f"gpucourse dev {what} --run --module 3")
-    session = session_of(ctx)
     with session.console.watch() as live:
-        checked = check_course(folder, run=run, modules=module or [], watch=live)
+        checked = check_course(folder, run=run, modules=modules, watch=live)
     if run and not checked.catalog.errors:
         session.console.show(rehearsals(checked.rehearsed))
-    modules = checked.catalog.modules
+    good = checked.catalog.modules
     if json:
         session.console.document(
-            {"modules": [module.id for module in modules], "complaints": checked.complaints, "exercises": checked.rehearsed}
+            {"modules": [module.id for module in good], "complaints": checked.complaints, "exercises": checked.rehearsed}
         )
     if checked.complaints:
         raise ManifestError(checked.complaints, hint="how a module is written: docs/authoring.md")
-    session.console.note(f"{checked.catalog.folders.modules}: {format_count(len(modules), 'module')}, no complaints")
+    session.console.note(f"{checked.catalog.folders.modules}: {format_count(len(good), 'module')}, no complaints")
     return ExitCode.DONE

@@ -316,3 +316,10 @@ class CheckedCourseDocument(TypedDict):
     modules: list[str]
     complaints: list[str]
     exercises: list[Rehearsal]
+
+
+class CourseFilesDocument(TypedDict):
+    """`dev new` and `dev schema`: the folder of the course, and the files that were written, relative to it."""
+
+    folder: str
+    files: list[str]

@@ -22,7 +22,7 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
     "cost": (labs.Money,),
     "deploy": (labs.OneBuiltLab, labs.BuiltLabs, labs.QuoteList),
     "destroy": (labs.DestroyDocument,),
-    "dev": (course.CheckedCourseDocument,),
+    "dev": (course.CheckedCourseDocument, course.CourseFilesDocument),
     "doctor": (labs.Examination, labs.ExaminedAccount, labs.Quotas, labs.Policy),
     "grade": (course.Points, course.GradedBundles, course.NewBundle),
     "hint": (course.Hint,),

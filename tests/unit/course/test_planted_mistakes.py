@@ -1,0 +1,76 @@
+"""A mistake in any part of a course, and the sentence that `dev check` says about it: the place, and what to write instead."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpucourse.course.catalog import load
+from gpucourse.course.lint import lint
+from gpucourse.course.locate import course_in
+from gpucourse.learning.dev import start_course
+
+MISTAKES = yaml.safe_load((Path(__file__).parents[2] / "data/manifests/planted.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def right_course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("new") / "course"
+    start_course(folder)
+    return folder
+
+
+@pytest.fixture
+def course(right_course: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(right_course, tmp_path / "course"))
+
+
+def check(course: Path) -> list[str]:
+    return lint(load(course_in(course, named_by="DIR", hint="")))
+
+
+def test_the_new_course_is_right(course: Path) -> None:
+    assert check(course) == []
+
+
+def test_a_course_without_schemas_is_right(course: Path) -> None:
+    for schema in (course / "modules").glob("*.schema.json"):
+        schema.unlink()
+    assert check(course) == []
+
+
+def test_a_course_of_nothing(tmp_path: Path) -> None:
+    for part in ("modules", "exercises"):
+        (tmp_path / part).mkdir()
+    assert check(tmp_path) == ["modules: holds no module, which is a folder such as 01-name with a module.yaml"]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake["name"] for mistake in MISTAKES])
+def test_a_planted_mistake_is_named(course: Path, mistake: dict[str, str]) -> None:
+    file = course / mistake["file"]
+    if "old" in mistake:
+        text = file.read_text(encoding="utf-8")
+        assert text.count(mistake["old"]) == 1, "the words to change must stand there once"
+        file.write_text(text.replace(mistake["old"], mistake["new"]), encoding="utf-8")
+    elif "new" in mistake:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(mistake["new"], encoding="utf-8")
+    else:
+        file.unlink()
+    said = check(course)
+    assert any(line.startswith(mistake["says"]) for line in said), said
+
+
+def test_a_second_solution_that_is_the_first_one(course: Path) -> None:
+    solutions = course / "exercises/01-rounding/solutions"
+    (solutions / "other/my_sum.py").write_bytes((solutions / "my_sum.py").read_bytes())
+    assert any("a truly different way must pass, too" in line for line in check(course))
+
+
+def test_a_part_that_is_delivered_solved(course: Path) -> None:
+    scripts = course / "exercises/01-rounding"
+    (scripts / "my_sum.py").write_bytes((scripts / "solutions/my_sum.py").read_bytes())
+    assert any("so there is nothing to solve" in line for line in check(course))
