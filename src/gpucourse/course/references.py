@@ -14,6 +14,7 @@ from gpucourse.course.catalog import Catalog
 from gpucourse.course.complaints import did_you_mean
 from gpucourse.course.written_metrics import list_exercise_paths
 from gpucourse.model.fields import EXPRESSION
+from gpucourse.model.labs import AwsLab, Lab, Labs
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.slurm import SLURM
@@ -106,9 +107,10 @@ def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
 def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
     stacks = catalog.folders.terraform / "stacks"
     there = sorted(path.name for path in stacks.glob("*") if path.is_dir())
-    named = {"local": module.lab.local.template, **({"aws": module.lab.aws.template} if module.lab.aws else {})}
-    for target, template in named.items():
-        if there and template not in there:
+    for target in Labs.model_fields:
+        lab = getattr(module.lab, target)
+        template = lab.template if isinstance(lab, Lab | AwsLab) else None
+        if there and template and template not in there:
             listed = did_you_mean(template, there) or "; there are " + ", ".join(there)
             yield f"lab.{target}.template: there is no stack {template}{listed}"
 
