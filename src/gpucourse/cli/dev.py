@@ -47,7 +47,7 @@ def dev(
 
 
 def _start(session: Session, folder: Path | None, *, json: bool) -> int:
-    from gpucourse.learning.dev import start_course
+    from gpucourse.course.new_course import start_course
 
     if folder is None:
         raise UsageError("dev new needs a folder", hint="gpucourse dev new DIR")

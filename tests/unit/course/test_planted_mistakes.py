@@ -11,7 +11,7 @@ import yaml
 from gpucourse.course.catalog import load
 from gpucourse.course.lint import lint
 from gpucourse.course.locate import course_in
-from gpucourse.learning.dev import start_course
+from gpucourse.course.new_course import start_course
 
 MISTAKES = yaml.safe_load((Path(__file__).parents[2] / "data/manifests/planted.yaml").read_text(encoding="utf-8"))
 

@@ -1,0 +1,33 @@
+"""A new course: the template of one module with one exercise, the helpers that all courses may use, schemas for an editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpucourse.course.locate import find_course, find_template
+from gpucourse.course.rules import SHARED
+from gpucourse.course.schema import write_schema
+from gpucourse.errors import UsageError
+from gpucourse.storage import write_bytes
+
+HELPERS = ("bench.py", "ranks.py")
+"""What every course may send along with its scripts: `dev new` puts a copy into `exercises/shared`."""
+
+
+def start_course(folder: Path) -> tuple[str, ...]:
+    """Put a course of one module with one exercise into `folder`, which is made where it is missing; the files, relative to it.
+
+    Raises UsageError where something lies in the folder already, StorageError where it cannot be written to.
+    """
+    root = folder.expanduser().absolute()
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        state = "holds files already" if root.is_dir() else "is a file"
+        raise UsageError(f"{root} {state}, and a new course wants an empty folder", hint="gpucourse dev new DIR")
+    template, shared = find_template(), find_course({}).exercises / SHARED
+    sources = {path.relative_to(template): path for path in sorted(template.rglob("*")) if path.is_file()}
+    sources |= {Path("exercises", SHARED, name): shared / name for name in HELPERS}
+    copied = {place: path for place, path in sources.items() if path.suffix != ".pyc"}
+    for place, path in copied.items():
+        write_bytes(root / place, path.read_bytes())
+    schemas = write_schema(root / "modules")
+    return tuple(sorted([*(place.as_posix() for place in copied), *(path.relative_to(root).as_posix() for path in schemas)]))
