@@ -199,7 +199,7 @@ class Learning:
     def record(
         self, exercise: str = "1.1", metrics: dict[str, Any] | None = None, *, mode: Any = "local", **other: Any
     ) -> RunRecord:
-        """A run that ended, as `run` leaves it: files, verdict, deliverables, seal."""
+        """A run that ended, as `run` leaves it: files, verdict, deliverables, seal. One of another `state` is not sealed."""
         context = self.open_context()
         own = other.get("own_script")
         place = other.setdefault("place", runs.script_place(Path(own)) if own else None)
@@ -220,7 +220,8 @@ class Learning:
         record.verdict = verdict.verdict if verdict else None
         runs.save(context.paths, record)
         deliver(context, manifest_exercise, record)
-        seal(files, mode)
+        if record.has_ended:
+            seal(files, mode)
         return record
 
     def folder(self, record: RunRecord) -> Path:

@@ -144,14 +144,21 @@ def questions(session: Session, line: Words) -> Iterator[str]:
 
 @_quietly
 def runs(session: Session) -> Iterator[str]:
-    """The ids of runs, newest first; a run's word, where no other run has it; the exercises that have runs."""
-    yield from _name_runs(_records(session))
+    """The ids of runs, newest first; a run's word, where no other run has it; the exercises and scripts that have runs."""
+    from gpucourse.workspace import runs as records
+    from gpucourse.workspace.paths import RunPaths
+
+    folders = [folder for folder in records.list_folders(session.look().paths) if RunPaths(folder).record.exists()]
+    folders.sort(key=lambda folder: folder.name, reverse=True)
+    yield from _name_runs([(folder.name, folder.parent.name) for folder in folders])
 
 
 @_quietly
 def active_runs(session: Session) -> Iterator[str]:
     """The runs that have not ended, as `runs` names them."""
-    yield from _name_runs([record for record in _records(session) if not record.has_ended])
+    from gpucourse.workspace import runs as records
+
+    yield from _name_runs([(record.id, record.subject) for record in records.under_way(session.look().paths)[::-1]])
 
 
 @_with_line
@@ -183,8 +190,9 @@ def _records(session: Session) -> list[RunRecord]:
     return records.readable(session.look().paths)[0][::-1]
 
 
-def _name_runs(listed: list[RunRecord]) -> Iterator[str]:
-    yield from (record.id for record in listed)
-    words = sorted(record.id.rsplit("-", 1)[-1] for record in listed)
+def _name_runs(listed: list[tuple[str, str]]) -> Iterator[str]:
+    """What names a run, of the ids of runs and of what ran."""
+    yield from (run_id for run_id, _ in listed)
+    words = sorted(run_id.rsplit("-", 1)[-1] for run_id, _ in listed)
     yield from (word for word, same in groupby(words) if len(list(same)) == 1)
-    yield from dict.fromkeys(record.subject for record in listed)
+    yield from dict.fromkeys(subject for _, subject in listed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
@@ -62,9 +63,9 @@ def _order_exercises(context: Context) -> Iterator[Exercise]:
 
 def _find_place(context: Context) -> tuple[str, str]:
     """The module of the newest run or of the lab that was changed last, and the exercise where it is a run."""
-    records = [record for record in runs.readable(context.paths)[0] if not record.own_script and not record.drill]
+    records = (record for record in runs.iterate_newest_first(context.paths) if not record.own_script and not record.drill)
     labs = deployments.readable(context.paths)[0]
-    places = [(record.created, record.module, record.exercise) for record in records[-1:]]
+    places = [(record.created, record.module, record.exercise) for record in islice(records, 1)]
     places += [(lab.created, lab.module, "") for lab in labs]
     # A lab's moment has no fraction of a second: the first 19 characters of both are what can be compared.
     return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]

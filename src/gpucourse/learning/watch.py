@@ -19,12 +19,15 @@ Stamp = tuple[int, int, int]
 
 def current(context: Context) -> Exercise:
     """The exercise that the learner is at: that of the newest run, else the first one. Raises MissingError for no course."""
-    records, _ = runs.readable(context.paths)
     known = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
     if not known:
         raise MissingError("this course has no exercises", hint="gpucourse list")
     return next(
-        (known[record.exercise] for record in reversed(records) if record.exercise in known and not record.own_script),
+        (
+            known[record.exercise]
+            for record in runs.iterate_newest_first(context.paths)
+            if record.exercise in known and not record.own_script
+        ),
         next(iter(known.values())),
     )
 

@@ -20,7 +20,7 @@ def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
     uploads: list[Upload] = []
     for wanted in exercise.builds_on:
         taken: set[tuple[str, str]] = set()
-        for record in reversed(runs.readable(paths, wanted)[0]):
+        for record in runs.iterate_newest_first(paths, wanted):
             source = runs.files_of(paths, record).metrics
             if not record.is_evidence or record.verdict in FAULTY or not source.is_file():
                 continue

@@ -38,9 +38,10 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     where a node sent what cannot be true) where outputs of a node are not home: the run is not judged then, and is stored as
     `collecting`, so that the next command about it tries again.
     """
+    files = runs.files_of(context.paths, record)
+    files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed: what is under way is found by that
     record.state = "collecting"
     runs.save(context.paths, record)
-    files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     written = (
         not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
@@ -72,9 +73,10 @@ def from_the_future(paths: WorkspacePaths, now: Callable[[], str] = format_now) 
     return newest if newest > now() else None
 
 
-def list_folders(paths: WorkspacePaths) -> list[Path]:
-    """The folders of all runs and sweeps."""
-    return [*paths.runs.glob("*/*"), *paths.runs.glob(f"{_SCRIPTS}/*/*")]
+def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
+    """The folders of all runs and sweeps (of one exercise, or of one script by its place)."""
+    patterns = [f"{place}/*"] if place else ["*/*", f"{_SCRIPTS}/*/*"]
+    return [folder for pattern in patterns for folder in paths.runs.glob(pattern)]
 
 
 def save(paths: WorkspacePaths, record: RunRecord) -> None:
@@ -111,13 +113,23 @@ def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunR
             records += [record] if (record := _read(file)) is not None else []
         except MissingError as error:
             errors[RunPaths(file.parent)] = error
-    return sorted(records, key=lambda record: (record.id[: len(_STAMP)], record.created, record.id)), errors
+    return sorted(records, key=_order), errors
+
+
+def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Iterator[RunRecord]:
+    """The records that `readable` gives, from the newest on, each read when it is asked for: a workspace may hold thousands."""
+    folders = sorted(list_folders(paths, place), key=_read_stamp, reverse=True)
+    for _, same_second in groupby(folders, key=_read_stamp):
+        records = (_read_or_leave_out(folder) for folder in same_second)
+        yield from sorted(filter(None, records), key=lambda record: (record.created, record.id), reverse=True)
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
-    """The runs (on one stack) whose records tell no end yet, oldest first; those that cannot be read are left out."""
-    going = (record for record in readable(paths)[0] if not record.has_ended)
-    return [record for record in going if stack in {None, record.stack}]
+    """The runs (on one stack) whose records tell no end yet, oldest first; those that cannot be read are left out. A run whose
+    files are sealed has ended: its record is not read."""
+    unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())
+    going = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
+    return sorted((record for record in going if stack in {None, record.stack}), key=_order)
 
 
 def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
@@ -125,6 +137,8 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
 
     Raises UnknownName where none fits, UsageError where several do, MissingError where it cannot be read.
     """
+    if (record := _find_by_name(paths, wanted)) is not None:
+        return record
     records, errors = readable(paths)
     if not records and not errors and not _NUMBER.fullmatch(wanted or ""):
         raise UsageError("there are no runs yet", hint="gpucourse next")
@@ -137,7 +151,7 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
         wanted = wanted.rsplit("/", 1)[1]
     if exact := [record for record in records if wanted in {record.id, record.subject if record.place else record.exercise}]:
         return exact[-1]
-    hits = [record for record in records if record.id.startswith(wanted) or record.id.rsplit("-", 1)[-1] == wanted]
+    hits = [record for record in records if _fits(record.id, wanted)]
     if len(hits) > 1:
         raise UsageError(f"'{wanted}' fits {len(hits)} runs", hint=f"type more of it: {', '.join(hit.id for hit in hits[-4:])}")
     if hits:
@@ -145,9 +159,45 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
     if _NUMBER.fullmatch(wanted):
         raise UsageError(f"{wanted} has no run yet", hint=f"gpucourse run {wanted}")
     for files, error in errors.items():
-        if files.folder.name.startswith(wanted) or files.folder.name.rsplit("-", 1)[-1] == wanted:
+        if _fits(files.folder.name, wanted):
             raise error
     raise UnknownName("run", wanted, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
+
+
+def _find_by_name(paths: WorkspacePaths, wanted: str | None) -> RunRecord | None:
+    """What `find` finds where the names of folders tell it, with no other record read; None where they do not."""
+    if wanted is None:
+        return next(iterate_newest_first(paths), None)
+    name = wanted.strip("/").rsplit("/", 1)[-1]
+    if not name:
+        return None
+    place = name if _NUMBER.fullmatch(name) else script_place(Path(name))
+    newest = next(iterate_newest_first(paths, place), None)
+    if newest is not None and name == (newest.subject if newest.place else newest.exercise):
+        return newest
+    folders = [folder for folder in list_folders(paths) if _fits(folder.name, name) and RunPaths(folder).record.exists()]
+    chosen = [folder for folder in folders if folder.name == name] or folders
+    return _read(RunPaths(chosen[0]).record) if len(chosen) == 1 else None
+
+
+def _fits(run_id: str, name: str) -> bool:
+    return run_id.startswith(name) or run_id.rsplit("-", 1)[-1] == name
+
+
+def _order(record: RunRecord) -> tuple[str, str, str]:
+    """Oldest first; within a second by the exact time."""
+    return record.id[: len(_STAMP)], record.created, record.id
+
+
+def _read_stamp(folder: Path) -> str:
+    return folder.name[: len(_STAMP)]
+
+
+def _read_or_leave_out(folder: Path) -> RunRecord | None:
+    try:
+        return _read(RunPaths(folder).record)
+    except MissingError:
+        return None
 
 
 def _read(file: Path) -> RunRecord | None:

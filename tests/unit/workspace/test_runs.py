@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import UnknownName, UsageError
+from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
@@ -135,3 +135,34 @@ def test_ids_never_go_back_where_the_clock_does(tmp_path: Path) -> None:
     assert [run_record.id for run_record in runs.every(paths)] == [first, *later]
     (paths.runs / "3.1" / "99999999-999999-x").mkdir()
     assert runs.new_run(paths, "3.1", now)[:15] == "20260201-000002", "what is no time is not one"
+
+
+def test_records_are_read_from_the_newest_on_and_only_when_asked_for(paths: WorkspacePaths) -> None:
+    paths.run("3.2", "20260101-100000-otter").record.write_text("not JSON")
+    newest = runs.iterate_newest_first(paths)
+    assert [next(newest).id, next(newest).id] == ["20260102-100000-otter", "20260101-110000-heron"]
+    assert list(newest) == [], "what cannot be read is left out"
+    assert [run.id for run in runs.iterate_newest_first(paths, "3.1")] == ["20260102-100000-otter"]
+
+
+def test_within_a_second_the_exact_time_decides(paths: WorkspacePaths) -> None:
+    runs.save(paths, record("20260103-100000-zephyr", created="2026-01-03T10:00:00.100000+00:00"))
+    runs.save(paths, record("20260103-100000-acorn", created="2026-01-03T10:00:00.900000+00:00"))
+    assert runs.find(paths, None).id == "20260103-100000-acorn"
+    assert [run.id for run in runs.readable(paths)[0]][-2:] == ["20260103-100000-zephyr", "20260103-100000-acorn"]
+
+
+def test_what_is_under_way_has_no_seal(paths: WorkspacePaths) -> None:
+    """The record of a run that is sealed is not even read."""
+    write_record(paths.run("3.2", "20260101-100000-otter").hashes, {})
+    paths.run("3.2", "20260101-100000-otter").record.write_text("not JSON")
+    runs.save(paths, replace(record("20260101-110000-heron"), state="cancelled"))
+    assert [run.id for run in runs.under_way(paths)] == ["20260102-100000-otter"]
+    assert runs.under_way(paths, "02-slurm") == []
+
+
+def test_a_run_is_found_though_others_cannot_be_read(paths: WorkspacePaths) -> None:
+    paths.run("3.2", "20260101-100000-otter").record.write_text("not JSON")
+    assert runs.find(paths, "heron").id == "20260101-110000-heron"
+    with pytest.raises(MissingError, match="damaged"):
+        runs.find(paths, "20260101-100000-otter")
