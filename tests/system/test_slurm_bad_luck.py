@@ -46,11 +46,14 @@ def batch(folder: Path, *wishes: str, body: str = "srun hostname") -> str:
 
 
 def test_a_batch_file_of_ones_own(cluster: Learner, tmp_path: Path) -> None:
-    own = batch(tmp_path, "--nodes=2", "--gres=gpu:1", "--output=mine-%j.out", body="srun hostname; echo $1 > said.txt")
-    ran = cluster.types("run", "--script", own, "--", "hello")
+    own = batch(
+        tmp_path, "--nodes=2", "--gres=gpu:1", "--output=mine-%j.out", body="srun hostname; echo $1 $MINE ${#TOKEN} > said.txt"
+    )
+    variables = ("--env", "MINE=a", "--env", "TOKEN")
+    ran = cluster.types("run", "--script", own, *variables, "--", "hello", TOKEN="3f9c")
     assert "1 job on 2 nodes" in ran.out
     assert "node2" in ran.err
-    assert next(cluster.run_folder().glob("outputs/*/said.txt")).read_text() == "hello\n"
+    assert next(cluster.run_folder().glob("outputs/*/said.txt")).read_text() == "hello a 4\n"
     assert (cluster.run_folder() / "job.sbatch").read_text() == Path(own).read_text()
 
 

@@ -32,6 +32,26 @@ def find_imports(script: Path) -> list[Upload]:
     return [Upload(name=name, source=path) for name, path in sorted(imports.items())]
 
 
+def starts_ranks_itself(script: Path) -> bool:
+    """Whether a script is written to start its own ranks: it starts processes, and puts MASTER_PORT into the environment, where
+    torchrun's ranks find theirs. Found by reading, as its imports are."""
+    try:
+        nodes = list(ast.walk(ast.parse(script.read_bytes())))
+    except (SyntaxError, ValueError, OSError):
+        return False
+    calls = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in nodes if isinstance(node, ast.Call)}
+    targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    return bool(calls & {"spawn", "Process"}) and any(_is_meeting_port(target) for target in targets)
+
+
+def _is_meeting_port(target: ast.expr) -> bool:
+    """Whether it is `os.environ["MASTER_PORT"]`."""
+    if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Constant):
+        return False
+    place = getattr(target.value, "attr", getattr(target.value, "id", ""))
+    return place == "environ" and target.slice.value == "MASTER_PORT"
+
+
 def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FILES) -> list[Upload]:
     """The files and folders of `--with`: under the script's folder at the same place, others under their own name.
 

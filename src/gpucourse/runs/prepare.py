@@ -12,7 +12,7 @@ from gpucourse.context import Context
 from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
-from gpucourse.launch.neighbours import find_imports, find_named_files
+from gpucourse.launch.neighbours import find_imports, find_named_files, starts_ranks_itself
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
@@ -276,6 +276,10 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
     if not script.is_file():
         raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
+    if (run_request.launcher or exercise.launch.kind) == "torchrun" and starts_ranks_itself(script):
+        text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"
+        once = f"gpucourse run --script {script} --launcher python starts it once a node"
+        context.watch(Note(text=f"{text}. {once}", level="warning"))
     beside = find_imports(script)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")

@@ -73,3 +73,22 @@ def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path) -> None:
         (tmp_path / f"many/{number}").write_text("")
     with pytest.raises(UsageError, match="more than 3 files"):
         neighbours.find_named_files((tmp_path / "many",), script, most=3)
+
+
+SETS_PORT = 'import os\n\ndef setup():\n    os.environ["MASTER_PORT"] = "29500"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{SETS_PORT}mp.spawn(setup)\n", True),
+        ("from os import environ\nenviron['MASTER_PORT'] = str(port)\nProcess(target=work).start()\n", True),
+        (SETS_PORT, False),
+        ('import os\nport = os.environ["MASTER_PORT"]\nmp.spawn(setup)\n', False),
+        ('settings["MASTER_PORT"] = 1\nmp.spawn(setup)\n', False),
+        ("def broken(:\n", False),
+    ],
+)
+def test_a_script_that_starts_its_own_ranks_is_recognised(tmp_path: Path, text: str, expected: bool) -> None:
+    (tmp_path / "train.py").write_text(text)
+    assert neighbours.starts_ranks_itself(tmp_path / "train.py") is expected

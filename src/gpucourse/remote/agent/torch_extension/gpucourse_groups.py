@@ -4,41 +4,36 @@ torch 2.5 and later load this by themselves, by the entry point `torch.backends`
 that does not import torch, and none is changed. A line with 0 says that torch was imported, each other line is the size of a
 group. It must run with the Python of any node.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
+
+Looked at is the function with which torch keeps a group that was made, not init_process_group itself: where that fails, its
+traceback must hold no line that is not the script's or torch's.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from typing import Any
 
 FILE = "GPUCOURSE_GROUP_FILE"
-MODULES = ("torch.distributed", "torch.distributed.distributed_c10d", "torch.distributed.device_mesh")
+MODULE, FUNCTION = "torch.distributed.distributed_c10d", "_update_default_pg"
 
 
 def note_groups() -> None:
     """Note that torch is here, and from now on the size of every default process group that this process makes."""
     path = os.environ.get(FILE)
-    original = getattr(sys.modules.get("torch.distributed"), "init_process_group", None)
-    if path is None or original is None:  # no rank of a run, or a build of torch without torch.distributed
+    module: Any = sys.modules.get(MODULE)
+    keep = getattr(module, FUNCTION, None)
+    if path is None or keep is None:  # no rank of a run, or a torch that keeps its groups in another way
         return
     _note(path, 0)
-    replacement = _wrap(original, path)
-    for name in MODULES:
-        module: Any = sys.modules.get(name)
-        if getattr(module, "init_process_group", None) is original:
-            module.init_process_group = replacement
 
+    def keep_and_note(group: Any) -> None:
+        keep(group)
+        if group is not None:
+            _note(path, group.size())
 
-def _wrap(original: Any, path: str) -> Any:
-    @functools.wraps(original)
-    def init_process_group(*arguments: Any, **options: Any) -> Any:
-        result = original(*arguments, **options)
-        _note(path, sys.modules["torch.distributed"].get_world_size())
-        return result
-
-    return init_process_group
+    setattr(module, FUNCTION, keep_and_note)
 
 
 def _note(path: str, size: int) -> None:
