@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from gpucourse.coach.gpu_symptoms import GPU_SYMPTOMS
+from gpucourse.coach.shell_symptoms import SHELL_SYMPTOMS
 from gpucourse.coach.symptom import Symptom
 
 SYMPTOMS: tuple[Symptom, ...] = (
@@ -123,6 +124,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
     ),
     *GPU_SYMPTOMS,
+    *SHELL_SYMPTOMS,
     Symptom(
         word="module-missing",
         title="A module is missing on the node",

@@ -19,6 +19,7 @@ _LIBRARY = re.compile(
       \[[WEF](?:\d{4})?[ ][^\]]*\.(?:cpp|cc|hpp|h):\d+\]        # torch, in C++: [E1121 09:42:31.9 socket.cpp:1028]
     | [WEF]\d{4}[ ][\d:.]+[ ][^\]]*\.py:\d+\]                    # torchrun
     | (?:\[\S*\][ ]?)?\S+:\d+:\d+[ ]\[-?\d+\][ ](?:\S+[ ])?NCCL[ ]   # NCCL: node0:412:498 [0] init.cc:42 NCCL WARN
+    | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)      # bash and dash, of a script
     | terminate[ ]called | what\(\): | Fatal[ ]Python[ ]error
     """,
     re.VERBOSE,

@@ -1,0 +1,49 @@
+"""The symptoms that a shell tells of: a batch file that it cannot read, and commands that are not on the node."""
+
+from __future__ import annotations
+
+from gpucourse.coach.symptom import Symptom
+
+_WHERE = r"(?m)^(?:\d+: )?(?P<file>[^\s:]+): line (?P<line>\d+): "
+_ELSEWHERE = r"(?![\s\S]*Traceback(?![\s\S]*ModuleNotFoundError))"  # a script that began and failed is another story
+
+SHELL_SYMPTOMS: tuple[Symptom, ...] = (
+    Symptom(
+        word="shell-syntax",
+        title="The shell cannot read the script, near line {line}",
+        signs=(
+            _WHERE + r"(?P<what>syntax error[^\n]*)",
+            _WHERE + r"(?P<what>unexpected EOF[^\n]*)",
+            _WHERE + r"(?P<what>[^\n]*unterminated[^\n]*)",
+            _WHERE + r"(?P<what>[^\n]*bad substitution)",
+            _WHERE + r"warning: (?P<what>here-document [^\n]*)",
+        ),
+        why="The shell says of line {line}: {what}. A quote, a bracket, an `if` or a `do` that is not closed is found where "
+        "the file ends, or at the next one of its kind: the mistake stands at that line or above it.",
+        next="bash -n FILE reads the file without running it, and shellcheck FILE names the quote that is open",
+    ),
+    Symptom(
+        word="no-modules",
+        title="There is no `module` command on {node}",
+        signs=(
+            _WHERE + r"module: command not found" + _ELSEWHERE,
+            r"(?m)^(?P<file>[^\s:]+): (?P<line>\d+): module: not found" + _ELSEWHERE,
+        ),
+        why="Line {line} loads software with `module` (Environment Modules, or Lmod), which the cluster has for which the file "
+        "was written. Here its software is installed as it is, or the shell of a job does not read the file that defines "
+        "`module`.",
+        next="leave the `module` lines out and name the Python that has the packages; on a cluster with modules put "
+        "`source /etc/profile` above them, or begin the file with #!/bin/bash -l",
+    ),
+    Symptom(
+        word="command-missing",
+        title="A command is missing on {node}",
+        signs=(
+            _WHERE + r"(?P<name>[^\s:]+): command not found" + _ELSEWHERE,
+            _WHERE + r"(?P<name>/\S+): No such file or directory" + _ELSEWHERE,
+        ),
+        why="Line {line} of the script starts {name}, and {node} has no such program, or it is not on the PATH of a job.",
+        next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path",
+        general=True,
+    ),
+)

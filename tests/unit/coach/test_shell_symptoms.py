@@ -1,0 +1,67 @@
+"""What a shell says of a batch file is named with its line; a script that began and failed is not explained by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.coach.recognise import recognise
+from gpucourse.model.diagnosis import Diagnosis
+from tests.unit.coach.test_recognise import evidence, log
+
+FILE = "/var/lib/slurm/slurmd/job00012/slurm_script"
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n'
+
+
+def diagnose(*lines: str, code: int = 1) -> tuple[Diagnosis, ...]:
+    text = "".join(f"{line}\n" for line in lines)
+    return recognise(evidence(log(0, text, code), world=0))
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "what"),
+    [
+        ((f"{FILE}: line 8: unexpected EOF while looking for matching `\"'",), "8", "matching `\"'"),
+        (
+            (f"{FILE}: line 9: syntax error near unexpected token `done'", f"{FILE}: line 9: `done'"),
+            "9",
+            "unexpected token `done'",
+        ),
+        ((f"{FILE}: line 12: syntax error: unexpected end of file",), "12", "unexpected end of file"),
+        ((f"{FILE}: line 4: ${{x y}}: bad substitution",), "4", "bad substitution"),
+        (
+            ("begun", f"{FILE}: line 7: warning: here-document at line 3 delimited by end-of-file (wanted `EOF')", "and on"),
+            "7",
+            "here-document at line 3",
+        ),
+    ],
+)
+def test_what_a_shell_cannot_read_is_shown_as_it_says_it(lines: tuple[str, ...], line: str, what: str) -> None:
+    (diagnosis,) = diagnose(*lines, code=2)
+    assert diagnosis.symptom == "shell-syntax"
+    assert f"line {line}" in diagnosis.title
+    assert what in diagnosis.why
+    assert what in diagnosis.seen[0].line
+
+
+def test_module_is_named_with_the_usual_cause_and_what_to_do() -> None:
+    missing = f"{FILE}: line 5: module: command not found"
+    (diagnosis,) = diagnose(missing, f"{FILE}: line 9: mpirun: command not found", code=127)
+    assert diagnosis.symptom == "no-modules"
+    assert diagnosis.title == "There is no `module` command on node0"
+    assert "source /etc/profile" in diagnosis.next
+    assert diagnosis.seen[0].line == missing
+    first, second = diagnose(missing, f"{TRACEBACK}ModuleNotFoundError: No module named 'torch'")
+    assert {first.symptom, second.symptom} == {"no-modules", "module-missing"}
+    (dash,) = diagnose(f"{FILE}: 5: module: not found", code=127)
+    assert dash.symptom == "no-modules"
+
+
+def test_a_script_that_ran_and_failed_is_not_explained_by_a_missing_module() -> None:
+    (diagnosis,) = diagnose(f"{FILE}: line 5: module: command not found", f"{TRACEBACK}ValueError: no such model")
+    assert diagnosis.symptom == "script-error"
+
+
+def test_another_command_that_is_missing_is_named() -> None:
+    (diagnosis,) = diagnose("step 1", f"{FILE}: line 9: deepspeed: command not found", code=127)
+    assert (diagnosis.symptom, "deepspeed" in diagnosis.why) == ("command-missing", True)
+    assert diagnose("the shell said: line 9: no command", code=3)[0].symptom == "rank-exited"
