@@ -13,7 +13,8 @@ from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.event import LogBytes, Stage
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.logs import LogPart, StoredLog, Tail, merge_by_time, select_logs
-from gpucourse.runs.settle import follow_on, settle
+from gpucourse.runs.settle import collect_later, follow_on, settle
+from gpucourse.ui.views.slurm import describe_later
 from gpucourse.workspace import runs
 
 _WRITTEN_AT_ONCE = 1 << 16
@@ -32,9 +33,11 @@ def show_logs(
     if follow and (unseen or not record.collected):
         return _follow(session, record, rank, part)
     try:
-        record = settle(context, record)
+        record = collect_later(context, settle(context, record))
     except GpucourseError as error:  # the nodes do not answer: what is at home can be read all the same
         session.console.warn(f"this may be incomplete: {error.what}")
+    if told := describe_later(record):
+        session.console.warn(f"{told}; the same command collects what they write")
     logs = select_logs(context, record, rank, part)
     if times:
         _print_by_time(session, record, logs)

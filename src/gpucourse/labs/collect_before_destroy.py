@@ -45,7 +45,7 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Co
     records, errors = runs.readable(context.paths)
     if not discard:
         _whole(deployment, errors)
-    away = [record for record in records if record.stack == deployment.stack and not record.collected]
+    away = [record for record in records if record.stack == deployment.stack and (not record.collected or _count_later(record))]
     gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
     for record in away:
         with hold_lock(lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
@@ -54,6 +54,10 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Co
             else:
                 _fetch(context, deployment, record, home, gone, until)
     return home
+
+
+def _count_later(record: RunRecord) -> int:
+    return len(record.slurm.later) if record.slurm else 0
 
 
 def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
@@ -87,6 +91,9 @@ def _fetch(
             reach(context, fleet)
             if not record.has_ended and record.state != "collecting":
                 context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
+            if later := _count_later(record):
+                told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
+                context.watch(Note(text=told, level="warning"))
             cancel(fleet, record.id)
             files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
             result = follow(
@@ -104,6 +111,8 @@ def _fetch(
                 hosts=slurm_runs.hosts_of(deployment),
             )
             note_exits(record, result)
+            if record.slurm is not None:
+                record.slurm.later, record.collected = [], False  # nothing of them is left to ask for after this
             finish(context, fleet, record, until=until)
         home.fetched.append(record.id)
         home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
@@ -133,6 +142,8 @@ def _give_up(context: Context, record: RunRecord, home: CollectedRuns, why: str)
     if not record.has_ended:
         record.state, record.ended = (end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
     record.collected, record.error = True, record.error or why
+    if record.slurm is not None:
+        record.slurm.later = []
     with suppress(StorageError):  # a full disk must not keep a lab alive
         runs.save(context.paths, record)
     home.given_up.append(f"{record.id}: {why}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from gpucourse.errors import UsageError
 from gpucourse.model.plan import Upload
 
 MOST_FILES = 5000
+MOST_BYTES = 1 << 20
+_WORD = re.compile(r"[\w./+@-]+")
+_READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
+"""The endings of files in which others may be mentioned."""
 _SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ipynb_checkpoints"}
 
 
@@ -50,6 +55,25 @@ def _is_meeting_port(target: ast.expr) -> bool:
         return False
     place = getattr(target.value, "attr", getattr(target.value, "id", ""))
     return place == "environ" and target.slice.value == "MASTER_PORT"
+
+
+def find_mentioned_files(script: Path) -> list[Upload]:
+    """The files in the script's folder and below whose paths stand as words in a shell script, as in `python train.py` and
+    `sbatch next.sh`, and those that these need in turn.
+
+    What is larger than MOST_BYTES must be named with `--with`: it may be data that is on the nodes already.
+    """
+    root = script.resolve().parent
+    mentioned: dict[str, Path] = {}
+    waiting = [script.resolve()]
+    while waiting and len(mentioned) < MOST_FILES:
+        path = waiting.pop()
+        for needed in _local_imports(path, path.parent) if path.suffix == ".py" else _mentions(path, root):
+            name = needed.relative_to(root).as_posix()
+            if name not in mentioned and needed != script.resolve():
+                mentioned[name] = needed
+                waiting.append(needed)
+    return [Upload(name=name, source=path) for name, path in sorted(mentioned.items())]
 
 
 def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FILES) -> list[Upload]:
@@ -97,6 +121,19 @@ def _local_imports(path: Path, root: Path) -> Iterator[Path]:
             yield from _module(base, parts)
             for alias in node.names:  # from package import module
                 yield from _module(base, [*parts, alias.name])
+
+
+def _mentions(path: Path, root: Path) -> Iterator[Path]:
+    """The files below `root` whose paths, as seen from there, stand as words in a file."""
+    if path.suffix not in _READ:
+        return
+    for word in dict.fromkeys(_WORD.findall(path.read_text(encoding="utf-8", errors="replace"))):
+        try:
+            file = (root / word).resolve()
+            if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= MOST_BYTES:
+                yield file
+        except OSError:  # a word that is too long for a name
+            continue
 
 
 def _module(base: Path, parts: list[str]) -> Iterator[Path]:

@@ -4,63 +4,116 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import sbatch, slurm_plan
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.node import Node
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
+from gpucourse.outside import slurm_options
+from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 
 SUFFIXES = (".sbatch", ".slurm")
-FOLLOWED = ("--chdir=work", "--output=../logs/%j-%N.out", "--open-mode=append")
-"""Where the job starts, and where its output is followed: typed after sbatch, they overrule the file."""
+SHELL_SUFFIXES = (".sh", ".bash")
+MOST_TASKS = 10_000
+"""So many tasks of an array are followed; Slurm itself takes 1,001 where nobody set MaxArraySize higher."""
 
-_WISH = re.compile(r"^#SBATCH\s+(.*)$", re.MULTILINE)
-_NODES = re.compile(r"(?:^|\s)(?:--nodes[=\s]|-N\s*)(\d+)")
-_GPUS = re.compile(r"(?:^|\s)--(?:gres[=\s]gpu(?::[a-z]\w*)?:|gpus-per-node[=\s](?:[a-z]\w*:)?)(\d+)")
-_PARTITION = re.compile(r"(?:^|\s)(?:--partition[=\s]|-p\s*)(\S+)")
-_ERROR = re.compile(r"""(?:^|\s)(?:--error[=\s]\s*|-e\s*)(?:"([^"]+)"|'([^']+)'|([^\s"']+))""", re.MULTILINE)
-_EXPORT = re.compile(r"(?:^|\s)--export[=\s](\S+)")
-_ARRAY = re.compile(r"(?:^|\s)(?:--array\b|-a\s*\d)")
+_PLACE = "--chdir=."
+_APPEND = "--open-mode=append"
+FOLLOWED = (_PLACE, "--output=../logs/%j-%N.out", _APPEND)
+"""Where the job starts, the folder that it is submitted from, and where its output is followed: typed after sbatch, they
+overrule the file."""
+
+_PARTS = re.compile(r"(?:het|pack)job\b")
+_READ_BYTES = 1 << 16  # the head of a file for sbatch is shorter
+_PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """What a file asks for in its #SBATCH lines, as far as it is shown or followed: `partition` is empty where it names none,
-    and so is `error`, the file for what the job writes on standard error."""
+    """What a file asks for in its #SBATCH lines, as far as it is shown or followed.
+
+    `partition` is empty where it names none, and so are `error`, the file for what the job writes on standard error, and
+    `export`, the variables that the job has.
+    `processes` are those of the whole job; `tasks` the numbers of an array's tasks, of which `at_once` may run at a time
+    (0: as many as fit).
+    """
 
     text: str
-    nodes: int
-    gpus: int
-    partition: str
+    nodes: int = 1
+    processes: int = 1
+    gpus: int = 0
+    partition: str = ""
+    output: str = ""
     error: str = ""
+    export: str = ""
+    tasks: tuple[int, ...] = ()
+    at_once: int = 0
 
 
 def is_batch(script: Path | None) -> bool:
-    """Whether a script is one for sbatch, by its name: job.sbatch, job.slurm."""
-    return script is not None and script.suffix in SUFFIXES
+    """Whether a script is one for sbatch: it begins with #! and has lines with #SBATCH, or is named job.sbatch or job.slurm."""
+    if script is None:
+        return False
+    text = _read_beginning(script)
+    return script.suffix in SUFFIXES or (text.startswith("#!") and bool(slurm_options.find_lines(text)))
+
+
+def is_python(script: Path) -> bool:
+    """Whether a script is for Python: by its first line where that names a program, else by its name."""
+    first = _read_first_line(script)
+    return bool(_PYTHON.match(first)) if first.startswith("#!") else script.suffix == ".py"
+
+
+def is_shell_script(script: Path) -> bool:
+    """Whether a script is one for a shell and has nothing for sbatch in it."""
+    names_program = _read_first_line(script).startswith("#!")
+    return not is_batch(script) and not is_python(script) and (names_program or script.suffix in SHELL_SUFFIXES)
+
+
+def refuse_shell_script(script: Path) -> None:
+    """Raises UsageError for a shell script, which neither Python nor torchrun can start."""
+    if is_shell_script(script):
+        raise UsageError(
+            f"{script} is a shell script without lines for sbatch (#SBATCH, above the first command): --script starts Python, "
+            "or hands a batch file to sbatch",
+            hint=f"gpucourse run --script {script} --launcher slurm makes it a job; or name the Python script that it starts",
+        )
 
 
 def read(script: Path) -> OwnBatch:
-    """The file and its wishes. Raises UsageError for an array, and for a file that cannot be read."""
+    """The file and what it asks for. Raises UsageError for a heterogeneous job, for an array with more than MOST_TASKS tasks,
+    and for a file that cannot be read."""
     try:
         text = script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--script {script}: {error}", hint="name a batch file on this computer") from error
-    wishes = "\n".join(_WISH.findall(text))
-    if _ARRAY.search(wishes):
+    for number, line in slurm_options.find_lines(text):
+        if _PARTS.match(line.removeprefix("#SBATCH").strip()):
+            raise UsageError(
+                f"{script.name} is a heterogeneous job (line {number}: {line.strip()}): Slurm makes several jobs of it, which "
+                "cannot be followed as one",
+                hint="by hand: gpucourse ssh 2, then sbatch there; or one batch file for each part",
+            )
+    options = slurm_options.read_wishes(text)
+    tasks, at_once = _read_array(options)
+    if len(tasks) > MOST_TASKS:
         raise UsageError(
-            f"{script.name} is an array, whose tasks cannot be followed from a file of your own",
-            hint="gpucourse run 2.4 makes arrays; by hand: gpucourse ssh 2, then sbatch there",
+            f"{script.name} is an array of {len(tasks):,} tasks, and at most {MOST_TASKS:,} can be followed",
+            hint="a smaller --array; or by hand: gpucourse ssh 2, then sbatch there",
         )
-    partition, errors = _PARTITION.search(wishes), _ERROR.search(wishes)
     return OwnBatch(
         text=text,
-        nodes=_number(_NODES, wishes, 1),
-        gpus=_number(_GPUS, wishes, 0),
-        partition=partition[1] if partition else "",
-        error=next(filter(None, errors.groups()), "") if errors else "",
+        nodes=options.nodes,
+        processes=options.tasks,
+        gpus=options.gpus,
+        partition=options.values.get("partition", ""),
+        output=options.values.get("output", ""),
+        error=options.values.get("error", ""),
+        export=options.values.get("export", ""),
+        tasks=tasks,
+        at_once=at_once,
     )
 
 
@@ -82,26 +135,90 @@ def plan(
         f"--partition={partition}" if partition else "",
         f"--time={sbatch.time_limit(time_s)}" if time_s else "",
     )
+    error, followed = _follow_output(own)
     export = _export_also(own, (*request.environment, *request.handed_on))
-    flags = (*filter(None, typed), *export, *FOLLOWED)
-    file = BatchFile(name="job", text=own.text, flags=flags, arguments=request.arguments, error=own.error)
+    flags = (*filter(None, typed), *export, *followed)
+    file = BatchFile(
+        name="job",
+        text=own.text,
+        numbers=own.tasks,
+        flags=flags,
+        arguments=request.arguments,
+        error=error,
+        script=request.script,
+    )
     where = partition or own.partition or default
-    batch = Batch(partition=where, nodes=nodes or own.nodes, tasks=1, gpus=own.gpus, files=(file,), module=module)
-    argv = (*slurm_plan.SUBMIT, *flags, f"{file.name}.sbatch", *request.arguments)
-    command = NodeCommand(node=head, argv=argv, env=request.environment, ranks=tuple(range(batch.nodes)))
+    per_node = -(-own.processes // (nodes or own.nodes))
+    batch = Batch(
+        partition=where,
+        nodes=nodes or own.nodes,
+        tasks=per_node,
+        gpus=own.gpus,
+        files=(file,),
+        module=module,
+        own=True,
+        asks=_describe(own, nodes or own.nodes, where),
+    )
+    argv = (*slurm_plan.SUBMIT, *flags, file.submitted, *request.arguments)
+    chosen = {"SBATCH_PARTITION": partition} if partition else {}  # also for what the job itself submits
+    env = {**chosen, **request.environment}
+    command = NodeCommand(node=head, argv=argv, env=env, ranks=tuple(range(file.rows)))
     return slurm_plan.make_plan(request, command, batch, "dry-run")
 
 
 def _export_also(own: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
     """What lets a job have these variables of whoever submits it, where its file says which ones it has: sbatch gives it all
     of them otherwise."""
-    wish = _EXPORT.search("\n".join(_WISH.findall(own.text)))
-    if wish is None or not names or "ALL" in wish[1].split(","):
+    words = own.export.split(",")
+    if not own.export or not names or "ALL" in words:
         return ()
-    kept = [word for word in wish[1].split(",") if word not in {"NONE", "NIL"}]
+    kept = [word for word in words if word not in {"NONE", "NIL"}]
     return (f"--export={','.join([*kept, *names])}",)
 
 
-def _number(pattern: re.Pattern[str], wishes: str, default: int) -> int:
-    match = pattern.search(wishes)
-    return int(match[1]) if match else default
+def _describe(own: OwnBatch, nodes: int, partition: str) -> str:
+    """What the file asks for, in words."""
+    many = len(own.tasks)
+    at_once = f" ({own.at_once:,} at once)" if own.at_once else ""
+    parts = [
+        f"an array of {many:,} task{'s' if many > 1 else ''}{at_once}, each on" if many else "",
+        f"{nodes} node{'s' if nodes > 1 else ''}{f' of the partition {partition}' if partition else ''}",
+    ]
+    told = " ".join(filter(None, parts))
+    processes = f", {own.processes} process{'es' if own.processes > 1 else ''} in all"
+    gpus = f", {own.gpus} GPU{'s' if own.gpus > 1 else ''} on each node" if own.gpus else ""
+    return f"{told}{processes}{gpus}"
+
+
+def _follow_output(own: OwnBatch) -> tuple[str, tuple[str, ...]]:
+    """The error file that is looked for when the job has ended, and what is typed so that its output can be followed.
+
+    Errors join the output where the file puts both into one, and where it names a place outside of the run's folder: such a
+    folder may not be there, and then Slurm ends the job without a word.
+    """
+    log = f"../logs/{'%A_%a' if own.tasks else '%j'}-%N.out"
+    followed = (_PLACE, f"--output={log}", _APPEND)
+    path = PurePosixPath(own.error)
+    if not own.error or (own.error != own.output and not path.is_absolute() and ".." not in path.parts):
+        return own.error, followed
+    return "", (*followed, f"--error={log}")
+
+
+def _read_array(options: SlurmOptions) -> tuple[tuple[int, ...], int]:
+    """The numbers of an array's tasks, and how many may run at once; none where sbatch will refuse what the file says."""
+    try:
+        return options.array
+    except OptionRefused:
+        return (), 0
+
+
+def _read_first_line(script: Path) -> str:
+    return _read_beginning(script).partition("\n")[0].rstrip("\r")
+
+
+def _read_beginning(script: Path) -> str:
+    try:
+        with script.open("rb") as file:
+            return file.read(_READ_BYTES).decode("utf-8", "replace")
+    except OSError:  # whoever reads all of it says so
+        return ""

@@ -11,23 +11,31 @@ from gpucourse.model.node import Mode, Node
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
     """One file for sbatch. `name` is the file's, without `.sbatch`; it is submitted `copies` times, or once as an array of
-    `tasks`. `after` names the file whose job must have ended well before this one starts. `flags` are typed before the file's
-    name, where they overrule it, and `arguments` after it. `error` is where the file itself sends standard error, in sbatch's
-    words (err-%j.txt); empty where that goes with standard output."""
+    `tasks`, or of the tasks with these `numbers`. `after` names the file whose job must have ended well before this one
+    starts. `flags` are typed before the file's name, where they overrule it, and `arguments` after it. `error` is where the
+    file itself sends standard error, in sbatch's words (err-%j.txt); empty where that goes with standard output. `script` is
+    the name of an uploaded file that is submitted from the work folder as it lies there; empty where this text is."""
 
     name: str
     text: str
     copies: int = 1
     tasks: int = 0
+    numbers: tuple[int, ...] = ()
     after: str = ""
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     error: str = ""
+    script: str = ""
+
+    @property
+    def submitted(self) -> str:
+        """What sbatch is given."""
+        return self.script or f"{self.name}.sbatch"
 
     @property
     def rows(self) -> int:
         """How many jobs or tasks of an array come of it."""
-        return self.tasks or self.copies
+        return len(self.numbers) or self.tasks or self.copies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +44,8 @@ class Batch:
     node) and `gpus` (a node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
     its reason; with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which
     srun opens. `module` is the one whose lab the cluster is. `setup` is the text of setup.sh, which a batch file that the
-    learner wrote reads. `max_restarts`: srun starts one torchrun a node, which may start its processes again so often."""
+    learner wrote reads. `max_restarts`: srun starts one torchrun a node, which may start its processes again so often. `own`:
+    the file is the learner's own and no part of an exercise; `asks` says in words what it asks for."""
 
     partition: str
     nodes: int
@@ -49,11 +58,14 @@ class Batch:
     module: str = "2"
     setup: str = ""
     max_restarts: int = 0
+    own: bool = False
+    asks: str = ""
 
     @property
     def spread(self) -> bool:
-        """Whether each rank of a job has a log of its own: it is several processes, or torchrun starts them."""
-        return self.nodes * self.tasks > 1 or self.max_restarts > 0
+        """Whether each rank of a job has a log of its own: it is several processes, or torchrun starts them. What a file of the
+        learner's own starts writes into one log a job."""
+        return not self.own and (self.nodes * self.tasks > 1 or self.max_restarts > 0)
 
 
 @dataclass(frozen=True, kw_only=True)

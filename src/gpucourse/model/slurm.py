@@ -29,6 +29,15 @@ class JobRow:
     asked: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class LaterJob:
+    """A job that a run's own job submitted, and that had not ended when Slurm was last asked: its number, name and state."""
+
+    job: str
+    name: str = ""
+    state: str = ""
+
+
 @dataclass(kw_only=True)
 class SlurmSession:
     """What Slurm said of a terminal on a node: the GPUs held for it while it was open, and after it."""
@@ -40,10 +49,12 @@ class SlurmSession:
 
 @dataclass(kw_only=True)
 class SlurmRun:
-    """The part of a run's record that Slurm adds."""
+    """The part of a run's record that Slurm adds. `later`: jobs that its own jobs submitted and that go on; what they write is
+    collected by the next command about the run."""
 
     partition: str
     nodes: int
     gpus: int
     jobs: list[JobRow] = field(default_factory=list)
+    later: list[LaterJob] = field(default_factory=list)
     held: SlurmSession | None = None

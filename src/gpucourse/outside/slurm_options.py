@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 _SHORT = {
@@ -121,7 +122,7 @@ class SlurmOptions:
         spelled, _, limit = text.partition("%")
         numbers: set[int] = set()
         for part in spelled.split(","):
-            match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6})(?::(\d{1,6}))?)?", part)
+            match = re.fullmatch(r"\[?(\d{1,6})(?:-(\d{1,6})(?::(\d{1,6}))?)?\]?", part)
             if match is None or (limit and not limit.isdigit()) or int(match[2] or match[1]) < int(match[1]):
                 raise OptionRefused(f"--array={text} is no array: numbers as in 0-3, 0-6:2 or 0,1,5, then at most %NUMBER")
             low, high, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
@@ -155,11 +156,32 @@ def read_file(text: str) -> SlurmOptions:
         raise OptionRefused("the first line must begin with #! and the path of a program, as in #!/bin/bash", 1)
     if "\r\n" in text:
         raise OptionRefused("the file has line ends of Windows (DOS line breaks): save it with those of Linux", 1)
+    return _read_lines(text, _read_line)
+
+
+def read_wishes(text: str) -> SlurmOptions:
+    """The options of a batch file as far as they can be read: what is wrong with a line, sbatch itself says."""
+
+    def read(line: str, number: int, options: SlurmOptions) -> None:
+        with suppress(OptionRefused):
+            _read_line(line, number, options)
+
+    return _read_lines(text, read)
+
+
+def find_lines(text: str) -> list[tuple[int, str]]:
+    """The lines with #SBATCH that sbatch reads, each with its number: those above the first command."""
+    lines: list[tuple[int, str]] = []
+    _read_lines(text, lambda line, number, _options: lines.append((number, line)))
+    return lines
+
+
+def _read_lines(text: str, read: Callable[[str, int, SlurmOptions], None]) -> SlurmOptions:
     options, in_head = SlurmOptions(), True
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(_MARK):
             if in_head:
-                _read_line(line, number, options)
+                read(line, number, options)
             else:
                 options.unread.append((number, line))
         elif _NEARLY.match(line):

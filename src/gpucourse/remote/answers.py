@@ -21,13 +21,13 @@ State = Literal["absent", "preparing", "running", "ended", "lost"]
 
 MAX_BYTES = 1 << 20  # the longest answer to one question; listings of outputs have their own limit
 MAX_ITEMS = 60_000
-MAX_FRAME = 1 << 20  # the longest message of a run: an honest one has a piece of a log, of 128 KiB, or how the run ended
+MAX_FRAME = 4 << 20  # the longest message of a run: an honest one has a piece of a log, of 128 KiB, or how 10,000 jobs ended
+MAX_END_ITEMS = 400_000
 MOST_RANKS = 65_536
-_MOST_JOBS = 10_000
+MOST_JOBS = 10_000
 _FIRST_YEARS_S = 1e11  # seconds since 1970: beyond, no date can be written
 LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, none says later
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
-_PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
 
@@ -108,19 +108,21 @@ class AgentComplaint:
 
 @dataclass(kw_only=True)
 class NodeEnd:
-    """How a run ended on a node. `jobs` are Slurm's."""
+    """How a run ended on a node. `jobs` are Slurm's, `later` those that its jobs submitted and that go on."""
 
     code: int
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
     seconds: float | None = None
     killed: int = 0
     jobs: list[JobAnswer] = field(default_factory=list)
+    later: list[LaterAnswer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        within(len(self.later), 0, MOST_JOBS, "the number of later jobs")
         within(self.code, 0, 255, "the exit code")
         within(self.killed, 0, 1 << 22, "the number of processes")
         within(self.seconds or 0.0, 0, _FIRST_YEARS_S, "the duration")
-        within(len(self.jobs), 0, _MOST_JOBS, "the number of jobs")
+        within(len(self.jobs), 0, MOST_JOBS, "the number of jobs")
 
 
 @dataclass(kw_only=True)
@@ -175,13 +177,27 @@ class JobAnswer:
     asked: bool = False
 
     def __post_init__(self) -> None:
-        within(self.row, 0, _MOST_JOBS, "the row")
+        within(self.row, 0, MOST_JOBS, "the row")
         within(self.code or 0, 0, 255, "the exit code")
         within(self.restarts, 0, 1 << 20, "the number of restarts")
         within(self.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
         within(self.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
         for name in ("job", "file", "state", "reason", "node", "submitted", "started", "ended"):
             setattr(self, name, printable(getattr(self, name) or ""))
+
+
+@dataclass(kw_only=True)
+class LaterAnswer:
+    """A job that a run's own job submitted and that has not ended."""
+
+    job: str
+    name: str = ""
+    state: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.job.isascii() and self.job.isdigit() and len(self.job) <= 12):
+            raise ValueError("the number of a later job is none")
+        self.name, self.state = printable(self.name, 80), printable(self.state, 40)
 
 
 @dataclass(kw_only=True)
@@ -223,57 +239,6 @@ class StartAnswer:
 
     state: State | None = None
     again: bool = False
-
-
-@dataclass(kw_only=True)
-class ClusterNode:
-    """A node of a partition, as sinfo shows it."""
-
-    partition: str
-    node: str
-    state: str
-    gpus: int
-    cores: int
-    reason: str
-    default: bool
-    open: bool
-
-    def __post_init__(self) -> None:
-        if not _PARTITION.fullmatch(self.partition):
-            raise ValueError(f"{printable(self.partition, 80)!r} is not the name of a partition")
-        host_name(self.node)
-        within(self.gpus, 0, 1 << 12, "the number of GPUs")
-        within(self.cores, 0, 1 << 16, "the number of cores")
-        self.state, self.reason = printable(self.state, 60), printable(self.reason)
-
-
-@dataclass(kw_only=True)
-class ClusterOf:
-    """What a cluster has."""
-
-    version: str
-    user: str
-    home: str
-    nodes: list[ClusterNode]
-
-    def __post_init__(self) -> None:
-        self.version, self.user = printable(self.version, 60), printable(self.user, 60)
-        folder(self.home)
-
-
-@dataclass(kw_only=True)
-class SessionOf:
-    """The job of a terminal."""
-
-    rows: list[JobAnswer]
-    held: int
-    work: str
-    outputs: str
-
-    def __post_init__(self) -> None:
-        within(self.held, 0, 1 << 16, "the number of GPUs")
-        folder(self.work)
-        folder(self.outputs)
 
 
 @dataclass(kw_only=True)

@@ -71,6 +71,7 @@ def follow(
     view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit)
     view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
     view.result.skew_s, view.result.max_restarts = dict(skew_s or {}), max_restarts
+    view.most_exits = max(_MOST_RANK_EXITS, 2 * (world_size or 0))
     ranks = world_size or answers.MOST_RANKS
     limits = {node.name: LogLimits(node.name, ranks, hosts) for node in nodes} if scheduled else {}
     readers = [_NodeFollower(fleet, run_id, node, view, give_up_s, silence_s, limits.get(node.name)) for node in nodes]
@@ -102,7 +103,7 @@ class _View:
         self, paths: RunPaths, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, log_limit: int | None
     ) -> None:
         self.paths, self.watcher, self.stop, self.monitor, self.log_limit = paths, watcher, stop, monitor, log_limit
-        self.received, self.ranks = 0, answers.MOST_RANKS
+        self.received, self.ranks, self.most_exits = 0, answers.MOST_RANKS, _MOST_RANK_EXITS
         self.result = FollowResult()
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
@@ -126,7 +127,7 @@ class _View:
             if isinstance(ended, NodeExit):
                 self.result.node_exits.append(ended)
             elif (ended.node, ended.rank, ended.at) not in self._known_exits:
-                if len(self._known_exits) >= _MOST_RANK_EXITS:
+                if len(self._known_exits) >= self.most_exits:
                     raise answers.make_untrusted_error(
                         ended.node, "what it says of its ranks", "more ranks end than any run has"
                     )
@@ -228,8 +229,9 @@ class _NodeFollower(threading.Thread):
                 raise answers.make_untrusted_error(name, "how a rank ended", f"nobody started it {how.restart} times again")
             self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
-            end = answers.parse(name, "how the run ended", payload, answers.NodeEnd)
-            self._view.result.jobs = slurm_client.rows(end)
+            limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
+            end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
+            self._view.result.jobs, self._view.result.later_jobs = slurm_client.rows(end), slurm_client.later_jobs(end.later)
             self._view.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:

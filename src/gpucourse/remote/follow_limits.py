@@ -10,7 +10,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote.fleet import Outcome
 from gpucourse.remote.patience import extra_s
 
-MOST_LOGS = 1024
+MOST_LOGS = 24_576  # those of 10,000 tasks of an array, which may all be put back into the queue
 
 
 class TimeLimit:
@@ -47,6 +47,7 @@ class LogLimits:
         self._head, self._ranks, self._hosts = head, ranks, hosts
         self._most_hosts = 2 * ranks if hosts is None else len({*hosts, head})
         self._known: set[tuple[str, int | None]] = set()
+        self._hosts_known: set[str] = set()
 
     @property
     def most_logs(self) -> int:
@@ -56,6 +57,8 @@ class LogLimits:
     def keep(self, node: str, rank: int | None) -> None:
         """Count a log that is on this computer already."""
         self._known.add((node, rank))
+        if node != self._head:
+            self._hosts_known.add(node)
 
     def admit(self, node: str, rank: int | None) -> None:
         """Take the log of a rank (None: of the launcher) on a host. Raises ValueError where the run cannot have it."""
@@ -63,9 +66,8 @@ class LogLimits:
             raise ValueError(f"{node} is no node of this lab")
         if rank is not None and rank >= self._ranks:
             raise ValueError(f"there is no rank {rank}: {self._ranks} were started")
-        known = {*self._known, (node, rank)}
-        if len({host for host, _ in known} - {self._head}) > self._most_hosts:
+        if node not in {*self._hosts_known, self._head} and len(self._hosts_known) >= self._most_hosts:
             raise ValueError(f"{node} is one host more than the {self._most_hosts} that this run can have")
-        if len(known) > self.most_logs:
+        if (node, rank) not in self._known and len(self._known) >= self.most_logs:
             raise ValueError(f"this run can have {self.most_logs} logs, and this is one more")
-        self._known = known
+        self.keep(node, rank)

@@ -7,20 +7,21 @@ from dataclasses import dataclass, field
 from gpucourse.errors import GpucourseError, UnreachableError
 from gpucourse.model.diagnosis import Silence
 from gpucourse.model.record import NodeExit, RankExit
-from gpucourse.model.slurm import JobRow
+from gpucourse.model.slurm import JobRow, LaterJob
 
 
 @dataclass(kw_only=True)
 class FollowResult:
     """How the run ended, as far as it was seen. `silences`: who was named as silent and did not speak again; `skew_s`: how
-    far the clock of a node is ahead; `jobs` are Slurm's; `detached`: whoever followed left before the end. `max_restarts`: how
-    often torchrun may start all ranks again."""
+    far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that go on; `detached`: whoever followed left
+    before the end. `max_restarts`: how often torchrun may start all ranks again."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
     silences: list[Silence] = field(default_factory=list)
     skew_s: dict[str, float] = field(default_factory=dict)
     jobs: list[JobRow] = field(default_factory=list)
+    later_jobs: list[LaterJob] = field(default_factory=list)
     full_logs: list[str] = field(default_factory=list)
     detached: bool = False
     max_restarts: int = 0

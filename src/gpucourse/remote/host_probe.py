@@ -70,10 +70,11 @@ labs, jobs = os.path.join(base, "labs"), os.path.join(base, "jobs")
 mine, runs = os.path.join(labs, wanted["uid"]), [os.path.join(jobs, run) for run in wanted["runs"]]
 def links():
     for run in runs:
-        link = "/tmp/gpucourse-" + hashlib.sha256(os.fsencode(run)).hexdigest()[:12]
-        try: ours = os.lstat(link).st_uid == os.getuid() and os.readlink(link) == os.path.join(run, "tmp")
-        except OSError: continue
-        if ours: yield link
+        for start in ("/tmp/gpucourse-", os.path.join(base, "tmp-")):
+            link = start + hashlib.sha256(os.fsencode(run)).hexdigest()[:12]
+            try: ours = os.lstat(link).st_uid == os.getuid() and os.readlink(link) == os.path.join(run, "tmp")
+            except OSError: continue
+            if ours: yield link
 def alive():
     marks = ["GPUCOURSE_RUN_DIR=" + run for run in runs]
     for name in os.listdir("/proc"):
@@ -104,7 +105,7 @@ if wanted["verb"] == "clear":
     try: os.unlink(mine)
     except OSError: pass
     others = listed(labs) + listed(jobs)
-    if not others and all(name in ("labs", "jobs", "store") or name.startswith("agent-") for name in listed(base)):
+    if not others and all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base)):
         shutil.rmtree(base, ignore_errors=True)
 found = [{"kind": "process", "id": str(pid)} for pid in alive()]
 found += [{"kind": "folder", "id": path} for path in runs if os.path.lexists(path)]
@@ -173,7 +174,7 @@ class _HostAnswer:
         self.addresses = answers.addresses(self.addresses)
 
 
-_LINK = re.compile(r"/tmp/gpucourse-[0-9a-f]{12}")  # noqa: S108 (a name that is compared, not opened)
+_LINK = re.compile(r"(?:/tmp/gpucourse|/.*/\.gpucourse/tmp)-[0-9a-f]{12}")
 
 
 @dataclass(kw_only=True)
@@ -188,7 +189,7 @@ class _Belonging:
         if self.kind == "process":
             return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
         if self.kind == "link":
-            return _LINK.fullmatch(self.id) is not None
+            return answers.is_folder(self.id) and _LINK.fullmatch(self.id) is not None
         ends = [f"/labs/{uid}"] if self.kind == "mark" else [f"/jobs/{run}" for run in runs]
         return answers.is_folder(self.id) and any(self.id.endswith(f"/.gpucourse{end}") for end in ends)
 

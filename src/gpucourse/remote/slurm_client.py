@@ -2,18 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from gpucourse.model.plan import LaunchPlan
-from gpucourse.model.slurm import JobRow
+from gpucourse.model.slurm import JobRow, LaterJob
+from gpucourse.outside.names import printable
+from gpucourse.outside.slurm_options import read_wishes
 from gpucourse.ports import Link
 from gpucourse.remote import answers
+from gpucourse.remote.agent.scratch import CACHES
 from gpucourse.remote.agent.slurm_words import usable
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+
+
+_PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+
+
+@dataclass(kw_only=True)
+class _LaterJobs:
+    """Those of a run."""
+
+    jobs: list[answers.LaterAnswer]
+
+    def __post_init__(self) -> None:
+        answers.within(len(self.jobs), 0, answers.MOST_JOBS, "the number of later jobs")
+
+
+@dataclass(kw_only=True)
+class _ClusterNode:
+    """A node of a partition, as sinfo shows it."""
+
+    partition: str
+    node: str
+    state: str
+    gpus: int
+    cores: int
+    reason: str
+    default: bool
+    open: bool
+
+    def __post_init__(self) -> None:
+        if not _PARTITION.fullmatch(self.partition):
+            raise ValueError(f"{printable(self.partition, 80)!r} is not the name of a partition")
+        answers.host_name(self.node)
+        answers.within(self.gpus, 0, 1 << 12, "the number of GPUs")
+        answers.within(self.cores, 0, 1 << 16, "the number of cores")
+        self.state, self.reason = printable(self.state, 60), printable(self.reason)
+
+
+@dataclass(kw_only=True)
+class _ClusterOf:
+    """What a cluster has."""
+
+    version: str
+    user: str
+    home: str
+    nodes: list[_ClusterNode]
+
+    def __post_init__(self) -> None:
+        self.version, self.user = printable(self.version, 60), printable(self.user, 60)
+        answers.folder(self.home)
+
+
+@dataclass(kw_only=True)
+class _SessionOf:
+    """The job of a terminal."""
+
+    rows: list[answers.JobAnswer]
+    held: int
+    work: str
+    outputs: str
+    places: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        for name, place in (self.places or {}).items():
+            if name != "TMPDIR" and name not in CACHES:
+                raise ValueError("a variable was not asked for")
+            answers.folder(place)
+        answers.within(self.held, 0, 1 << 16, "the number of GPUs")
+        answers.folder(self.work)
+        answers.folder(self.outputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +135,8 @@ def cluster(link: Link) -> SlurmCluster:
     where there is none."""
     from gpucourse.remote import jobs
 
-    answer = jobs.call(link, "cluster", answers.ClusterOf, stdin=b"{}")
-    partitions: dict[str, list[answers.ClusterNode]] = {}
+    answer = jobs.call(link, "cluster", _ClusterOf, stdin=b"{}")
+    partitions: dict[str, list[_ClusterNode]] = {}
     for line in answer.nodes:
         partitions.setdefault(line.partition, []).append(line)
     return SlurmCluster(
@@ -76,21 +150,23 @@ def cluster(link: Link) -> SlurmCluster:
 @dataclass(frozen=True, kw_only=True)
 class SessionState:
     """A terminal's job as Slurm sees it right now: its row (None before there is one), the GPUs that are held for it, and the
-    folders on the node that takes jobs: where its shell starts, and where it may leave results."""
+    folders on the node that takes jobs: where its shell starts, where it may leave results, and, by the variables that name
+    them, where temporary files and caches go."""
 
     row: JobRow | None
     gpus: int
     work: str
     outputs: str
+    places: Mapping[str, str]
 
 
 def session(link: Link, run_id: str) -> SessionState:
     """Look at the job of a terminal."""
     from gpucourse.remote import jobs
 
-    answer = jobs.call(link, "session", answers.SessionOf, run_id)
+    answer = jobs.call(link, "session", _SessionOf, run_id)
     row = _row(answer.rows[0]) if answer.rows else None
-    return SessionState(row=row, gpus=answer.held, work=answer.work, outputs=answer.outputs)
+    return SessionState(row=row, gpus=answer.held, work=answer.work, outputs=answer.outputs, places=answer.places or {})
 
 
 def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
@@ -116,11 +192,13 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "text": file.text,
             "copies": file.copies,
             "tasks": file.tasks,
+            "numbers": list(file.numbers),
             "after": file.after,
             "flags": list(file.flags),
             "arguments": list(file.arguments),
             "error": file.error,
-            "job_name": (job_name(file.text) or f"{file.name}.sbatch") if file.text else file.name,
+            "script": file.script,
+            "job_name": (job_name(file.text) or PurePosixPath(file.submitted).name) if file.text else file.name,
         }
         for file in batch.files
     ]
@@ -140,8 +218,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
 
 def job_name(text: str) -> str:
     """The name that a file for sbatch gives its job."""
-    marked = "#SBATCH --job-name="
-    return next((line[len(marked) :] for line in text.splitlines() if line.startswith(marked)), "")
+    return read_wishes(text).values.get("job-name", "")
 
 
 def rows(how: answers.NodeEnd) -> list[JobRow]:
@@ -149,11 +226,23 @@ def rows(how: answers.NodeEnd) -> list[JobRow]:
     return [_row(row) for row in how.jobs]
 
 
+def later_jobs(told: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
+    """The jobs that a run's own jobs submitted and that go on, in what the agent says."""
+    return [LaterJob(job=later.job, name=later.name, state=later.state) for later in told]
+
+
+def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:
+    """Those of an ended run as they are now. Raises the error of a Slurm that does not answer."""
+    from gpucourse.remote import jobs
+
+    return later_jobs(jobs.call(link, "later", _LaterJobs, run_id).jobs)
+
+
 def _row(row: answers.JobAnswer) -> JobRow:
     return JobRow(**asdict(row))
 
 
-def _partition(name: str, lines: Sequence[answers.ClusterNode]) -> Partition:
+def _partition(name: str, lines: Sequence[_ClusterNode]) -> Partition:
     nodes = (
         ComputeNode(name=line.node, state=line.state, gpus=line.gpus, cores=line.cores, reason=line.reason) for line in lines
     )

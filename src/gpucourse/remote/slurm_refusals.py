@@ -42,6 +42,12 @@ _TABLE = (
         "compare `sha256sum /etc/munge/munge.key` and `date` on both; gpucourse deploy 2 repairs a lab of your own",
     ),
     _KnownError(
+        r"temporarily unable to accept job",
+        InfrastructureError,
+        "the cluster has as many jobs as it takes (MaxJobCount)",
+        "gpucourse ssh 2 -- squeue shows them; when some have ended, type the same again",
+    ),
+    _KnownError(
         r"Unable to contact slurm controller|Connection refused|Unable to establish configuration|[Ss]ocket timed out|"
         r"Resource temporarily unavailable|did not answer within",
         InfrastructureError,
@@ -79,7 +85,15 @@ _TABLE = (
         "ask whoever runs the cluster for an account; sacctmgr show assoc user=$USER shows yours",
     ),
     _KnownError(
-        r"unrecognized option|[Ii]nvalid .* specification|does not look like a batch script|Invalid directive|not a valid",
+        r"Invalid job array specification",
+        UsageError,
+        "what --array says is no array, or has a number that this cluster does not take: the highest is its MaxArraySize less "
+        "one",
+        "gpucourse ssh 2 -- 'scontrol show config | grep MaxArraySize' shows it; a smaller --array, or several files",
+    ),
+    _KnownError(
+        r"unrecognized option|[Ii]nvalid .* specification|does not look like a batch script|DOS line breaks|Unmatched|"
+        r"Invalid directive|not a valid",
         UsageError,
         "sbatch does not understand the file",
         "fix the line that it names, and type the same again; with --dry-run you see the file that is submitted",

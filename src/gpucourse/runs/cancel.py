@@ -7,18 +7,18 @@ from gpucourse.errors import UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow
 from gpucourse.runs.connect import reach
-from gpucourse.runs.settle import follow_on, settle
+from gpucourse.runs.settle import collect_later, follow_on, settle
 
 
 def cancel(context: Context, record: RunRecord) -> RunRecord:
-    """End a run on every node, and bring home what it wrote. Raises UsageError where it has ended already, and the error of a
-    cancel that reached no node, or that Slurm did not take."""
+    """End a run on every node, with the jobs that its own jobs submitted, and bring home what it wrote. Raises UsageError where
+    all of it has ended already, and the error of a cancel that reached no node, or that Slurm did not take."""
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combine_errors
     from gpucourse.remote.patience import AFTER_CANCEL_S
 
-    record = settle(context, record)
-    if record.has_ended:
+    record = collect_later(context, settle(context, record))
+    if record.has_ended and not (record.slurm and record.slurm.later):
         raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
     with follow.fleet_of(context, record) as fleet:
         reach(context, fleet)
@@ -26,5 +26,7 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would take for ever
         raise combine_errors(failed, of=len(outcomes))
+    if record.has_ended:
+        return collect_later(context, record)
     # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
     return follow_on(context, record, limit_s=AFTER_CANCEL_S).record

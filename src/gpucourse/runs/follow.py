@@ -162,7 +162,7 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     record.node_exits = list(result.node_exits)
     record.rank_exits, record.restarts = list(result.rank_exits), result.restarts
     if record.slurm is not None:
-        record.slurm.jobs = list(result.jobs)
+        record.slurm.jobs, record.slurm.later = list(result.jobs), list(result.later_jobs)
     ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
     record.first_failure = None if ended_by_us else result.first_failure
     record.silences = list(result.silences)

@@ -12,7 +12,8 @@ from gpucourse.context import Context
 from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
-from gpucourse.launch.neighbours import find_imports, find_named_files, starts_ranks_itself
+from gpucourse.launch.neighbours import find_imports, find_mentioned_files, find_named_files, starts_ranks_itself
+from gpucourse.launch.own_batch import is_python
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
@@ -21,6 +22,7 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan, Upload
 from gpucourse.model.record import GivenPrediction
+from gpucourse.model.slurm import SLURM
 from gpucourse.runs.earlier_runs import earlier_runs
 from gpucourse.runs.interfaces import interfaces
 from gpucourse.workspace import deployments, runs
@@ -276,14 +278,17 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
     if not script.is_file():
         raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
-    if (run_request.launcher or exercise.launch.kind) == "torchrun" and starts_ranks_itself(script):
+    launcher = run_request.launcher or exercise.launch.kind
+    if launcher == "torchrun" and starts_ranks_itself(script):
         text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"
         once = f"gpucourse run --script {script} --launcher python starts it once a node"
         context.watch(Note(text=f"{text}. {once}", level="warning"))
-    beside = find_imports(script)
+    shell = launcher in SLURM and not is_python(script)
+    beside = find_mentioned_files(script) if shell else find_imports(script)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
-        context.watch(Note(text=f"{script.name} imports files beside it, so they are uploaded too: {names}"))
+        how = "names" if shell else "imports"
+        context.watch(Note(text=f"{script.name} {how} files beside it, so they are uploaded too: {names}"))
     own = [Upload(name=script.name, source=script.resolve()), *find_named_files(run_request.extra, script), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
     return f"./{script.name}" if script.name.startswith("-") else script.name, tuple(taken.values())  # else Python's own flag

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse import __version__
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UsageError
+from gpucourse.launch.own_batch import refuse_shell_script
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
@@ -86,6 +87,8 @@ def run(
     scheduled = slurm_runs.by_slurm(exercise, run_request)
     if run_request.profile and scheduled:
         raise UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
+    if run_request.script is not None and not scheduled:
+        refuse_shell_script(run_request.script)
     lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     inventory = deployment.inventory

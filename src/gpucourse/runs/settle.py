@@ -27,6 +27,28 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
         return record if record.collected else _take_up(context, record)
 
 
+def collect_later(context: Context, record: RunRecord) -> RunRecord:
+    """The record of a run that has ended, with what jobs wrote meanwhile that its own jobs had submitted, and with those of
+    them that still go on. Nothing is asked where there were none. Raises UnreachableError, and the error of a Slurm that does
+    not answer."""
+    if record.slurm is None or not record.slurm.later or not record.collected:
+        return record
+    with try_lock(follow.lock_of(context, record.id), f"collect {record.id}") as mine:
+        record = runs.reread(context.paths, record)
+        if not mine or record.slurm is None:
+            return record
+        from gpucourse.remote.slurm_client import ask_later_jobs
+
+        with follow.fleet_of(context, record) as fleet:
+            reach(context, fleet)
+            record.slurm.later = ask_later_jobs(
+                fleet.link(fleet.nodes[0]), record.id
+            )  # what ends after this is asked for again
+            record.collected = False
+            follow.conclude(context, fleet, record)
+    return record
+
+
 def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = None) -> follow.FollowedRun:
     """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
     while True:

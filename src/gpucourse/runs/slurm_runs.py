@@ -85,7 +85,9 @@ def plan_on(
     from gpucourse.remote.slurm_client import cluster
 
     head = fleet.nodes[0]
-    if run_request.script is not None and own_batch.is_batch(run_request.script):
+    if run_request.script is not None and (
+        own_batch.is_batch(run_request.script) or own_batch.is_shell_script(run_request.script)
+    ):
         return _own(wanted, run_request, lab, head, own_batch.read(run_request.script), cluster(fleet.link(head)))
     nodes = launcher.nodes_of(wanted, run_request.nodes)
     slurm_cluster = cluster(fleet.link(head))

@@ -33,6 +33,7 @@ from gpucourse.workspace.lock import hold_lock
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.slurm_client import SessionState
 
 _GONE_S = 30.0
 _LOOK_S = (0.3, 5.0)
@@ -77,7 +78,7 @@ def open_session(context: Context, run_request: RunRequest) -> Iterator[OpenSess
                 plan=named,
                 record=record,
                 deployment=deployment,
-                argv=_terminal(context, deployment, named, place.work, place.outputs),
+                argv=_terminal(context, deployment, named, place),
                 shown=shlex.join(named.commands[0].argv),
                 fleet=fleet,
             )
@@ -144,13 +145,14 @@ def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
     return replace(plan, run_id=run_id, batch=batch, commands=(command,))
 
 
-def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, work: str, outputs: str) -> tuple[str, ...]:
+def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, place: SessionState) -> tuple[str, ...]:
     """ssh with a terminal, the run's folder, its environment, and srun in it."""
     command = plan.commands[0]
-    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in {**command.env, "GPUCOURSE_OUT": outputs}.items())
+    environ = {**place.places, **command.env, "GPUCOURSE_OUT": place.outputs}
+    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
     folder = command.node.python.rpartition("/")[0]  # so that `python` is the one that has the course's packages
     path = f'PATH={shlex.quote(folder)}:"$PATH"' if folder else ""
-    line = f"cd {shlex.quote(work)} && export {exports} {path} && exec {shlex.join(command.argv)}"
+    line = f"cd {shlex.quote(place.work)} && export {exports} {path} && exec {shlex.join(command.argv)}"
     config = context.paths.stack(deployment.stack).ssh_config
     return ("-tt", "-q", "-F", str(config), command.node.name, f"exec /bin/sh -c {shlex.quote(line)}")
 

@@ -92,3 +92,20 @@ SETS_PORT = 'import os\n\ndef setup():\n    os.environ["MASTER_PORT"] = "29500"\
 def test_a_script_that_starts_its_own_ranks_is_recognised(tmp_path: Path, text: str, expected: bool) -> None:
     (tmp_path / "train.py").write_text(text)
     assert neighbours.starts_ranks_itself(tmp_path / "train.py") is expected
+
+
+def test_a_batch_file_takes_along_what_it_names_and_what_that_needs(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        helper="import torch\n",
+        tools__train="import shared_part\n",
+        tools__shared_part="",
+        unrelated="",
+    )
+    (tmp_path / "next.sh").write_text("#!/bin/bash\npython ./helper.py < list.txt\nsbatch job.sh\n")
+    (tmp_path / "list.txt").write_text("unrelated.py\n")
+    (tmp_path / "large.bin").write_bytes(bytes(neighbours.MOST_BYTES + 1))
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/bash\nsrun python tools/train.py large.bin ../x {'y' * 5000}\nsbatch next.sh # not: none.sh\n")
+    uploads = neighbours.find_mentioned_files(script)
+    assert [upload.name for upload in uploads] == ["helper.py", "list.txt", "next.sh", "tools/shared_part.py", "tools/train.py"]

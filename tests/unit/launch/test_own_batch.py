@@ -11,6 +11,8 @@ from gpucourse.launch import own_batch
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Node
+from gpucourse.remote import slurm_client
+from gpucourse.ui.views.slurm import describe_batch
 
 HEAD = Node(
     name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,
@@ -38,10 +40,39 @@ def request(*arguments: str, environment: dict[str, str] | None = None, handed_o
 
 
 @pytest.mark.parametrize(
-    ("name", "batch"), [("job.sbatch", True), ("job.slurm", True), ("job.py", False), ("job.sh", False), ("sbatch", False)]
+    ("name", "text", "kind"),
+    [
+        ("job.sbatch", "#!/bin/bash\necho\n", "batch"),
+        ("job.slurm", "echo\n", "batch"),  # sbatch says what is wrong with it
+        ("train.sh", "#!/bin/bash\n# a training\n#SBATCH -N 2\nsrun python train.py\n", "batch"),
+        ("train", "#!/bin/bash -l\n\n#SBATCH --nodes=2\n", "batch"),
+        ("train.py", "#!/usr/bin/env python3\n#SBATCH --nodes=2\nprint(1)\n", "batch"),
+        ("train.py", '#!/usr/bin/env python3\nHEAD = """\n#SBATCH --nodes=2\n"""\n', "script"),
+        ("train.py", "import torch\n", "script"),
+        ("train.py", "#SBATCH -N 2\n", "script"),  # sbatch would want a first line with #!
+        ("train", "#! /opt/conda/bin/python\nprint(1)\n", "script"),
+        ("train", "#!/usr/bin/env -S python3.12\nprint(1)\n", "script"),
+        ("run.sh", "#!/bin/bash\n##SBATCH -N 2\ntorchrun train.py\n", "shell"),
+        ("run.sh", "torchrun train.py\n", "shell"),
+        ("run", "#!/bin/sh\ntorchrun train.py\n", "shell"),
+        ("none.sh", None, "shell"),
+        ("none.py", None, "script"),
+    ],
 )
-def test_it_is_known_by_its_name(name: str, batch: bool) -> None:
-    assert own_batch.is_batch(Path(name)) is batch
+def test_it_is_known_by_what_is_in_it(tmp_path: Path, name: str, text: str | None, kind: str) -> None:
+    script = tmp_path / name
+    if text is not None:
+        script.write_text(text)
+    assert (own_batch.is_batch(script), own_batch.is_shell_script(script)) == (kind == "batch", kind == "shell")
+
+
+def test_a_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
+    own_batch.refuse_shell_script(file(tmp_path, "--nodes=2"))
+    (tmp_path / "run.sh").write_text("#!/bin/bash\ntorchrun train.py\n")
+    with pytest.raises(UsageError, match=r"run\.sh is a shell script without lines for sbatch") as caught:
+        own_batch.refuse_shell_script(tmp_path / "run.sh")
+    assert "--launcher slurm" in caught.value.hint
+    assert "the Python script that it starts" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -78,11 +109,78 @@ def test_where_standard_error_goes(tmp_path: Path, wish: str, error: str) -> Non
     assert plan.batch.files[0].error == error
 
 
-@pytest.mark.parametrize("wish", ["--array=0-3", "-a 0-3", "--array 1,2"])
-def test_an_array_is_refused_with_the_exercise_that_makes_one(tmp_path: Path, wish: str) -> None:
-    with pytest.raises(UsageError, match="is an array") as caught:
-        own_batch.read(file(tmp_path, wish))
-    assert "gpucourse run 2.4" in caught.value.hint
+@pytest.mark.parametrize("error", ["/scratch/me/e.txt", "../e.txt", "logs/%x.%j.out"])
+def test_errors_that_cannot_be_found_join_the_output(tmp_path: Path, error: str) -> None:
+    """A folder of somebody's own cluster is not here; and one file for both stays one."""
+    own = own_batch.read(file(tmp_path, "--output=logs/%x.%j.out", f"--error={error}"))
+    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
+    assert plan.batch is not None
+    assert plan.batch.files[0].error == ""
+    assert plan.commands[0].argv[-2:] == ("--error=../logs/%j-%N.out", "mine.sbatch")
+
+
+@pytest.mark.parametrize(
+    ("wish", "tasks", "at_once"),
+    [
+        ("--array=0-3", [0, 1, 2, 3], 0),
+        ("-a 0-6:2%2", [0, 2, 4, 6], 2),
+        ("--array 1,7,3", [1, 3, 7], 0),
+        ("--array=[1-3]%20", [1, 2, 3], 20),
+        ("--array=0-999%10", list(range(1000)), 10),
+        ("--array=what", [], 0),  # sbatch says what is wrong with it
+    ],
+)
+def test_an_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, tasks: list[int], at_once: int) -> None:
+    own = own_batch.read(file(tmp_path, wish))
+    assert (list(own.tasks), own.at_once) == (tasks, at_once)
+    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
+    assert plan.batch is not None
+    assert (plan.batch.files[0].rows, plan.world_size) == (len(tasks) or 1,) * 2
+    assert f"--output=../logs/{'%A_%a' if tasks else '%j'}-%N.out" in plan.commands[0].argv
+    assert slurm_client.spec(plan)["slurm"]["files"][0]["numbers"] == tasks  # type: ignore[index]
+
+
+def test_what_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"an array of 10,001 tasks, and at most 10,000 can be followed"):
+        own_batch.read(file(tmp_path, "--array=0-10000"))
+    for word in ("hetjob", "packjob"):
+        with pytest.raises(UsageError, match=rf"a heterogeneous job \(line 3: #SBATCH {word}\)") as caught:
+            own_batch.read(file(tmp_path, "--nodes=1", word, "--nodes=2"))
+        assert "sbatch there" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("wishes", "asks"),
+    [
+        ((), "1 node of the partition gpu, 1 process in all"),
+        (("--ntasks=8",), "1 node of the partition gpu, 8 processes in all"),
+        (("-N 2 --ntasks-per-node=4 --gres=gpu:4",), "2 nodes of the partition gpu, 8 processes in all, 4 GPUs on each node"),
+        (
+            ("--array=1-12%3", "-p long"),
+            "an array of 12 tasks (3 at once), each on 1 node of the partition long, 1 process in all",
+        ),
+    ],
+)
+def test_what_it_asks_for_in_words(tmp_path: Path, wishes: tuple[str, ...], asks: str) -> None:
+    own = own_batch.read(file(tmp_path, *wishes))
+    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
+    assert plan.batch is not None
+    assert describe_batch(plan.batch) == asks
+
+
+@pytest.mark.parametrize(
+    ("wish", "name"),
+    [
+        ("--job-name=plain", "plain"),
+        ('--job-name="two words"', "two words"),
+        ("-J 'it''s' # a word of mine", "its"),
+        ("--job-name a|b --nodes=2", "a|b"),
+        ('--comment="not closed --job-name=x', ""),  # sbatch refuses the line
+        ("--nodes=2 --job-name=late \\", ""),  # and has no continuation
+    ],
+)
+def test_the_name_of_a_job_is_read_as_sbatch_reads_it(tmp_path: Path, wish: str, name: str) -> None:
+    assert slurm_client.job_name(file(tmp_path, wish).read_text()) == name
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
@@ -98,10 +196,10 @@ def test_the_file_goes_as_it_is_and_what_was_typed_overrules_it(tmp_path: Path) 
     assert plan.batch is not None
     assert plan.batch.files[0].text == (tmp_path / "mine.sbatch").read_text()
     typed = ("--nodes=3", "--partition=long", "--time=00:05:00", *own_batch.FOLLOWED)
-    assert plan.commands[0].argv == ("sbatch", "--parsable", *typed, "job.sbatch", "a", "b")
+    assert plan.commands[0].argv == ("sbatch", "--parsable", *typed, "mine.sbatch", "a", "b")
     assert (plan.batch.nodes, plan.batch.gpus, plan.batch.partition) == (3, 1, "long")
     plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
-    assert plan.commands[0].argv == ("sbatch", "--parsable", *own_batch.FOLLOWED, "job.sbatch")
+    assert plan.commands[0].argv == ("sbatch", "--parsable", *own_batch.FOLLOWED, "mine.sbatch")
     assert plan.batch is not None
     assert (plan.batch.nodes, plan.batch.partition) == (2, "gpu")
 

@@ -16,6 +16,7 @@ from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
+from gpucourse.remote import answers
 from gpucourse.remote import follow as following
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
@@ -116,7 +117,7 @@ def end(how: object) -> bytes:
 GOOD_END = {"code": 0, "reason": "exited", "seconds": 1.0, "killed": 0}
 LIES = {
     "a frame of 4 GiB": frames.HEADER.pack(b"L", 1, 0, (1 << 32) - 1),
-    "a frame beyond the limit": frames.HEADER.pack(b"L", 1, 0, (1 << 20) + 1) + bytes(1 << 20),
+    "a frame beyond the limit": frames.HEADER.pack(b"L", 1, 0, answers.MAX_FRAME + 1) + bytes(1 << 20),
     "an unknown kind": frame(b"X"),
     "a log of a rank that was not started": frame(frames.LOG, 3, 0, b"x"),
     "the end of a rank that was not started": rank({"code": 1, "at": 1.0}, stream=3),

@@ -31,6 +31,33 @@ def test_the_words_of_sbatch_for_a_file(wish: str, wanted: str) -> None:
     assert slurm_errors.pattern(wish, "7") == wanted
 
 
+@pytest.mark.parametrize(("wish", "wanted"), [("e-%A_%a.txt", "e-7_12.txt"), ("%3a-%j.err", "012-*.err"), ("%x.%N", "*.*")])
+def test_the_words_of_sbatch_for_the_file_of_a_task(wish: str, wanted: str) -> None:
+    assert slurm_errors.pattern(wish, "7_12") == wanted
+
+
+@pytest.mark.parametrize(
+    ("wish", "made"),
+    [
+        ("logs/err/%j.txt", ["logs", "logs/err"]),
+        ("logs/%x/%j.txt", ["logs"]),
+        ("err-%j.txt", []),
+        ("", []),
+        ("/logs/e", []),
+        ("../up/e", []),
+    ],
+)
+def test_the_folder_of_an_error_file_is_there_before_the_job(
+    script_slurm: Callable[..., Scripted], wish: str, made: list[str]
+) -> None:
+    """Slurm ends a job at once whose error file it cannot open."""
+    script_slurm(sbatch="7\n")
+    slurm_submit.submit(make_spec(wish))
+    work = Path(Job("r1").path("work"))
+    assert sorted(path.relative_to(work).as_posix() for path in work.rglob("*")) == made
+    assert not Path(Job("r1").path("up")).exists()
+
+
 def make_spec(wish: str) -> dict[str, Any]:
     whole: dict[str, Any] = spec()
     whole["slurm"]["files"][0]["error"] = wish

@@ -24,6 +24,21 @@ HEAD = Node(
         ("sinfo: command not found", MissingError, "not there"),
         ("sbatch: error: Batch job submission failed: Requested time limit is invalid", UsageError, "time limit"),
         ("sbatch: error: Batch job submission failed: Invalid account or combination", UsageError, "accounting"),
+        (
+            "sbatch: error: Batch job submission failed: Invalid job array specification",
+            UsageError,
+            "the highest is its MaxArraySize less one",
+        ),
+        (
+            "sbatch did not answer within 30 s: sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
+            InfrastructureError,
+            "MaxJobCount",
+        ),
+        (
+            "sbatch: error: Batch script contains DOS line breaks (\\r\\n)",
+            UsageError,
+            "sbatch does not understand the file",
+        ),
         ("sbatch: error: the moon is in the wrong house", UsageError, "the moon is in the wrong house"),
     ],
 )

@@ -142,7 +142,7 @@ def test_which_process_failed_first(release: Release) -> None:
         ("sbatch -p cpu", "no such partition"),
         ("sbatch --bogus=1", "does not understand the file"),
         ("sbatch --time=xx", "does not understand the file"),
-        ("sbatch --array=9-x", "does not understand the file"),
+        ("sbatch --array=9-x", "is no array, or has a number that this cluster does not take"),
         ("no shebang", "does not understand the file"),
         ("sbatch --dependency=bogus:1", "Job dependency problem"),
     ],

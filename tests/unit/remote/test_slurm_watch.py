@@ -50,9 +50,9 @@ def test_a_job_from_its_submission_to_its_end(script_slurm: Callable[..., Script
         "job 7 is RUNNING on node1",
         "job 7 is COMPLETED on node1",
     ]
-    assert cluster.count("squeue") == 4  # one question a look
+    assert cluster.count("squeue") == 5  # one question a look, and one for what its jobs submitted
     slurm_watch.look(Job("r1"))
-    assert cluster.count("squeue") == 4  # and none after the end
+    assert cluster.count("squeue") == 5  # and none after the end
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_cancel_answers_when_slurm_says_that_every_job_has_ended(script_slurm: C
     slurm_submit.submit(spec())
     assert slurm_watch.cancel(Job("r1")) == {"state": "ended", "killed": 1}
     assert (Job("r1").read("exit.json") or {})["reason"] == "cancelled"
-    assert cluster.count("squeue") == 4
+    assert cluster.count("squeue") == 5  # the last for what its jobs submitted
 
 
 def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(script_slurm: Callable[..., Scripted]) -> None:

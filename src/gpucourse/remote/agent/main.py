@@ -81,6 +81,10 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
         from gpucourse.remote.agent import look
 
         return {"ranks": look.list_activities(Job(rest[0]))}
+    if verb == "later":
+        from gpucourse.remote.agent import slurm_later
+
+        return slurm_later.tell_later_jobs(Job(rest[0]))
     if verb in ("state", "cancel"):
         if _is_scheduled(rest[0]):
             return _of_slurm(verb, Job(rest[0]))
@@ -105,7 +109,9 @@ def _of_slurm(verb: str, job: Job) -> dict[str, object]:
     if verb == "cancel":
         return slurm_watch.cancel(job)
     slurm_watch.look(job)
-    return {"state": slurm_watch.state(job), "exit": job.read("exit.json"), "ranks": {}}
+    ended = job.read("exit.json")
+    told = ended and {name: value for name, value in ended.items() if name not in ("jobs", "ranks", "later")}
+    return {"state": slurm_watch.state(job), "exit": told, "ranks": {}}
 
 
 def _input() -> dict[str, object]:

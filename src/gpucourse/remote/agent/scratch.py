@@ -1,17 +1,38 @@
-"""The folder for temporary files of one run (TMPDIR): inside the job's folder, and gone with the run's last process."""
+"""The folder for temporary files of one run (TMPDIR): inside the job's folder, and gone with the run's last process. And the
+folders of what libraries keep: one for all runs of the node, beside the jobs."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import shutil
+from collections.abc import Callable, Mapping
 
-from gpucourse.remote.agent.job import Job
+from gpucourse.remote.agent.job import Job, home
 
 LONGEST = 60
 """Bytes. Programs put sockets below TMPDIR, with names of up to 40 bytes, and a socket's whole path has at most 103."""
 
 LINKS = "/tmp/gpucourse-"  # noqa: S108 (only a link of ours, which is compared before it is used)
+
+
+CACHES = {
+    "TRITON_CACHE_DIR": "triton",
+    "MPLCONFIGDIR": "matplotlib",
+    "NUMBA_CACHE_DIR": "numba",
+    "CUDA_CACHE_PATH": "cuda",
+    "TORCH_EXTENSIONS_DIR": "torch_extensions",
+}
+"""What libraries keep in the home folder from one run to the next: by the variable that names the place, the folder below
+`cache`. It goes with the lab."""
+
+
+def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
+    """Make a folder of ours for each such library; the variables that name them. One that the person has set stays as it is."""
+    places = {name: os.path.join(home(), "cache", folder) for name, folder in CACHES.items() if name not in environ}
+    for place in places.values():
+        os.makedirs(place, 0o700, exist_ok=True)
+    return places
 
 
 def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
@@ -28,12 +49,27 @@ def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
     return link
 
 
+def make_shared(job: Job, on_one_machine: Callable[[], bool], longest: int = LONGEST) -> str:
+    """The same for jobs on several machines, which share the job's folder: then the short link stands beside the jobs, too.
+
+    Where even its path is too long, one in LINKS does if `on_one_machine`; empty where none does.
+    """
+    if len(os.fsencode(link_of(job, links_nearby()))) <= longest:
+        return make(job, links_nearby(), longest)
+    return make(job, LINKS, longest) if on_one_machine() else ""
+
+
 def remove(job: Job, links: str = LINKS) -> None:
-    """Remove the folder with everything in it, and the link."""
-    link = link_of(job, links)
-    if _leads_to(link, job.path("tmp")):
-        os.unlink(link)
+    """Remove the folder with everything in it, and the links."""
+    for link in (link_of(job, links), link_of(job, links_nearby())):
+        if _leads_to(link, job.path("tmp")):
+            os.unlink(link)
     shutil.rmtree(job.path("tmp"), ignore_errors=True)
+
+
+def links_nearby() -> str:
+    """How the path of a short link beside the jobs begins."""
+    return os.path.join(home(), "tmp-")
 
 
 def link_of(job: Job, links: str = LINKS) -> str:

@@ -37,14 +37,25 @@ def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
 
 
 def pattern(wish: str, number: str) -> str:
-    """The names that sbatch's words for a file may mean: the job's number is known, for the rest stands `*`."""
+    """The names that sbatch's words for a file may mean: the job's number is known (12, or 12_3 for a task of an array), for
+    the rest stands `*`."""
+    array, _, task = number.partition("_")
+    known = {"A": array, "a": task} if task else {"A": array, "j": array}
     result, place = "", 0
     for word in _WORD.finditer(wish):
         result += glob.escape(wish[place : word.start()])
         width, letter = word.groups()
-        result += "%" if letter == "%" else number.zfill(int(width or 0)) if letter in "jA" else "*"
+        result += "%" if letter == "%" else known[letter].zfill(int(width or 0)) if letter in known else "*"
         place = word.end()
     return result + glob.escape(wish[place:])
+
+
+def make_folder(job: Job, wish: str) -> None:
+    """Make the folder in the work folder that an error file's name begins with: where it lacks, Slurm ends the job at once."""
+    parts = wish.split("/")[:-1]
+    known = [part for place, part in enumerate(parts) if not any("%" in earlier for earlier in parts[: place + 1])]
+    if known and not os.path.isabs(wish) and ".." not in parts:
+        os.makedirs(job.path("work", *known), 0o700, exist_ok=True)
 
 
 def _add(path: str, log: str) -> None:

@@ -89,7 +89,7 @@ class _Logs:
 
     def __init__(self, job: Job, offsets: dict[str, int]) -> None:
         self._job, self._offsets, self._limit = job, offsets, job.log_limit()
-        self._streams: dict[str, tuple[int, int]] = {}
+        self._streams: dict[str, int] = {}
         self._sent: dict[str, int] = {}
         self._places = {str(row["job"]): int(str(row["row"])) for row in slurm_jobs.rows(job)}
         asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
@@ -104,18 +104,25 @@ class _Logs:
         for name in sorted(os.listdir(self._job.path("logs"))):
             if name not in self._streams and not self._open(name, line, whole=whole):
                 continue
-            stream, handle = self._streams[name]
-            while True:
-                left = PIECE if self._limit is None else min(PIECE, max(0, self._limit - self._sent[name]))
-                data = os.pread(handle, left, self._sent[name])
-                if not data:
-                    break
-                line.send(frames.LOG, stream, self._sent[name], data)
+            data = self._read(name)
+            while data:
+                line.send(frames.LOG, self._streams[name], self._sent[name], data)
                 self._sent[name] += len(data)
                 moved = True
-                if not whole:
-                    break
+                data = self._read(name) if whole else b""
         return moved
+
+    def _read(self, name: str) -> bytes:
+        """The next piece of a log. No file is held open: an array may have more logs than one process may have files."""
+        path, sent = self._job.path("logs", name), self._sent[name]
+        left = PIECE if self._limit is None else min(PIECE, max(0, self._limit - sent))
+        if not left or os.stat(path).st_size <= sent:
+            return b""
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            return os.pread(handle, left, sent)
+        finally:
+            os.close(handle)
 
     def _open(self, name: str, line: Line, *, whole: bool) -> bool:
         """Tell what the log is: of which node, of which rank. False for a file that is no log, or of which that is not known
@@ -126,7 +133,7 @@ class _Logs:
             return False
         rank = whose[1]
         stream = len(self._streams)
-        self._streams[name] = (stream, os.open(self._job.path("logs", name), os.O_RDONLY))
+        self._streams[name] = stream
         self._sent[name] = self._offsets.get("{}/{}".format(node, "-" if rank is None else rank), 0)
         line.send(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode())
         line.send(frames.LOG, stream, self._sent[name])  # one that says nothing has a log, too

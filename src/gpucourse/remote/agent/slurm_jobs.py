@@ -2,6 +2,7 @@
 
 slurm.json   what was asked for           <name>.sbatch   what is submitted        ended-<job>   a job's own note how it ended
 jobs.json    what was submitted           seen.json       what was last seen of it  watch         held by whoever asks Slurm
+places.json  where its jobs put temporary files
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def note(job: Job, text: str) -> None:
 
 
 def list_submitted_jobs(job: Job) -> list[dict[str, object]]:
-    """What was submitted: `id`, `file`, how many `tasks` (0: no array), and whether the exercise itself `asked` for its end."""
+    """What was submitted: `id`, `file`, how many `tasks` (0: no array) or their `numbers`, and whether the exercise itself
+    `asked` for its end."""
     jobs = (job.read("jobs.json") or {}).get("jobs")
     return [mapping(entry) for entry in jobs] if isinstance(jobs, list) else []
 
@@ -113,8 +115,9 @@ def rows(job: Job) -> list[dict[str, object]]:
     """One row a job, or a task of an array, as nothing is known of it yet."""
     job_rows: list[dict[str, object]] = []
     for submitted_job in list_submitted_jobs(job):
-        tasks = int(str(submitted_job["tasks"]))
-        names = ["{}_{}".format(submitted_job["id"], task) for task in range(tasks)] if tasks else [str(submitted_job["id"])]
+        numbers = submitted_job.get("numbers")
+        tasks = numbers if isinstance(numbers, list) and numbers else range(int(str(submitted_job["tasks"])))
+        names = ["{}_{}".format(submitted_job["id"], task) for task in tasks] or [str(submitted_job["id"])]
         for name in names:
             row: dict[str, object] = {"row": len(job_rows), "job": name, "file": submitted_job["file"], "state": "SUBMITTED"}
             job_rows.append(dict(row, asked=bool(submitted_job.get("asked")), restarts=0, code=None))
@@ -124,8 +127,9 @@ def rows(job: Job) -> list[dict[str, object]]:
 def find(job: Job) -> list[dict[str, object]]:
     """The jobs that were submitted from this run's folder, as squeue knows them: for a submission that was cut short."""
     jobs: list[dict[str, object]] = []
-    for line in ask("squeue", "-h", "-a", "-t", "all", "-u", _me(), "-o", "%F|%j|%Z").splitlines():
-        number, name, folder = (part.strip() for part in line.split("|", 2))
+    for line in ask("squeue", "-h", "-a", "-t", "all", "-u", me(), "-o", "%F|%j|%Z").splitlines():
+        number, _, rest = line.strip().partition("|")
+        name, _, folder = rest.rpartition("|")  # a name may hold anything
         if os.path.realpath(folder) in (os.path.realpath(job.folder), os.path.realpath(job.path("work"))):
             jobs.append({"id": number, "name": name})
     unique = {str(entry["id"]): entry for entry in jobs}
@@ -136,16 +140,22 @@ def cluster(_wanted: dict[str, object]) -> dict[str, object]:
     """What the cluster has: its version, every node of every partition, who asks, and where a run's folder lies."""
     version = ask("sinfo", "--version").strip()
     nodes = say.nodes(ask("sinfo", "-h", "-a", "-N", "-o", say.NODES))
-    return {"version": version, "nodes": nodes, "user": _me(), "home": os.path.expanduser("~")}
+    return {"version": version, "nodes": nodes, "user": me(), "home": os.path.expanduser("~")}
 
 
 def picture() -> str:
     """The queue of this user as squeue shows it, with the command that showed it."""
-    return "$ squeue -u {}\n{}".format(_me(), ask("squeue", "-u", _me()))
+    return "$ squeue -u {}\n{}".format(me(), ask("squeue", "-u", me()))
 
 
-def _me() -> str:
+def me() -> str:
+    """The name of the user who asks."""
     return pwd.getpwuid(os.getuid()).pw_name
+
+
+def host() -> str:
+    """The name of this machine, as Slurm knows machines."""
+    return socket.gethostname().split(".")[0]
 
 
 def _is_munged_gone(munge: str) -> bool:

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 
 from gpucourse.remote.agent import slurm_jobs
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 
+MOST_LINES = 32
+"""Of more jobs than that, not each has its own lines."""
+
 _INDENT = " " * 9  # below the words, beside the clock
 
 Row = dict[str, object]
+
+
+def log_changes(job: Job, before: list[Row], after: list[Row]) -> None:
+    """Write what changed: a line for each job; of many, a line for each that did not end well, and how many are in which
+    state."""
+    pairs = list(zip(before, after))  # `strict` is not in Python 3.7
+    if len(after) <= MOST_LINES:
+        for old, new in pairs:
+            log_change(job, old, new)
+        return
+    for old, new in pairs:
+        if old["state"] != new["state"] and say.phase(str(new["state"])) == say.ENDED and new["state"] != "COMPLETED":
+            log_change(job, old, new)
+    counts = Counter(str(row["state"]) for row in after)
+    if counts != Counter(str(row["state"]) for row in before):
+        _note(job, "of {} jobs: {}".format(len(after), ", ".join(f"{count} {state}" for state, count in counts.most_common())))
 
 
 def log_change(job: Job, old: Row, new: Row) -> None:

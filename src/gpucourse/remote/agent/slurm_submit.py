@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import slurm_jobs, store
+from gpucourse.remote.agent import scratch, slurm_errors, slurm_jobs, store
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets
 from gpucourse.remote.agent.slurm_watch import look
@@ -38,7 +38,10 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
             if asked.get("setup"):
                 with open(job.path("setup.sh"), "w", encoding="utf-8") as setup:
                     setup.write(str(asked["setup"]))
-            variables = {**{name: str(value) for name, value in mapping(spec.get("env", {})).items()}, **secrets}
+            places = _make_places(job)
+            job.write("places.json", places)
+            asked_for = {name: str(value) for name, value in mapping(spec.get("env", {})).items()}
+            variables = {**places, **asked_for, **secrets}
             _all_files(job, asked, slurm_jobs.find(job) if again else [], variables)
             if asked.get("show_queue"):
                 _show_queue(job, bool(asked.get("cancel_last")))
@@ -63,12 +66,19 @@ def recover(job: Job) -> None:
 
 
 def session(job: Job) -> dict[str, object]:
-    """The job of a terminal: its row, how many GPUs Slurm holds for it right now, and the folder that its shell starts in."""
+    """The job of a terminal: its row, how many GPUs Slurm holds for it right now, the folder that its shell starts in, and
+    where it puts temporary files."""
     recover(job)
     rows = look(job)
     running = [row for row in rows if say.phase(str(row["state"])) == say.RUNNING]
     held = say.count_held_gpus(slurm_jobs.ask("scontrol", "-d", "show", "job", "-o", str(running[0]["job"]))) if running else 0
-    return {"rows": rows, "held": held, "work": job.path("work"), "outputs": job.path("outputs")}
+    return {
+        "rows": rows,
+        "held": held,
+        "work": job.path("work"),
+        "outputs": job.path("outputs"),
+        "places": job.read("places.json"),
+    }
 
 
 def _lock(job: Job) -> int:
@@ -103,23 +113,47 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
 def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str:
     before = [str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
+    script = str(file.get("script") or "")  # it is submitted where it lies, beside what it needs
     words = [
         "sbatch",
         "--parsable",
         *depends,
         *_words(file, "flags"),
-        "{}.sbatch".format(file["name"]),
+        script or "{}.sbatch".format(file["name"]),
         *_words(file, "arguments"),
     ]
-    number = slurm_jobs.ask(*words, folder=job.folder, variables=variables).strip().splitlines()[-1].partition(";")[0]
+    slurm_errors.make_folder(job, str(file.get("error") or ""))
+    number = (
+        slurm_jobs.ask(*words, folder=job.path("work") if script else job.folder, variables=variables)
+        .strip()
+        .splitlines()[-1]
+        .partition(";")[0]
+    )
     if not number.isdigit():
         raise slurm_jobs.Controller(f"sbatch --parsable answered no number: {number}")
     slurm_jobs.note(job, "{} {} -> job {}".format(time.strftime("%H:%M:%S"), " ".join(words), number))
     return number
 
 
+def _make_places(job: Job) -> dict[str, str]:
+    """Where the jobs put temporary files, below the run's folder, and what libraries keep from one run to the next.
+
+    Where no path to that folder is short enough for sockets, they have the folder that the cluster gives them.
+    """
+    places = scratch.make_caches(slurm_jobs.environment())
+    temporary = scratch.make_shared(job, _is_on_one_machine)
+    return {**places, "TMPDIR": temporary} if temporary else places
+
+
+def _is_on_one_machine() -> bool:
+    try:
+        return set(slurm_jobs.ask("sinfo", "-h", "-a", "-o", "%n").split()) == {slurm_jobs.host()}
+    except slurm_jobs.Controller:  # sbatch will say the same
+        return False
+
+
 def _remember(job: Job, number: str, file: dict[str, object]) -> None:
-    entry = {"id": number, "file": file["name"], "tasks": file["tasks"]}
+    entry = {"id": number, "file": file["name"], "tasks": file["tasks"], "numbers": file.get("numbers")}
     job.write("jobs.json", {"jobs": [*slurm_jobs.list_submitted_jobs(job), entry]}, flush=True)
 
 

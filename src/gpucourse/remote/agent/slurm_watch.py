@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from gpucourse.remote.agent import slurm_errors, slurm_jobs, slurm_log
+from gpucourse.remote.agent import scratch, slurm_errors, slurm_jobs, slurm_later, slurm_log
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.supervise import finish
@@ -41,13 +41,15 @@ def look(job: Job) -> list[Row]:
             return before
         if seen.get("silent"):
             slurm_log.log_end_of_silence(job)
-        for old, new in zip(before, after):  # `strict` is not in Python 3.7
-            slurm_log.log_change(job, old, new)
+        slurm_log.log_changes(job, before, after)
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
             after = _with_details(after)
             slurm_log.warn_of_unshared_folder(job, after, session=bool(_read_request(job).get("session")))
             slurm_errors.add_to_logs(job, after)
-            finish(job, _end(job, after))
+            later = _list_later_jobs(job)
+            finish(job, dict(_end(job, after), later=later))
+            if not later:
+                scratch.remove(job)
         job.write("seen.json", {"jobs": after})
         return after
 
@@ -64,7 +66,8 @@ def state(job: Job) -> str:
 
 
 def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
-    """scancel, and the proof: the answer comes when Slurm says of every job that it has ended."""
+    """scancel, and the proof: the answer comes when Slurm says of every job that it has ended, also of those that the run's
+    own jobs submitted."""
     if not job.has("cancelled"):
         job.write("cancelled", {})
     rows = look(job)
@@ -83,7 +86,39 @@ def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)
         rows = look(job)
-    return {"state": state(job), "killed": len(left)}
+    return {"state": state(job), "killed": len(left) + _cancel_later_jobs(job, began + proof_s)}
+
+
+def _cancel_later_jobs(job: Job, deadline: float) -> int:
+    """End what an ended run's jobs had submitted, and what these submit meanwhile; how many there were."""
+    ended = job.read("exit.json") or {}
+    if not ended.get("later"):
+        return 0
+    known: set[str] = set()
+    nap = 0.05
+    while True:
+        later = [str(entry["job"]) for entry in slurm_later.list_later_jobs(job)]
+        if not later:
+            break
+        if time.monotonic() > deadline:
+            still = ", ".join(later)
+            raise slurm_jobs.Controller(f"scancel was taken, and Slurm still has: {still}")
+        if set(later) - known:
+            slurm_jobs.ask("scancel", *later)
+            slurm_log.log_cancel(job, later)
+            known.update(later)
+        time.sleep(nap)
+        nap = min(nap * 1.5, 2.0)
+    job.write("exit.json", dict(ended, later=[]), flush=True)
+    scratch.remove(job)
+    return len(known)
+
+
+def _list_later_jobs(job: Job) -> list[Row]:
+    try:
+        return slurm_later.list_later_jobs(job)
+    except slurm_jobs.Controller:  # it answered a moment ago; whoever collects asks again
+        return []
 
 
 def _query_rows(job: Job, before: list[Row]) -> list[Row]:
@@ -97,6 +132,7 @@ def _query_rows(job: Job, before: list[Row]) -> list[Row]:
     except slurm_jobs.UnknownJob:
         answers = {}
     answers = _ours(job, answers)
+    answers.update(_find_hidden_tasks([row for row in open_rows if row["job"] not in answers]))
     forgotten = [row for row in open_rows if row["job"] not in answers]
     accounts = _accounts(sorted({str(row["job"]).partition("_")[0] for row in forgotten})) if forgotten else {}
     after = []
@@ -109,6 +145,22 @@ def _query_rows(job: Job, before: list[Row]) -> list[Row]:
         else:
             after.append(dict(row, **(accounts.get(job_id) or _own_note(job, job_id)), reason=""))
     return after
+
+
+def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
+    """What scontrol says of tasks of arrays that squeue did not name: while they wait, it leaves out the last one of an array
+    with a step, and all that do not fit into its line."""
+    tasks: dict[str, Row] = {}
+    for number in sorted({str(row["job"]).partition("_")[0] for row in missing if "_" in str(row["job"])}, key=int):
+        try:
+            known = say.details(slurm_jobs.ask("scontrol", "show", "job", "-o", number))
+        except slurm_jobs.Controller:
+            continue  # forgotten: its own note may tell
+        for row in missing:
+            said = known.get(str(row["job"])) or known.get(number)
+            if said and str(row["job"]).partition("_")[0] == number:
+                tasks[str(row["job"])] = {name: said[name] for name in ("state", "reason", "submitted", "started", "ended")}
+    return tasks
 
 
 def _ours(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
@@ -200,7 +252,7 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
     if not asked.get("spread"):
         told = [row for row in rows if not row.get("asked") and row.get("code") is not None]
         return [
-            {"rank": row["row"], "code": row["code"], "node": row.get("node") or "", "at": _epoch(row.get("ended")) or now}
+            {"rank": row["row"], "code": row["code"], "node": _first_host(row), "at": _epoch(row.get("ended")) or now}
             for row in told
         ]
     ends = _read_rank_notes(job, killed=any(row["state"] != "COMPLETED" for row in rows))
@@ -215,6 +267,11 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
     if not ends and all(row["state"] == "COMPLETED" for row in rows):
         ends = [{"rank": rank, "code": 0, "node": "", "at": now} for rank in range(int(str(asked.get("ranks", 0))))]
     return ends
+
+
+def _first_host(row: Row) -> str:
+    """The machine of a job's own log: the first that it had."""
+    return next(iter(say.hosts(str(row.get("node") or ""))), "")
 
 
 def _read_rank_notes(job: Job, *, killed: bool) -> list[dict[str, object]]:

@@ -123,7 +123,7 @@ def queue(text: str) -> dict[str, dict[str, object]]:
 
 
 def details(text: str) -> dict[str, dict[str, object]]:
-    """What `scontrol show job -o` says: one line a job, or a task of an array."""
+    """What `scontrol show job -o` says: one line a job, or a task of an array, whose own line is that of its waiting tasks."""
     jobs: dict[str, dict[str, object]] = {}
     for line in text.splitlines():
         said = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))

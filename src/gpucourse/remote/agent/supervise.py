@@ -114,6 +114,7 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
 
 def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:
     full = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
+    full.update(scratch.make_caches(full))
     full["TMPDIR"] = scratch.make(job)
     asked = {name: str(value) for name, value in {**mapping(spec["env"]), **mapping(spec.get("secrets", {}))}.items()}
     folders = (asked.get("PYTHONPATH"), full.get("PYTHONPATH"), os.path.join(agent, "torch_extension"))

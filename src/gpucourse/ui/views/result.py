@@ -127,7 +127,7 @@ def _reason(record: RunRecord) -> str:
         return "you cancelled it"
     if record.state == "lost":
         return record.error or "a node was lost while it ran"
-    if first is not None:
+    if first is not None and not (record.slurm and record.own_script):
         restarts = f", after {record.restarts_in_words}" if record.restarts else ""
         return f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}{restarts}"
     if record.slurm is not None:
@@ -193,6 +193,7 @@ def _facts(
     nodes = slurm.summary(record) or f"{format_count(record.world_size, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
     refused = f"{format_count(len(record.refused), 'file')} not taken from the nodes" if record.refused else ""
+    later = slurm.describe_later(record) if record.has_ended else ""
     return facts(
         [
             *(("your part", _part(part)) for part in (verdict.parts if verdict else ())),
@@ -203,6 +204,7 @@ def _facts(
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}" if plots else ""),
             ("page", "gpucourse open" if plots else ""),
             ("run", f"{record.id}, {nodes}"),
+            ("later", Cell(f"{later}; gpucourse logs {record.id} collects what they write", "warn") if later else None),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
             ("counts", describe_own(record)),

@@ -16,11 +16,14 @@ from gpucourse.workspace.paths import RunPaths
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
 
+MOST_NAMED = 6
 _STYLES: dict[str, Style] = {"COMPLETED": "good", "CANCELLED": "warn", "RUNNING": "accent", "PENDING": "accent"}
 
 
 def describe_batch(batch: Batch) -> str:
     """What each job asks for, in words."""
+    if batch.asks:
+        return batch.asks
     gpus = f", {format_count(batch.gpus, 'GPU')} each" if batch.gpus else ""
     where = f" of the partition {batch.partition}" if batch.partition else ""
     return f"{format_count(batch.nodes, 'node')}{where}, {format_count(batch.tasks, 'process', 'processes')} each{gpus}"
@@ -40,7 +43,7 @@ def plan(plan: LaunchPlan) -> list[Block]:
     variables = " ".join([*own, *(f'{name}="${name}"' for name in plan.handed_on)])
     lines = [f"{variables} {line}".lstrip() for file in batch.files for line in _commands(file)]
     blocks: list[Block] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
-    return [*blocks, *(Code(file.text.rstrip("\n"), title=f"{file.name}.sbatch") for file in batch.files)]
+    return [*blocks, *(Code(file.text.rstrip("\n"), title=file.submitted) for file in batch.files)]
 
 
 def summary(record: RunRecord) -> str:
@@ -52,6 +55,16 @@ def summary(record: RunRecord) -> str:
     return (
         f"{said} on {format_count(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
     )
+
+
+def describe_later(record: RunRecord) -> str:
+    """The jobs that a run's own jobs submitted and that go on; empty where there are none."""
+    later = record.slurm.later if record.slurm else []
+    if not later:
+        return ""
+    names = [f"{job.job} {job.name}".strip() for job in later[:MOST_NAMED]]
+    more = f" and {len(later) - MOST_NAMED} more" if len(later) > MOST_NAMED else ""
+    return f"{format_count(len(later), 'job')} still running, submitted by this run: {', '.join(names)}{more}"
 
 
 def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Block]:
@@ -81,7 +94,7 @@ def queue(record: RunRecord, files: RunPaths) -> list[Block]:
 def _commands(file: BatchFile) -> list[str]:
     depends = "--dependency=afterok:NUMBER --kill-on-invalid-dep=yes " if file.after else ""
     flags, arguments = (" ".join(map(shlex.quote, words)) for words in (file.flags, file.arguments))
-    said = " ".join(filter(None, (f"sbatch --parsable {depends}".rstrip(), flags, f"{file.name}.sbatch", arguments)))
+    said = " ".join(filter(None, (f"sbatch --parsable {depends}".rstrip(), flags, shlex.quote(file.submitted), arguments)))
     times = f"    # {file.copies} times" if file.copies > 1 else ""
     return [f"{said}{times}{'    # NUMBER: of the array' if file.after else ''}"]
 

@@ -1,0 +1,134 @@
+"""Jobs that a run's own jobs submitted: named when the run has ended, cancelled with it; temporary files stay until then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote.agent import scratch, slurm_jobs, slurm_later, slurm_submit, slurm_watch
+from gpucourse.remote.agent.job import Job
+from tests.unit.remote.scripted import Scripted, details, log, row, spec
+
+
+def listing(*jobs: tuple[str, str, str], folder: str = "work") -> str:
+    """What squeue says of jobs: number, state and name."""
+    return "".join(f"{job}|{state}|{name}|{Job('r1').path(folder)}\n" for job, state, name in jobs)
+
+
+def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **more: str) -> Scripted:
+    """A run whose only job has ended, with what squeue says of others then."""
+    cluster = script_slurm(
+        sbatch="7\n", squeue=[row("7", "COMPLETED", node="a"), later], scontrol=details("7", "COMPLETED"), scancel="", **more
+    )
+    slurm_submit.submit(spec())
+    slurm_watch.look(Job("r1"))
+    assert Job("r1").has("done")
+    return cluster
+
+
+def test_jobs_that_go_on_are_told_with_the_end(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
+    elsewhere = f"12|RUNNING|other|{tmp_path}/elsewhere\n13|RUNNING|near|{Job('r1').folder}2\n"
+    own = listing(("7", "COMPLETING", "2.1"), ("8", "PENDING", "a|b"), ("9", "RUNNING", "it"), ("10", "COMPLETED", "x"))
+    run_to_the_end(script_slurm, own + elsewhere + listing(("11", "RUNNING", "deep"), folder="work/deeper"))
+    assert (Job("r1").read("exit.json") or {})["later"] == [
+        {"job": "8", "name": "a|b", "state": "PENDING"},
+        {"job": "9", "name": "it", "state": "RUNNING"},
+        {"job": "11", "name": "deep", "state": "RUNNING"},
+    ]
+
+
+def test_temporary_files_stay_as_long_as_such_a_job(script_slurm: Callable[..., Scripted]) -> None:
+    cluster = run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
+    scratch.make(Job("r1"))
+    assert slurm_later.tell_later_jobs(Job("r1")) == {"jobs": [{"job": "8", "name": "x", "state": "RUNNING"}]}
+    assert Job("r1").has("tmp")
+    cluster.answers["squeue"] = [listing(("8", "COMPLETED", "x"))]
+    assert slurm_later.tell_later_jobs(Job("r1")) == {"jobs": []}
+    assert not Job("r1").has("tmp")
+
+
+def test_temporary_files_of_a_run_without_such_jobs_go_with_it(
+    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_jobs, "host", lambda: "here")
+    cluster = run_to_the_end(script_slurm, "", sinfo="here\n")
+    assert cluster.variables["sbatch"]["TMPDIR"]
+    assert not os.path.lexists(cluster.variables["sbatch"]["TMPDIR"])
+    assert not Job("r1").has("tmp")
+    assert cluster.variables["sbatch"]["TRITON_CACHE_DIR"] == str(Path(Job("r1").folder).parent.parent / "cache" / "triton")
+
+
+@pytest.mark.parametrize(("hosts", "short"), [("here\n", True), ("here\nthere\n", False)])
+def test_a_long_path_is_shortened_only_where_all_nodes_are_here(
+    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, hosts: str, short: bool
+) -> None:
+    """A link on this machine is none on another; the jobs then have what the cluster gives them."""
+    monkeypatch.setattr(slurm_jobs, "host", lambda: "here")
+    monkeypatch.setenv("HOME", str(tmp_path / ("deep" * 20)))
+    cluster = script_slurm(sbatch="7\n", sinfo=hosts)
+    slurm_submit.submit(spec())
+    assert cluster.variables["sbatch"].get("TMPDIR") == (scratch.link_of(Job("r1")) if short else None)
+    scratch.remove(Job("r1"))
+
+
+def test_a_cancel_ends_them_and_what_they_submit_meanwhile(script_slurm: Callable[..., Scripted]) -> None:
+    cluster = run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
+    cluster.answers["squeue"] = [
+        listing(("8", "RUNNING", "x")), listing(("8", "COMPLETING", "x"), ("9", "PENDING", "y")), "",
+    ]  # fmt: skip
+    assert slurm_watch.cancel(Job("r1")) == {"state": "ended", "killed": 2}
+    assert [words for words in cluster.asked if words[0] == "scancel"] == [("scancel", "8"), ("scancel", "8", "9")]
+    assert (Job("r1").read("exit.json") or {})["later"] == []
+    before = cluster.count("squeue")
+    assert slurm_watch.cancel(Job("r1"))["killed"] == 0
+    assert cluster.count("squeue") == before, "nothing is asked of Slurm where nothing is left"
+
+
+def test_one_that_does_not_end_is_named(script_slurm: Callable[..., Scripted]) -> None:
+    run_to_the_end(script_slurm, listing(("8", "RUNNING", "x")))
+    with pytest.raises(slurm_jobs.Controller, match="Slurm still has: 8"):
+        slurm_watch.cancel(Job("r1"), proof_s=0.0)
+
+
+def test_of_many_tasks_the_log_has_counts_and_those_that_failed(script_slurm: Callable[..., Scripted]) -> None:
+    numbers = list(range(0, 200, 2))
+    files = [
+        {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": numbers, "after": "", "job_name": "x"}
+    ]
+    begun = "".join(row(f"7_{number}", "RUNNING" if number < 20 else "PENDING", "Resources", "a") for number in numbers)
+    ended = "".join(row(f"7_{number}", "FAILED" if number == 6 else "COMPLETED", node="a") for number in numbers)
+    script_slurm(sbatch="7\n", squeue=[begun, ended, ""], scontrol="")
+    slurm_submit.submit(spec(files=files))
+    assert [told["job"] for told in slurm_watch.look(Job("r1"))] == [f"7_{number}" for number in numbers]
+    Path(Job("r1").path("logs", "7_6-a.out")).touch()
+    slurm_watch.look(Job("r1"))
+    lines = [line.partition(" ")[2] for line in log().splitlines()]
+    assert lines == [
+        "sbatch --parsable job.sbatch -> job 7",
+        "of 100 jobs: 90 PENDING, 10 RUNNING",
+        "job 7_6 is FAILED on a",
+        "of 100 jobs: 99 COMPLETED, 1 FAILED",
+    ]
+    how = Job("r1").read("exit.json") or {}
+    assert (how["code"], len(how["jobs"])) == (1, 100)  # type: ignore[arg-type]
+
+
+def test_a_task_that_squeue_leaves_out_still_waits(script_slurm: Callable[..., Scripted]) -> None:
+    """As squeue 22.05 does with the last task of an array with a step, until it begins."""
+    files = [{"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "numbers": [0, 2], "after": "", "job_name": "x"}]
+    waits = details("7", "PENDING").replace("JobId=7", "JobId=7 ArrayJobId=7 ArrayTaskId=2%1")
+    ended = "".join(
+        details("7", "COMPLETED").replace("JobId=7", f"JobId={job} ArrayJobId=7 ArrayTaskId={task}")
+        for job, task in ((8, 0), (7, 2))
+    )
+    script_slurm(
+        sbatch="7\n",
+        squeue=[row("7_0", "RUNNING", node="a"), row("7_0", "COMPLETED", node="a"), ""],
+        scontrol=[waits, ended],
+    )
+    slurm_submit.submit(spec(files=files))
+    assert [told["state"] for told in slurm_watch.look(Job("r1"))] == ["RUNNING", "PENDING"]
+    assert [told["state"] for told in slurm_watch.look(Job("r1"))] == ["COMPLETED", "COMPLETED"]
