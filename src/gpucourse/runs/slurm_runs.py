@@ -181,7 +181,7 @@ def _own(
     default = next((partition.name for partition in slurm_cluster.partitions if partition.default), "")
     chosen = typed if named else own.partition
     if chosen and slurm_cluster.partition(chosen) is None:
-        raise _no_partition(chosen, slurm_cluster, f"gpucourse run {wanted.exercise.id} --script {run_request.script}")
+        raise _no_partition(chosen, slurm_cluster, f"gpucourse run --script {run_request.script}")
     return own_batch.plan(
         wanted,
         head,
