@@ -159,7 +159,7 @@ def plan(
         own=True,
         asks=_describe(own, nodes or own.nodes, where),
     )
-    argv = (*slurm_plan.SUBMIT, *flags, file.submitted, *request.arguments)
+    argv = (*slurm_plan.SUBMIT, *flags, file.file_name, *request.arguments)
     chosen = {"SBATCH_PARTITION": partition} if partition else {}  # also for what the job itself submits
     env = {**chosen, **request.environment}
     command = NodeCommand(node=head, argv=argv, env=env, ranks=tuple(range(file.rows)))

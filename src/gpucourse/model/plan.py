@@ -28,7 +28,7 @@ class BatchFile:
     script: str = ""
 
     @property
-    def submitted(self) -> str:
+    def file_name(self) -> str:
         """What sbatch is given."""
         return self.script or f"{self.name}.sbatch"
 

@@ -198,7 +198,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "arguments": list(file.arguments),
             "error": file.error,
             "script": file.script,
-            "job_name": (job_name(file.text) or PurePosixPath(file.submitted).name) if file.text else file.name,
+            "job_name": (job_name(file.text) or PurePosixPath(file.file_name).name) if file.text else file.name,
         }
         for file in batch.files
     ]

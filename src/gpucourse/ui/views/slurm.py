@@ -43,7 +43,7 @@ def plan(plan: LaunchPlan) -> list[Block]:
     variables = " ".join([*own, *(f'{name}="${name}"' for name in plan.handed_on)])
     lines = [f"{variables} {line}".lstrip() for file in batch.files for line in _commands(file)]
     blocks: list[Block] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
-    return [*blocks, *(Code(file.text.rstrip("\n"), title=file.submitted) for file in batch.files)]
+    return [*blocks, *(Code(file.text.rstrip("\n"), title=file.file_name) for file in batch.files)]
 
 
 def summary(record: RunRecord) -> str:
@@ -94,7 +94,7 @@ def queue(record: RunRecord, files: RunPaths) -> list[Block]:
 def _commands(file: BatchFile) -> list[str]:
     depends = "--dependency=afterok:NUMBER --kill-on-invalid-dep=yes " if file.after else ""
     flags, arguments = (" ".join(map(shlex.quote, words)) for words in (file.flags, file.arguments))
-    said = " ".join(filter(None, (f"sbatch --parsable {depends}".rstrip(), flags, shlex.quote(file.submitted), arguments)))
+    said = " ".join(filter(None, (f"sbatch --parsable {depends}".rstrip(), flags, shlex.quote(file.file_name), arguments)))
     times = f"    # {file.copies} times" if file.copies > 1 else ""
     return [f"{said}{times}{'    # NUMBER: of the array' if file.after else ''}"]
 
