@@ -62,7 +62,7 @@ def test_what_somebody_else_put_there_is_neither_used_nor_removed(job: Job, link
     link.rmdir() if kind == "folder" else link.unlink()
 
 
-def test_what_libraries_keep_lies_beside_the_jobs_unless_the_person_chose_a_place(job: Job) -> None:
+def test_what_libraries_keep_lies_beside_the_jobs_unless_chosen(job: Job) -> None:
     places = scratch.make_caches({"MPLCONFIGDIR": "/mine"})
     assert set(places) == set(scratch.CACHES) - {"MPLCONFIGDIR"}
     for place in places.values():
