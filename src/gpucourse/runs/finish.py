@@ -57,8 +57,6 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     with stage(context.watch, "judge", "judging your part", record.phases_s) if written else nullcontext():
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
-    if record.split_world:
-        _warn(context, record.split_world)
     runs.save(context.paths, record)
     seal(files, record.mode)  # first: what cannot be handed in, for want of space, is evidence all the same
     deliver(context, exercise, record)
