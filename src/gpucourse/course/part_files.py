@@ -17,17 +17,16 @@ Change = tuple[str, str]
 
 def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     """What the learner's `file` with its `judge` lacks, one sentence each."""
-    solution = file.parent / SOLUTIONS / file.name
-    wanted = (judge, solution, file.parent / SOLUTIONS / OTHER / file.name)
-    missing = [path.relative_to(file.parent).as_posix() for path in wanted if not path.is_file()]
+    solution, other = list_solutions(file)
+    missing = find_missing_files(file, judge)
     yield from (f"{name} is missing" for name in missing)
     if missing:
         return
     yield from (
         f"{path.relative_to(file.parent).as_posix()}: is not Python: {fault}"
-        for path, fault in _list_broken((file, *wanted[1:]))
+        for path, fault in _list_broken((file, solution, other))
     )
-    if wanted[1].read_bytes() == wanted[2].read_bytes():
+    if solution.read_bytes() == other.read_bytes():
         yield f"{OTHER}/{file.name} of its solutions is the first one again: a truly different way must pass, too"
     yield from find_judge_gaps(judge)
     try:
@@ -41,6 +40,16 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
     for name, (old, _) in ways.items():
         if (count := text.count(old)) != 1:
             yield f"way {name}: the text that it changes occurs {count} times in the solution, and must occur once"
+
+
+def list_solutions(file: Path) -> tuple[Path, Path]:
+    """Where the two solutions of a learner's file lie."""
+    return file.parent / SOLUTIONS / file.name, file.parent / SOLUTIONS / OTHER / file.name
+
+
+def find_missing_files(file: Path, judge: Path) -> list[str]:
+    """The names of the judge and the solutions of a learner's file that are not there."""
+    return [path.relative_to(file.parent).as_posix() for path in (judge, *list_solutions(file)) if not path.is_file()]
 
 
 def find_judge_gaps(judge: Path) -> Iterator[str]:

@@ -8,11 +8,13 @@ python -m gpucourse.judge.proof exercises/03-parallel-computing/my_bandwidth.py 
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gpucourse.judge.client import Judge, JudgeAnswer
 from gpucourse.judge.inside import load_judge
@@ -35,12 +37,65 @@ def judge_of(file: Path) -> Path:
     return file.parent / JUDGES / f"{file.stem}.py"
 
 
+def prove_fault(
+    judge: Judge,
+    judge_file: Path,
+    file: str,
+    change: tuple[str, str],
+    *,
+    torch: bool,
+    limit_s: float,
+    sources: Mapping[str, Path],
+) -> Iterator[Proof]:
+    """Judge the `file` of an exercise: with a fault in its code (`change`: the old and the new text), as it is in the course,
+    and after each of the REPAIRS that its judge names. `sources` are all files of the exercise. A judge that reads metrics has
+    RUNS."""
+    loaded, complaint = _load(judge_file, ())
+    if loaded is None:
+        yield Proof("its judge", JudgeAnswer(word="error"), complaint)
+        return
+    runs = getattr(loaded, "RUNS", {"right": None, "wrong": None})
+    original = sources[file].read_text(encoding="utf-8")
+    broken = original.replace(*change, 1)
+    versions = [("with the fault", broken), ("as the course has it", original)]
+    versions += [
+        (f"repair {number}", broken.replace(*repair)) for number, repair in enumerate(getattr(loaded, "REPAIRS", ()), 1)
+    ]
+    with tempfile.TemporaryDirectory(prefix="gpucourse-proof-") as folder:
+        copy = Path(folder)
+        for name, source in sources.items():  # what the copy may import lies beside it
+            (copy / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, copy / name)
+        for version, text in versions:
+            (copy / file).write_text(text, encoding="utf-8")
+            wrong = text == broken
+            metrics = runs["wrong" if wrong else "right"]
+            answer = judge.judge(judge_file, copy / file, torch=torch, limit_s=limit_s, path=(copy,), metrics=metrics)
+            right = (answer.word, answer.way) == (("failed", "still") if wrong else ("passed", ""))
+            wanted = "failed still" if wrong else "passed"
+            complaint = f"is {answer.word} {answer.way}: {answer.says}, and should be {wanted}"
+            yield Proof(version, answer, "" if right else complaint)
+
+
+def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
+    """The judge file as a module, and an empty text; None, and why, where it cannot be loaded."""
+    try:
+        loaded = load_judge(judge_file, more)
+    except Exception as error:  # noqa: BLE001  # a file that an author is writing may fail in any way
+        return None, f"cannot be loaded: {type(error).__name__}: {error}"
+    return (loaded, "") if hasattr(loaded, "WAYS") else (None, "has no WAYS")
+
+
 def prove(judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, briefly: bool = False) -> Iterator[Proof]:
     """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share.
 
     `briefly`: as delivered, the solution and the first wrong way alone.
     """
-    known: dict[str, Way] = load_judge(judge_of(file), (file.parent, shared)).WAYS
+    loaded, fault = _load(judge_of(file), (file.parent, shared))
+    if loaded is None:
+        yield Proof("its judge", JudgeAnswer(word="error"), fault)
+        return
+    known: dict[str, Way] = loaded.WAYS
     ways = dict(list(known.items())[: 1 if briefly else None])
     solution = file.parent / SOLUTIONS / file.name
     texts = {"as delivered": file.read_text(encoding="utf-8"), "the solution": solution.read_text(encoding="utf-8")}

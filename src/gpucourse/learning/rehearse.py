@@ -17,16 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.course.catalog import Catalog
-from gpucourse.course.part_files import SOLUTIONS
+from gpucourse.course.part_files import SOLUTIONS, find_missing_files, name_fault_judge
 from gpucourse.course.rules import SHARED
 from gpucourse.errors import GpucourseError, UsageError
 from gpucourse.grading.values import Unreadable, read
 from gpucourse.judge.client import Judge
-from gpucourse.judge.proof import prove
+from gpucourse.judge.proof import prove, prove_fault
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.workspace.files import copy_file, read_metrics
+from gpucourse.model.record import RunRecord
+from gpucourse.runs.code_drill import LIMIT_S
+from gpucourse.workspace.files import copy_file, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 
@@ -116,25 +118,34 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
         complaints += _evidence(exercise, RunPaths(Path(document["folder"])), run, whole=not _open(verdict))
-    seconds = [node_exit.get("seconds") or 0.0 for node_exit in run.get("node_exits") or ()]
+    record = _read_record(document)
     return Rehearsal(
         exercise=exercise.id,
         verdict=verdict.get("verdict"),
-        seconds=max(seconds, default=None),
+        seconds=max((end.seconds or 0.0 for end in record.node_exits), default=None) if record else None,
         complaints=tuple(f"{place}: {line}" for line in dict.fromkeys(complaints)),
     )
 
 
 def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
-    """What the judges of the learner's parts get wrong: as delivered, with each solution, and with each wrong way."""
+    """What the judges of the learner's parts get wrong: as delivered, with each solution, and with each wrong way; and those of
+    faults in code: with the fault, and repaired."""
     exercises = stage.catalog.folders.exercises
     places = stage.catalog.part_places(module, exercise)
     for part in exercise.yours:
-        if part.judge:
-            file = exercises / places[part.id]
+        file = exercises / places[part.id]
+        if part.judge and not find_missing_files(file, stage.catalog.judge_file(module, part)):  # what is missing is told
             for proof in prove(stage.judge, file, torch=part.torch, limit_s=part.limit, shared=exercises / SHARED):
                 if proof.complaint:
                     yield f"yours.{part.id}: {proof.version} {proof.complaint}"
+    sources = {name: exercises / place for name, place in stage.catalog.sources(module, exercise).items()}
+    for fault in exercise.faults:
+        judge_file, change = stage.catalog.judge(module, name_fault_judge(fault)), (fault.was, fault.becomes)
+        if fault.file in sources and judge_file.is_file():
+            proofs = prove_fault(
+                stage.judge, judge_file, fault.file, change, torch=fault.torch, limit_s=LIMIT_S, sources=sources
+            )
+            yield from (f"faults.{fault.id}: {proof.version} {proof.complaint}" for proof in proofs if proof.complaint)
 
 
 def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> Iterator[str]:
@@ -223,16 +234,21 @@ def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, document if isinstance(document, dict) else {}
 
 
+def _read_record(document: dict[str, Any]) -> RunRecord | None:
+    """The record of the run that a command was about, which says more than its document; None where nothing ran."""
+    return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
+
+
 def _why(document: dict[str, Any]) -> str:
     """What an error document says happened; of a run that failed, which rank, how it ended and what it said last."""
     if error := document.get("error"):
         return str(error.get("what") or "")
-    run = document.get("run") or {}
-    first = run.get("first_failure")
+    run, files = document.get("run") or {}, RunPaths(Path(document.get("folder") or ""))
+    record = _read_record(document)
     words = [run.get("state"), run.get("error")]
-    if first:
-        words.append(f"rank {first['rank']} on {first['node']} ended with code {first['code']}")
-        log = RunPaths(Path(document.get("folder") or "")).rank_log(first["node"], first["rank"])
+    if record and (first := record.first_failure):
+        words.append(f"rank {first.rank} on {first.node} ended with code {first.code}")
+        log = files.rank_log(first.node, first.rank)
         said = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
         words.append(next((f"its last words: {line.strip()[:300]}" for line in reversed(said) if line.strip()), ""))
     return ", ".join(word for word in words if word)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import pytest
 
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import CourseFolders
+from gpucourse.course.part_files import name_fault_judge
 from gpucourse.judge.client import Judge
-from gpucourse.judge.inside import load_judge
+from gpucourse.judge.proof import prove_fault
 from gpucourse.model.manifest import CodeFault
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -43,27 +43,11 @@ def test_at_least_fourteen_faults_lie_in_ten_exercises() -> None:
 
 @pytest.mark.parametrize(("folder", "sources", "fault"), FAULTS)
 def test_a_judge_sees_its_fault_and_passes_a_repair(
-    judge: Judge, tmp_path: Path, folder: Path, sources: dict[str, str], fault: CodeFault
+    judge: Judge, folder: Path, sources: dict[str, str], fault: CodeFault
 ) -> None:
-    judge_file = folder / "judges" / f"fault_{fault.id.replace('-', '_')}.py"
-    loaded = load_judge(judge_file)
-    runs = getattr(loaded, "RUNS", {"right": None, "wrong": None})
-    original = (EXERCISES / sources[fault.file]).read_text(encoding="utf-8")
-    broken = original.replace(fault.was, fault.becomes, 1)
-    for name, place in sources.items():  # the files that the copy may import lie beside it
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(EXERCISES / place, tmp_path / name)
-    versions = [("wrong", broken), ("right", original)]
-    versions += [("right", broken.replace(*repair)) for repair in getattr(loaded, "REPAIRS", ())]
-    for word, text in versions:
-        (tmp_path / fault.file).write_text(text, encoding="utf-8")
-        judged = judge.judge(
-            judge_file,
-            tmp_path / fault.file,
-            torch=fault.torch,
-            limit_s=20.0,
-            path=(tmp_path,),
-            metrics=runs[word],
-        )
-        expected = ("failed", "still") if word == "wrong" else ("passed", "")
-        assert (judged.word, judged.way) == expected, f"{word}: {judged}"
+    judge_file = folder / "judges" / f"{name_fault_judge(fault)}.py"
+    files = {name: EXERCISES / place for name, place in sources.items()}
+    change = (fault.was, fault.becomes)
+    proofs = list(prove_fault(judge, judge_file, fault.file, change, torch=fault.torch, limit_s=20.0, sources=files))
+    assert len(proofs) >= 2
+    assert [f"{proof.version} {proof.complaint}" for proof in proofs if proof.complaint] == []

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import course_in
+from gpucourse.course.new_course import start_course
 from gpucourse.errors import MissingError
 from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
@@ -22,6 +25,7 @@ from gpucourse.runs.parts import judge_part, keep_started_files, list_part_files
 from gpucourse.ui.tables import Paragraph
 from gpucourse.ui.views.parts import show_tried
 from gpucourse.workspace import runs
+from gpucourse.workspace.paths import WorkspacePaths
 from tests.learning import FOLDER, MANIFEST, Learning
 from tests.waiting import STUCK_S
 
@@ -252,6 +256,43 @@ def test_a_rehearsal_proves_every_judge(writer: Learning) -> None:
         place = RehearsalPlace(context.catalog, writer.course, context.paths, ignore_event, judge)
         complaints = list(prove_parts(place, module, exercise))
     assert complaints == ["yours.double: the other solution is failed same: you gave 3 back as it was, and should be passed"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("half_sums.py", "add(", "add(", ""),
+        (
+            "judges/my_sum.py",
+            "import struct",
+            "import no_such_module",
+            "yours.pairs: its judge cannot be loaded: ModuleNotFound",
+        ),
+        ("judges/my_sum.py", "if given == 2048.0:", "if given == 5.0:", "yours.pairs: way in-order is failed other"),
+        (
+            "judges/fault_rounds_too_late.py",
+            "if given != 2048:",
+            "if given < 0:",
+            "faults.rounds-too-late: with the fault is passed",
+        ),
+        ("judges/fault_rounds_too_late.py", "!= 2048", "!= 1", "faults.rounds-too-late: as the course has it is failed still"),
+        (
+            "judges/fault_rounds_too_late.py",
+            "import struct",
+            "import no_such_module",
+            "faults.rounds-too-late: its judge cannot",
+        ),
+    ],
+)
+def test_a_rehearsal_proves_what_an_author_wrote(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+    start_course(tmp_path / "course")
+    path = tmp_path / "course/exercises/01-rounding" / file
+    path.write_text(path.read_text().replace(old, new))
+    catalog = load(course_in(tmp_path / "course", named_by="DIR", hint=""))
+    with Judge() as judge:
+        place = RehearsalPlace(catalog, tmp_path, WorkspacePaths(tmp_path), ignore_event, judge)
+        complaints = list(prove_parts(place, *catalog.exercise("1.1")))
+    assert [line[: len(said)] for line in complaints] == ([said] if said else [])
 
 
 class NoTorch(Judge):
