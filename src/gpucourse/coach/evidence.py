@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpucourse.coach.words import blank_all_but_last_words
+from gpucourse.coach.words import LABEL, OF_SLURM, blank_all_but_last_words, find_line
 from gpucourse.model.diagnosis import LogQuote, Silence
 from gpucourse.model.record import NodeExit
 
@@ -15,7 +15,7 @@ TAIL_BYTES = 1 << 16
 
 _SIGNALS = 128  # an exit code above is 128 and the number of the signal
 
-_NOISE = re.compile(r"^\s*(?:\x1b\[[0-9;]*m)*(?:\[rank\d+\]:\s?)?")
+_NOISE = re.compile(rf"^\s*{LABEL}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +42,17 @@ class Log:
 
     @property
     def last(self) -> str:
-        """The last line that says something."""
-        lines = [strip_rank_prefix(line) for line in self.text.splitlines()]
-        return next((line for line in reversed(lines) if line.strip()), "")
+        """The last line that says something; what srun says of a task's end comes after that."""
+        lines = [line for line in map(strip_rank_prefix, self.text.splitlines()) if line.strip()]
+        return next((line for line in reversed(lines) if not OF_SLURM.match(line)), lines[-1] if lines else "")
 
     def quote(self, start: int) -> LogQuote:
         """The line of the log that holds this place of the text."""
         begin = self.text.rfind("\n", 0, start) + 1
         end = self.text.find("\n", start)
         line = self.text[begin : len(self.text) if end < 0 else end]
-        return LogQuote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400])
+        where = find_line(self.telling_text[: begin + len(line)]) if self.rank is not None else ""
+        return LogQuote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400], where=where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,8 @@ class Evidence:
     """One run that did not end well.
 
     `logs` holds the ranks and launchers that have a log; `planned` the ranks of every node; `silences` who had fallen
-    silent; `skew_s` how far each node's clock is ahead of this computer's; `lost` why nodes are out of reach.
+    silent; `skew_s` how far each node's clock is ahead of this computer's; `lost` why nodes are out of reach. `typed` is the
+    command line of the first node with its environment, `python` the Python of each node; both are empty where nobody knows.
     """
 
     exercise: str
@@ -73,6 +75,8 @@ class Evidence:
     silences: tuple[Silence, ...] = ()
     skew_s: dict[str, float] | None = None
     lost: str = ""
+    typed: str = ""
+    python: dict[str, str] = field(default_factory=dict)
 
     @property
     def world_size(self) -> int:

@@ -7,19 +7,41 @@ from gpucourse.coach.symptom import Symptom
 GPU_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="no-gpu",
-        title="NCCL or CUDA without a GPU",
+        title="NCCL without a GPU",
+        signs=(r"Distributed package doesn't have NCCL built in", r"ProcessGroupNCCL is only supported with GPUs"),
+        why="The script wants NCCL, which moves bytes between GPUs only, and {node} has no GPU that torch can use. Between "
+        "CPUs it is gloo.",
+        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
+        "the script has it",
+        followed=r"backend[= ]gloo\b",
+        instead='gloo was asked for, and the script takes NCCL all the same: look for init_process_group and "nccl" in it',
+    ),
+    Symptom(
+        word="no-gpu",
+        title="CUDA without a GPU",
         signs=(
-            r"Distributed package doesn't have NCCL built in",
-            r"ProcessGroupNCCL is only supported with GPUs",
             r"Torch not compiled with CUDA enabled",
             r"has no attribute '_cuda_\w+'",
             r"No CUDA GPUs are available",
             r"Found no NVIDIA driver on your system",
+            r"Tried to instantiate dummy base class \w+",
+            r"[Cc]annot access accelerator device when none is available",
+            r"device type at start of device string: None",
+            r"get_default_backend_for_device[^\x00]{0,400}got \(NoneType\)",
+            r"current_accelerator\(\)(?:\.\w+|\))[^\x00]{0,300}'NoneType' object has no attribute '\w+'",
+            r"Attempting to deserialize object on a CUDA device",
+            r"assert torch\.(?:cuda|accelerator)\.is_available\(\)[^\x00]{0,200}AssertionError",
+            r"% torch\.(?:cuda|accelerator)\.device_count\(\)[^\x00]{0,200}ZeroDivisionError",
+            r"requires a GPU \(not '\w+'\)",
+            r"No supported gpu backend found",
+            r"can not run on your system since the accelerator is not available",
+            r"device_ids and output_device arguments only work with[^\n]*device\(type='cpu'\)",
         ),
-        why="The script wants a GPU, and {node} has none that torch can use. NCCL moves bytes between GPUs only; between CPUs "
-        "it is gloo.",
-        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
-        "the script has it",
+        why="The script wants a GPU, and {node} has none that torch can use.",
+        next="let the script take what is there: device = torch.accelerator.current_accelerator() or torch.device('cpu'), "
+        "tensors by .to(device), DDP without device_ids; --device=cpu or --no-accel where the script has it",
+        followed=r"(?:device|accelerator)[= ]cpu\b|--(?:no-accel|no-cuda|cpu|use_cpu)\b",
+        instead="the CPU was asked for, and this line wants CUDA all the same: put it behind torch.cuda.is_available()",
     ),
     Symptom(
         word="gpu-shared",
@@ -73,6 +95,9 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         "port that the security group does not let through between the nodes.",
         next="NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; last, "
         "NCCL_P2P_DISABLE=1",
+        followed=r"NCCL_DEBUG=INFO\b",
+        instead="its lines `NCCL INFO NET/` say which interface it chose: gpucourse logs {run}; set NCCL_SOCKET_IFNAME to the "
+        "one of the private address; last, NCCL_P2P_DISABLE=1",
         source="documented",
     ),
     Symptom(

@@ -9,6 +9,7 @@ from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.states import diagnose_ends, diagnose_join, diagnose_silences
 from gpucourse.coach.symptom import Symptom
 from gpucourse.coach.symptoms import SYMPTOMS
+from gpucourse.coach.tasks import part_shared_logs
 from gpucourse.coach.words import find_exception, find_line
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
 
@@ -35,6 +36,7 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """
     if evidence.state in {"succeeded", "cancelled"}:
         return ()
+    evidence = part_shared_logs(evidence)
     words = _find_symptoms(evidence)
     causes = [_make_diagnosis(evidence, occurrence) for occurrence in words if occurrence.symptom.weight == "cause"]
     follows = [_make_diagnosis(evidence, occurrence) for occurrence in words if occurrence.symptom.weight == "follows"]
@@ -86,16 +88,23 @@ def _make_diagnosis(evidence: Evidence, occurrence: _Occurrence) -> Diagnosis:
         "module": evidence.module,
         "run": evidence.run,
         "world": str(evidence.world_size),
+        "python": evidence.python.get(log.node) or "python",
     }
     return Diagnosis(
         symptom=occurrence.symptom.word,
         title=_fill_in(occurrence.symptom.title, words),
         why=_fill_in(occurrence.symptom.why, words),
-        next=_fill_in(occurrence.symptom.next, words),
+        next=_fill_in(_choose_next(evidence, occurrence.symptom, words), words),
         ranks=sorted(source_log.rank for source_log in occurrence.logs if source_log.rank is not None),
         nodes=list(dict.fromkeys(source_log.node for source_log in occurrence.logs)),
         seen=occurrence.seen,
     )
+
+
+def _choose_next(evidence: Evidence, symptom: Symptom, words: dict[str, str]) -> str:
+    """What to do next: what was typed for the run already is not advised again."""
+    followed = _fill_in(symptom.followed, {name: re.escape(value) for name, value in words.items()})
+    return symptom.instead if followed and re.search(followed, evidence.typed) else symptom.next
 
 
 def _fill_in(text: str, words: dict[str, str]) -> str:

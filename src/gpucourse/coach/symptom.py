@@ -12,13 +12,16 @@ Weight = Literal["cause", "follows"]
 @dataclass(frozen=True, kw_only=True)
 class Symptom:
     """One symptom. A `cause` explains a run by itself; what `follows` is said by the victims of something else. What is
-    `general` counts only in a log that shows no cause which says more."""
+    `general` counts only in a log that shows no cause which says more. `instead` is the next step where `next` was followed
+    already: `followed` is what shows that, in what was typed for the run."""
 
     word: str
     title: str
     signs: tuple[str, ...]
     why: str
     next: str
+    followed: str = ""
+    instead: str = ""
     weight: Weight = "cause"
     general: bool = False
     source: Literal["seen", "documented"] = "seen"

@@ -2,7 +2,7 @@
 
 `source` says where a sign was taken from: `seen` in a log that this course's tests produce again with real torch and gloo,
 `documented` by the library that prints it (NCCL and CUDA need GPUs). A sign is searched in the whole end of a log; its named
-groups may stand in `why` and `next`, beside {rank}, {node}, {exercise}, {module}, {run} and {world}.
+groups may stand in `why` and `next`, beside {rank}, {node}, {python}, {exercise}, {module}, {run} and {world}.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from gpucourse.coach.gpu_symptoms import GPU_SYMPTOMS
+from gpucourse.coach.script_symptoms import SCRIPT_SYMPTOMS
 from gpucourse.coach.shell_symptoms import SHELL_SYMPTOMS
 from gpucourse.coach.symptom import Symptom
 
@@ -25,6 +26,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="Rank 0 opens the port where all ranks meet. Somebody else listens there already: an old run, or another program. "
         "Rank 0 fails at once; the others keep knocking at a door that is not theirs.",
         next="gpucourse runs shows what still runs, gpucourse cancel RUN ends it; then run again: it takes another port",
+        followed=r"--master-port=(?!{port}\b)",
+        instead="the script names port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
+        "them",
     ),
     Symptom(
         word="wrong-interface",
@@ -49,6 +53,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"socket\.gaierror",
             r"Temporary failure in name resolution",
         ),
+        general=True,
         why="MASTER_ADDR is a name that this node cannot turn into an address, so it looks for rank 0 nowhere.",
         next="use the head's private address as --master-addr: gpucourse run {exercise} --dry-run prints it",
     ),
@@ -69,6 +74,19 @@ SYMPTOMS: tuple[Symptom, ...] = (
         "once more, in its buckets, and every rank on a machine has its own copy of everything.",
         next="gpucourse run {exercise} with a smaller batch_size (--set batch_size=16); or gradient_as_bucket_view=True, "
         "mixed precision, gradient checkpointing",
+    ),
+    Symptom(
+        word="out-of-memory",
+        title="Slurm ended it: out of memory",
+        signs=(
+            r"Detected \d+ oom[-_]kill event[^\n]*",
+            r"killed by the cgroup out-of-memory handler",
+            r"(?m)^srun: error: [^\n]*: Out Of Memory",
+        ),
+        why="The job used more of the node's memory than it had asked for, and the kernel ended the process that was largest: "
+        "the script, or a worker of its DataLoader.",
+        next="more in the batch file: #SBATCH --mem=32G; or less: fewer num_workers, a smaller batch_size",
+        source="documented",
     ),
     Symptom(
         word="shared-memory",
@@ -118,46 +136,18 @@ SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="unused-parameters",
         title="Some parameters took no part in the loss",
-        signs=(r"Expected to have finished reduction in the prior iteration", r"did not receive grad for rank \d+"),
+        signs=(
+            r"Expected to have finished reduction in the prior iteration",
+            r"did not receive grad for rank \d+",
+            r"parameters that were not used in producing (?:the )?loss",
+        ),
         why="DDP waits for the gradient of every parameter before it ends a bucket. A layer that forward does not use has "
         "none, so the next step finds the last one unfinished.",
         next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
     ),
     *GPU_SYMPTOMS,
     *SHELL_SYMPTOMS,
-    Symptom(
-        word="module-missing",
-        title="A module is missing on the node",
-        signs=(r"ModuleNotFoundError: No module named '(?P<name>[^']+)'",),
-        why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
-        "yours that did not travel.",
-        next="a file or folder of your own travels with --with PATH; a package must be installed for the nodes' Python",
-    ),
-    Symptom(
-        word="shadowed-module",
-        title="A file is named like a library",
-        signs=(
-            r"partially initialized module '(?P<name>\w+)'",
-            r"cannot initialize type \"[^\"]+\": an object with that name is already",
-        ),
-        why="A file beside the script has the name of a library, so that `import` finds the file instead.",
-        next="rename your file: no torch.py, cuda.py, random.py or logging.py beside a script",
-    ),
-    Symptom(
-        word="file-missing",
-        title="A file is missing on the node",
-        signs=(r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",),
-        why="The script opens {name}, which is not on {node}. Only the script and what you name travels there.",
-        next="send it along: --with PATH (a file or a folder); it lies beside the script on every node",
-    ),
-    Symptom(
-        word="wrong-arguments",
-        title="The script does not take these arguments",
-        signs=(r"(?m)^(?:\[rank\d+\]: ?)?(?!srun|slurmstepd)\S+: error: (?P<what>[^\n]+)",),
-        why="The script ended at its command line: {what}.",
-        next="gpucourse show {exercise} has the parameters of an exercise (--set NAME=VALUE); arguments of a script of your "
-        "own stand after --: gpucourse run {exercise} --script FILE -- ARGS",
-    ),
+    *SCRIPT_SYMPTOMS,
     Symptom(
         word="disk-full",
         title="The node's disk is full",
@@ -203,8 +193,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[^\n]*?\(?(?P<where>[\w.:\[\]-]+, ?\d+)\)?",
             r"RendezvousConnectionError",
             r"RendezvousTimeoutError",
-            r"ConnectionRefusedError",
-            r"Connection refused",
+            r"(?:TCPStore|c10d|torch/distributed/|[Gg]loo|[Rr]endezvous)[^\x00]*Connection refused",
         ),
         why="This rank looked for rank 0 where MASTER_ADDR and MASTER_PORT say, and nobody answered: rank 0 is not up yet or "
         "gone, the address is another one, or a firewall closes the port.",
@@ -230,8 +219,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="Another rank was lost",
         signs=(
             r"Connection closed by peer",
-            r"Connection reset by peer",
-            r"Broken pipe",
+            r"(?<!\[Errno 104\] )Connection reset by peer",
+            r"(?<!\[Errno 32\] )Broken pipe",
             r"Connection was likely closed",
             r"NCCL communicator was aborted on rank",
         ),

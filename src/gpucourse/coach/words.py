@@ -1,40 +1,59 @@
 """What in a log counts as a word on how its process ended, and what the script only printed on its way.
 
 A script may print anything, also "CUDA out of memory, trying 16", and go on. So signs are looked for in three places only: in
-the last traceback and what follows it, in lines that torch, NCCL and the C++ runtime write themselves, and at the very end.
+the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at the
+very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is none here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import PurePath
 
-_PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)*(?:\[rank\d+\]: ?)?")
+LABEL = r"(?:\x1b\[[0-9;]*m)*(?:\[(?!rank)[A-Za-z]+\d+\]:|\d+: )?(?:\[rank\d+\]: ?)?"
+"""What stands before a line of a rank: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
+
+_PREFIX = re.compile(LABEL)
 _HEADER = "Traceback (most recent call last)"
 _IGNORED = "Exception ignored in"
 _CHAIN = re.compile(r"During handling of the above exception|The above exception was the direct cause")
+_OF_LAUNCHER = re.compile(r"(?:[\w.]*\.)?(?:ChildFailedError|CalledProcessError|SignalException)\b")
+_RULE = "=" * 20  # torchrun frames its summary with longer ones
+OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): ")
+"""What begins a line of Slurm's own commands."""
+
 _LIBRARY = re.compile(
     r"""
-      \[[WEF](?:\d{4})?[ ][^\]]*\.(?:cpp|cc|hpp|h):\d+\]        # torch, in C++: [E1121 09:42:31.9 socket.cpp:1028]
+      \[[WEF](?:\d{3,4})?[ ][^\]]*\.(?:cpp|cc|hpp|h):\d+\]        # torch, in C++: [E1121 09:42:31.9 socket.cpp:1028]
     | [WEF]\d{4}[ ][\d:.]+[ ][^\]]*\.py:\d+\]                    # torchrun
     | (?:\[\S*\][ ]?)?\S+:\d+:\d+[ ]\[-?\d+\][ ](?:\S+[ ])?NCCL[ ]   # NCCL: node0:412:498 [0] init.cc:42 NCCL WARN
     | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)      # bash and dash, of a script
+    | (?:srun|slurmstepd\S*):[ ]
     | terminate[ ]called | what\(\): | Fatal[ ]Python[ ]error
     """,
     re.VERBOSE,
 )
-_OF_A_STACK = re.compile(r"frame #\d+|Exception raised from|<omitting python frames>|~*\^+~*$")
-_ERROR_LINE = re.compile(r"(?:\S+: )?(?:[A-Za-z_][\w.]*(?:[Ee]rror|Exception)|[Ee]rror|ERROR|[Ff]atal|ncclInvalidUsage)\b")
+_OF_A_STACK = re.compile(
+    r"frame #\d+|Exception raised from|<omitting python frames>|~*\^+~*$|[│╭╰]"
+)  # the last: rich draws a box
+_ERROR_LINE = re.compile(
+    r"(?:\S+: )?(?:[A-Za-z_][\w.]*(?:[Ee]rror|Exception)|[Ee]rror|ERROR|[Ff]atal|FATAL|ncclInvalidUsage)\b"
+    r"|[^:\n]{1,80}: error: |(?:In '[^']+': )?(?:Could not|Cannot|Unable to|Failed to)\b|\S+: can't open file"
+)
 _ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*(?:[Ee]rror|Exception|Exit|Interrupt|Warning))(?:: (?P<what>.*))?$")
 _ABRUPT = re.compile(
     r"CUDA|HIP|MPS|NCCL|nccl|[Gg]loo|cu[A-Z]|\[enforce|DataLoader|Address already|Connection |No space|Disk quota|Bus error"
     r"|Killed|make(?:\[\d+\])?: |rank \d+ is process"
 )
-_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
-_INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<")
+_FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)|│ (?P<rich>\S+\.py):(?P<at>\d+) in ')
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<|/bin/[^/.]+$")
 _ENDING = 8
 """Of a log without a traceback: how many of the last lines may tell of its end."""
+_LONG_ENDING = 40
+_HYDRA = "HYDRA_FULL_ERROR=1"
+"""hydra prints no traceback, but its message, the options that there are, and at last how to get a traceback."""
 _AFTERWARDS = {True: 60, False: 3}
 """After a traceback that ended its process stand its message and little else; more lines, and the process had gone on."""
 
@@ -44,7 +63,7 @@ def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
 
     `ended_itself`: the process ended with an exit code of its own, not by a signal; only then its last lines may say why.
     """
-    lines = text.splitlines(keepends=True)
+    lines = _blank_launchers(text.splitlines(keepends=True))
     first = _last_traceback(lines, ended_itself=ended_itself)
     if first is None:
         first = _last_error(lines) if ended_itself else len(lines)
@@ -68,13 +87,44 @@ def find_line(text: str) -> str:
     The last frame outside the libraries: an error inside torch is looked for where the script called it.
     """
     begin = max(0, text.rfind(_HEADER))  # a SyntaxError has no traceback
-    own = [match.groups() for match in _FRAME.finditer(text, begin) if not _INSTALLED.search(match[1])]
+    frames = [(match["file"] or match["rich"], match["line"] or match["at"]) for match in _FRAME.finditer(text, begin)]
+    own = [(file, line) for file, line in frames if not _INSTALLED.search(file)]
     return f"{PurePath(own[-1][0]).name}, line {own[-1][1]}" if own else ""
+
+
+def _blank_launchers(lines: list[str]) -> list[str]:
+    """The lines without the tracebacks of launchers; all of them where nothing else tells of an error."""
+    headers = _headers(lines)
+    reports = [
+        (header, end)
+        for header, limit in pairwise([*headers, len(lines)])
+        if (end := _find_exception_line(lines, header, limit)) is not None and _OF_LAUNCHER.match(_bare(lines[end]))
+    ]
+    if not reports or reports[0][0] == headers[0]:
+        return lines
+    kept = list(lines)
+    for header, end in reports:
+        last = _find_end_of_summary(lines, end)
+        kept[header : last + 1] = [_blank(line) for line in lines[header : last + 1]]
+    return kept
+
+
+def _find_exception_line(lines: Sequence[str], header: int, limit: int) -> int | None:
+    return next((number for number in range(header + 1, limit) if _is_speech(lines[number])), None)
+
+
+def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
+    """The last line of the framed summary that torchrun prints after its exception; the exception's own where none follows."""
+    if end + 1 >= len(lines) or not _bare(lines[end + 1]).startswith(_RULE):
+        return end
+    return next((number for number in range(end + 2, len(lines)) if _bare(lines[number]).startswith(_RULE)), end)
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
     """Where the last traceback begins, with those that it followed from; None where the process went on after it."""
     headers = _headers(lines)
+    while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # its process ended while it wrote this one
+        headers.pop()
     if not headers:
         return None
     after = [line for line in lines[headers[-1] :] if _is_speech(line)]
@@ -91,7 +141,8 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
 
 def _last_error(lines: Sequence[str]) -> int:
     """The first of the last lines that reads like an error; what follows belongs to it."""
-    spoken = [number for number, line in enumerate(lines) if line.strip()][-_ENDING:]
+    spoken = [number for number, line in enumerate(lines) if line.strip()]
+    spoken = spoken[-_LONG_ENDING if spoken and _HYDRA in lines[spoken[-1]] else -_ENDING :]
     for number in spoken:
         body = _bare(lines[number]).strip()
         if _ERROR_LINE.match(body) or (number == spoken[-1] and _ABRUPT.match(body)):

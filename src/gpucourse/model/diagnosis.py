@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuote:
-    """A line of a log, as it stands there; `rank` is None for the launcher of that node."""
+    """A line of a log, as it stands there; `rank` is None for the launcher of that node. `where` is the script's line that
+    the traceback before it leads to, as `train.py, line 12`; empty where none does."""
 
     node: str
     rank: int | None
     line: str
+    where: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
@@ -24,11 +25,14 @@ _SIGNALLED = {137, 143}  # KILL and TERM: what this program sends to those that 
 @dataclass(frozen=True)
 class _PlannedNode:
     name: str
+    python: str = ""
 
 
 @dataclass(frozen=True)
 class _Command:
     node: _PlannedNode
+    argv: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
     ranks: tuple[int, ...] = ()
 
 
@@ -80,6 +84,7 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
     if record.slurm is not None and record.state == "lost":
         return jobs.diagnose_jobs(record.slurm.jobs, exercise=record.exercise, lab=record.module)
     files = runs.files_of(context.paths, record)
+    plan = _plan(files)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
     return list(
         recognise(
@@ -97,9 +102,19 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
                 silences=tuple(silence for silence in record.silences if silence.rank not in ended_well),
                 skew_s=record.clock_skew_s,
                 lost=lost,
+                typed=_typed(plan),
+                python={command.node.name: command.node.python for command in plan.commands} if plan else {},
             )
         )
     )
+
+
+def _typed(plan: _Plan | None) -> str:
+    """The environment and the command line of the first node of a plan: the others differ in their number."""
+    if plan is None or not plan.commands:
+        return ""
+    first = plan.commands[0]
+    return " ".join([*(f"{name}={value}" for name, value in first.env.items()), shlex.join(first.argv)])
 
 
 def _take_last_life(text: str, record: RunRecord) -> str:

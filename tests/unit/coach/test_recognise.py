@@ -16,6 +16,7 @@ from gpucourse.coach.recognise import recognise
 from gpucourse.coach.symptoms import SYMPTOMS
 from gpucourse.model.diagnosis import Silence
 from gpucourse.model.record import NodeExit
+from tests.unit.coach.test_public_logs import LABELS
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "coach").glob("*.json"))
 
@@ -86,6 +87,12 @@ DOCUMENTED = {  # the words as NCCL, CUDA and torch print them on GPUs
     "multinode.py: error: the following arguments are required: total_epochs, save_every",
     "rank-mismatch": "ValueError: Invalid rank 3, rank should be in the interval [0, 1]",
     "name-unknown": "socket.gaierror: [Errno -2] Name or service not known",
+    "no-internet": "socket.gaierror: [Errno -3] Temporary failure in name resolution\n"
+    "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
+    "open-files": "RuntimeError: unable to open shared memory object </torch_7> in read-write mode: Too many open files (24)",
+    "library-mismatch": "RuntimeError: operator torchvision::nms does not exist",
+    "checkpoint-mismatch": 'RuntimeError: Error(s) in loading state_dict for GPT:\n\tMissing key(s): "wte.weight".',
+    "wrong-config": "Could not override 'optimizer.lr'.\nKey 'lr' is not in struct\n    full_key: optimizer.lr",
 }
 
 
@@ -120,6 +127,7 @@ def test_a_run_that_slurm_placed_is_told_of_by_its_words() -> None:
 
 def test_every_symptom_has_a_capture_or_its_documented_words() -> None:
     captured_words = {json.loads(path.read_text(encoding="utf-8"))["symptom"] for path in CASES}
+    captured_words |= {symptom for symptom, _, _ in LABELS.values()}
     victims = {"collective-timeout", "peer-lost"}  # what they follow from is told instead, wherever it shows
     for symptom in SYMPTOMS:
         assert symptom.word in captured_words | set(DOCUMENTED) | victims, symptom.word

@@ -25,6 +25,7 @@ from gpucourse.units import format_seconds, seconds_since
 
 if TYPE_CHECKING:
     from gpucourse.model.answer import PredictionResult
+    from gpucourse.model.diagnosis import LogQuote
     from gpucourse.model.manifest import Exercise
     from gpucourse.workspace.paths import RunPaths
 
@@ -142,7 +143,7 @@ def _failure(record: RunRecord) -> list[Content]:
     if record.state == "succeeded" or not record.diagnoses:
         return []
     first, *others = record.diagnoses
-    seen = [Cell(f"  {quote.line[:200]}") for quote in first.seen[:1]]
+    seen = [Cell(f"  {_place(quote, first.title)}{quote.line[:200]}") for quote in first.seen[:1]]
     more = [Cell(f"  besides: {', '.join(item.title for item in others)}", "dim")] if others else []
     return [Cell(f"{first.title} [{first.symptom}]", "bad"), *seen, Cell(f"  {first.why}", "dim"), *more]
 
@@ -150,6 +151,11 @@ def _failure(record: RunRecord) -> list[Content]:
 def _list_warnings(record: RunRecord) -> list[Content]:
     """What the run was and the learner did not ask for."""
     return [Cell(f"{UNICODE.error} {record.split_world}", "warn")] if record.split_world else []
+
+
+def _place(quote: LogQuote, title: str) -> str:
+    """The script's line that a quoted line comes from, where the title does not name it."""
+    return f"{quote.where}: " if quote.where and quote.where not in title else ""
 
 
 def _find_main_table(exercise: Exercise, metrics: Mapping[str, Any]) -> Block | None:

@@ -125,7 +125,7 @@ def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
 def _quote(quote: LogQuote) -> str:
     who = "launcher" if quote.rank is None else f"rank {quote.rank}"
     line = quote.line if len(quote.line) <= 160 else f"{quote.line[:157]}..."
-    return f"{quote.node} {who}: {line}"
+    return f"{quote.node} {who}: {f'{quote.where}: ' if quote.where else ''}{line}"
 
 
 def _run_row(listed: ListedRun) -> tuple[Content, ...]:

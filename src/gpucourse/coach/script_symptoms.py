@@ -1,0 +1,132 @@
+"""The symptoms of a script and of what it finds around it: arguments, files, modules, variables, workers. `source` as in
+`symptoms`."""
+
+from __future__ import annotations
+
+from gpucourse.coach.symptom import Symptom
+
+SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
+    Symptom(
+        word="module-missing",
+        title="A module is missing on the node",
+        signs=(r"ModuleNotFoundError: No module named '(?P<name>[^']+)'",),
+        why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
+        "yours that did not travel.",
+        next="a file or folder of your own travels with --with PATH; a package is installed for the node's Python: "
+        "{python} -m pip install (pip's name of it may differ)",
+    ),
+    Symptom(
+        word="shadowed-module",
+        title="A file is named like a library",
+        signs=(
+            r"partially initialized module '(?P<name>\w+)'",
+            r"cannot initialize type \"[^\"]+\": an object with that name is already",
+        ),
+        why="A file beside the script has the name of a library, so that `import` finds the file instead.",
+        next="rename your file: no torch.py, cuda.py, random.py or logging.py beside a script",
+    ),
+    Symptom(
+        word="file-missing",
+        title="A file is missing on the node",
+        signs=(
+            r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
+            r"(?m)^\S+: can't open file '(?P<name>[^']*)': \[Errno 2\]",
+        ),
+        why="The script opens {name}, which is not on {node}. Only the script and what you name travels there.",
+        next="send it along: --with PATH (a file or a folder); it lies beside the script on every node",
+    ),
+    Symptom(
+        word="wrong-arguments",
+        title="The script does not take these arguments",
+        signs=(
+            r"(?m)^(?:\[rank\d+\]: ?)?(?!srun|slurmstepd)\S+: error: (?P<what>[^\n]+)",
+            r"(?m)^[\w.-]+ [^\n:]*: error: (?P<what>(?:argument |unrecognized arguments|the following arguments|one of the "
+            r"arguments|ambiguous option)[^\n]*)",
+            r"(?m)^Error: (?P<what>(?:No such option|Invalid value|Missing (?:option|argument)|Got unexpected)[^\n]*)",
+        ),
+        why="The script ended at its command line: {what}.",
+        next="gpucourse show {exercise} has the parameters of an exercise (--set NAME=VALUE); arguments of a script of your "
+        "own stand after --: gpucourse run {exercise} --script FILE -- ARGS",
+    ),
+    Symptom(
+        word="no-internet",
+        title="The node does not reach the internet",
+        signs=(
+            r"couldn't connect to '(?P<name>https?://[^']+)'",
+            r"LocalEntryNotFoundError[^\n]*",
+            r"OfflineModeIsEnabled[^\n]*",
+            r"HTTPS?ConnectionPool\(host='(?P<name>[^']+)'[^\n]*(?:Max retries exceeded|NameResolution|NewConnection)[^\n]*",
+            r"<urlopen error [^\n]*",
+            r"httpx\.Connect(?:Error|Timeout)",
+        ),
+        why="The script fetches a model or data set from the internet, and {node} gets no connection out: many clusters let "
+        "only their login node out, or want a proxy.",
+        next="fetch it once where there is a connection, send the folder along (--with PATH) and give the script its path; "
+        "HF_HOME and TORCH_HOME say where Hugging Face and torch look",
+    ),
+    Symptom(
+        word="variable-missing",
+        title="The environment variable {name} is not set",
+        signs=(
+            r"environment variable (?P<name>\w+) expected, but not set",
+            r'File "[^"\n]*\bos(?:\.py)?>?", line \d+, in __getitem__\n(?:[^\n]*\n)?[^\n]*KeyError: \'(?P<name>\w+)\'',
+        ),
+        why="The script reads what a launcher sets, and on {node} it is not set: torchrun sets RANK, LOCAL_RANK, WORLD_SIZE, "
+        "MASTER_ADDR and MASTER_PORT; srun sets SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID alone, and only inside a job.",
+        next="start it with torchrun (gpucourse run --script FILE --launcher torchrun); in a batch file export what is missing "
+        "before srun",
+    ),
+    Symptom(
+        word="checkpoint-mismatch",
+        title="The checkpoint does not fit the model",
+        signs=(r"Error\(s\) in loading state_dict for [^\n]*", r"size mismatch for \S+: copying a param"),
+        why="The names or shapes of the stored parameters are not those of the model that the script built: other arguments, "
+        "another version of the code, or names with `module.` before them, which DDP adds.",
+        next="build the model with the arguments it was stored with; store ddp.module.state_dict(), without the prefix",
+    ),
+    Symptom(
+        word="worker-lost",
+        title="A worker of the DataLoader was lost",
+        signs=(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal: (?!Bus)|exited unexpectedly)[^\n]*",),
+        general=True,
+        why="A process that loads data ended from outside: somebody ended it, or the kernel did, which had no memory left. "
+        "Every worker holds its own copy of the data set.",
+        next="dmesg | grep -i 'out of memory' on {node}; fewer num_workers; with num_workers=0 an error of the data set itself "
+        "shows",
+    ),
+    Symptom(
+        word="open-files",
+        title="Too many open files",
+        signs=(r"Too many open files",),
+        why="The process may not open more files (ulimit -n). Workers of a DataLoader hand over each tensor as an open file.",
+        next="ulimit -n 65536 before the start; or torch.multiprocessing.set_sharing_strategy('file_system'); fewer workers",
+    ),
+    Symptom(
+        word="library-mismatch",
+        title="Two libraries do not fit together",
+        signs=(
+            r"operator (?P<what>\w+::\w+) does not exist",
+            r"undefined symbol: \S+",
+            r"compiled using NumPy 1\.x cannot be run in",
+        ),
+        why="A library was built for another version of the one it loads, usually of torch: extensions fit one version only.",
+        next="install both together, in the versions that belong together: {python} -m pip install torch torchvision",
+    ),
+    Symptom(
+        word="wrong-config",
+        title="The configuration does not fit",
+        signs=(
+            r"Could not override '[^']*'[^\n]*",
+            r"(?:In '[^']+': )?Could not find '[^']+'",
+            r"Error merging override [^\n]*",
+            r"Missing mandatory value: [^\n]*",
+            r"Cannot find primary config '[^']+'",
+            r"Primary config (?:module|directory) [^\n]*not found",
+            r"The passed configuration file `[^`]+` does not exist",
+        ),
+        why="The script ended while it put its configuration together: a key or group that is not there, or a value of another "
+        "kind.",
+        next="--cfg job shows what hydra puts together, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
+        "configurations travels with --with PATH",
+    ),
+)
