@@ -93,7 +93,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         general=True,
         why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
         "port that the security group does not let through between the nodes.",
-        next="NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; last, "
+        next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; last, "
         "NCCL_P2P_DISABLE=1",
         followed=r"NCCL_DEBUG=INFO\b",
         instead="its lines `NCCL INFO NET/` say which interface it chose: gpucourse logs {run}; set NCCL_SOCKET_IFNAME to the "
