@@ -102,14 +102,14 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
                 silences=tuple(silence for silence in record.silences if silence.rank not in ended_well),
                 skew_s=record.clock_skew_s,
                 lost=lost,
-                typed=_typed(plan),
+                typed=_join_command(plan),
                 python={command.node.name: command.node.python for command in plan.commands} if plan else {},
             )
         )
     )
 
 
-def _typed(plan: _Plan | None) -> str:
+def _join_command(plan: _Plan | None) -> str:
     """The environment and the command line of the first node of a plan: the others differ in their number."""
     if plan is None or not plan.commands:
         return ""
