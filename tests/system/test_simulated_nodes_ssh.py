@@ -214,13 +214,14 @@ def test_rsync(lab: SimulatedNodes, tmp_path: Path) -> None:
     assert all((tmp_path / "back" / name).read_bytes() == (source / name).read_bytes() for name in names)
 
 
-def test_a_forwarded_port(lab: SimulatedNodes) -> None:
-    """What editors and TensorBoard need: a port of the node on this machine."""
+@pytest.mark.parametrize("way", ["-L", "-R"])
+def test_a_forwarded_port(way: str, lab: SimulatedNodes) -> None:
+    """What editors and TensorBoard need: a port of the node on this machine, and one of this machine on the node."""
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]
     target = lab.node("node1").port
-    words = [need("ssh"), *lab.options("node0"), "-N", "-L", f"{port}:127.0.0.1:{target}", lab.address("node0")]
+    words = [need("ssh"), *lab.options("node0"), "-N", way, f"{port}:127.0.0.1:{target}", lab.address("node0")]
     tunnel = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:
         until(lambda: first_line(port).startswith(b"SSH-2.0-gpucourse"), "the tunnel stands")

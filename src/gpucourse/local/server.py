@@ -163,7 +163,7 @@ class _Nobody:
 
 
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
-    """Who gets in: one user, by key. And what may be forwarded: ports of this machine, as editors need."""
+    """Who gets in: one user, by key. And what may be forwarded: ports of this machine in either direction, as editors need."""
 
     def __init__(self, endpoint: Endpoint, connections: set[asyncssh.SSHServerConnection]) -> None:
         self._door = endpoint
@@ -194,6 +194,9 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:  # noqa: ARG002 (asyncssh hands over all four)
         return dest_host in _LOOPBACK
+
+    def server_requested(self, listen_host: str, listen_port: int) -> bool:  # noqa: ARG002 (asyncssh hands over both)
+        return listen_host in _LOOPBACK
 
 
 class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
