@@ -121,7 +121,7 @@ class Liar:
             return
 
     async def _answer(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
-        command, word = _unwrap(process.command or "")
+        command, word, form = _unwrap(process.command or "")
         message, arguments = classify(command)
         self.asked.append(message)
         lie = self.lie if self.lie is not None and self.lie.message == message else None
@@ -129,7 +129,7 @@ class Liar:
         process.stdout.write(begin + b"-out" if begin else b"")
         process.stderr.write(begin + b"-err" if begin else b"")
         # Input comes only after a command has begun, which a bare lie never tells.
-        stdin = b"" if lie is not None and lie.bare else await process.stdin.read()
+        stdin = b"" if lie is not None and lie.bare else await _read_input(process, form)
         if message == "cancel":
             self.ended = True
         if message == "start" and stdin:
@@ -137,15 +137,17 @@ class Liar:
         self.installed = self.installed or message == "install"
         if lie is None:
             lacks = not self.installed and message in {"probe", "present"}
-            process.stdout.write((b"" if lacks else self._truth(message, arguments, stdin)) + end)
-            process.stderr.write(end)
-            process.exit(_NO_AGENT if lacks else 0)
+            code = _NO_AGENT if lacks else 0
+            process.stdout.write((b"" if lacks else self._truth(message, arguments, stdin)) + end + b"%03d" % code)
+            process.stderr.write(end + b"%03d" % code)
+            process.exit(code)
             return
         process.stdout.write(lie.out)
         process.stderr.write(lie.err)
         await _go_on(process, lie)
-        process.stdout.write(end)
-        process.stderr.write(end)
+        if end:
+            process.stdout.write(end + b"%03d" % lie.code)
+            process.stderr.write(end + b"%03d" % lie.code)
         process.exit(lie.code)
 
     def _truth(self, message: str, arguments: list[str], stdin: bytes) -> bytes:
@@ -185,11 +187,23 @@ async def _go_on(process: asyncssh.SSHServerProcess[bytes], lie: Lie) -> None:
             await asyncio.sleep(0 if lie.after == "endless" else _LATER_S)
 
 
-def _unwrap(line: str) -> tuple[str, bytes]:
-    """The command in the line that the client sends, and the word of its marks."""
-    *_, escaped, first, second = shlex.split(line)
-    text = re.sub(r"\\0([0-7]{3})", lambda match: chr(int(match[1], 8)), escaped)
-    return text.encode("latin-1").decode("utf-8", "surrogateescape"), (first + second).encode()
+def _unwrap(line: str) -> tuple[str, bytes, str]:
+    """The command in the line that the client sends, the word of its marks, and the form of its input."""
+    *_, first, second, form, escaped = shlex.split(line)
+    return _plain(escaped.encode()).decode("utf-8", "surrogateescape"), (first + second).encode(), form
+
+
+def _plain(escaped: bytes) -> bytes:
+    return re.sub(rb"\\0([0-7]{3})", lambda match: bytes([int(match[1], 8)]), escaped)
+
+
+async def _read_input(process: asyncssh.SSHServerProcess[bytes], form: str) -> bytes:
+    """The command's input, as the client's shell would read it. After it, this server takes no other command on the channel."""
+    if form == "-":
+        return b""
+    if form == "+":
+        return bytes(await process.stdin.read())
+    return _plain(await process.stdin.readexactly(int(form)))
 
 
 def classify(command: str) -> tuple[str, list[str]]:

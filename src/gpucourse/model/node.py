@@ -26,7 +26,8 @@ class Node:
     interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`).
     `mode` only decides what may count as evidence: `local` is a simulated node. `proxy` is a command whose standard input and
     output lead to the node's SSH server (as OpenSSH's ProxyCommand, with %h and %p), empty where it is reached directly.
-    `key` is the private key on this computer that opens it, empty for the workspace's own.
+    `key` is the private key on this computer that opens it, empty for the workspace's own. `typed` is what the learner called
+    a machine of theirs.
     """
 
     name: str
@@ -42,6 +43,12 @@ class Node:
     host_key: str = ""
     proxy: str = ""
     key: str = ""
+    typed: str = ""
+
+    @property
+    def label(self) -> str:
+        """What messages call it: as the learner typed it, else its name in the lab."""
+        return self.typed or self.name
 
     @property
     def is_simulated(self) -> bool:

@@ -1,29 +1,29 @@
 """One command on one SSH channel: standard input fed and both outputs drained at the same time, so that nobody can wait for
 each other; silence has an end, a cut connection is never taken for a result, nor a login shell's words for the command's.
-The input is sent after the command has begun: a login shell whose start file reads its input would take it."""
+The input is sent after the command has begun: a login shell whose start file reads its input would take it. Afterwards the
+shell on the channel waits for the next command, where it can take one."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
 from gpucourse.errors import NodeUntrusted, UnreachableError
 from gpucourse.outside.names import printable
-from gpucourse.remote.login_shell import MOST_NOISE, Marks, OwnOutput
+from gpucourse.remote.login_shell import MOST_NOISE, OwnOutput, Request, Stdin
 from gpucourse.remote.patience import PACE
 from gpucourse.units import format_bytes
 
 CHANNELS = 8
 """Commands at a time on one connection: OpenSSH allows ten as it is installed."""
 
-Stdin = bytes | Iterable[bytes]
-
 _PIECE = 1 << 18
 _PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; a rest of 64 bytes would go as a packet of its own
 _STDERR_KEPT = 256 << 10
+_BESIDE_S = 0.25  # the end mark of one stream comes that much after the other's at most, unless somebody joined the two
 
 MAX_ANSWER = 4 << 20
 """The longest answer of a command that is taken whole, in bytes of standard output."""
@@ -80,8 +80,8 @@ class Silent(UnreachableError):
 
 
 class Exchange:
-    """A command that was just started on `channel`, in the line that `marks` made of it. Whoever reads its standard output
-    has its input sent.
+    """A command on `channel`: just started there in the first line of the request, or, where a shell `waits` there, sent to it
+    now. Whoever reads its standard output has its input sent.
 
     `lost` are the errors that the channel raises when its connection is gone.
     """
@@ -90,26 +90,50 @@ class Exchange:
         self,
         name: str,
         channel: ExchangeChannel,
-        stdin: Stdin,
+        request: Request,
         silence_s: float,
         *,
-        marks: Marks,
         lost: tuple[type[Exception], ...],
+        waits: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
         self._name, self._channel, self._silence_s, self._lost = name, channel, silence_s, lost
         self._moved = self._started = self._clock()
-        self._own_stdout, self._own_stderr = OwnOutput(marks.stdout, marks.end), OwnOutput(marks.stderr, marks.end)
+        self._own_stdout = OwnOutput(request.stdout, request.end)
+        self._own_stderr = OwnOutput(request.stderr, request.end)
+        self._request, self._stdin, self._first_piece = request, request.input, b""
         self._input_ended: float | None = None
-        self._sent, self._whole = 0, False
+        self._sent, self._whole, self._channel_ended = 0, False, False
         self._feed_error: Exception | None = None
         self._stderr: list[bytes] = []
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
         self._drain = self._thread(self._drain_stderr)
-        self._stdin = stdin
-        if not stdin:
-            self._end_input()
+        self._feeding: threading.Thread | None = None
+        if waits and isinstance(self._stdin, bytes) and not request.is_last:
+            self._feeding = self._thread(self._feed, request.next_line() + self._stdin)
+        elif waits:
+            self._thread(self._send, request.next_line())
+        elif not self._stdin:
+            self._input_ended = self._started
+
+    def begins(self) -> bool:
+        """Wait until the command has begun. False where the shell that was to carry it out ends before that.
+
+        Raises UnreachableError as `stdout` does.
+        """
+        while not self._own_stdout.begun:
+            if (piece := self._receive()) is None:
+                return False
+            self._first_piece += piece
+        return True
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the command is over and its shell waits for another one."""
+        over = self._own_stdout.ended and self._own_stderr.ended and not self._drain.is_alive()
+        fed = self._feed_error is None and self._input_ended is not None
+        return over and fed and not self._request.is_last and not self._channel_ended
 
     def stdout(self) -> Iterator[bytes]:
         """What the command writes on standard output in pieces, none of them empty, until its end.
@@ -117,30 +141,36 @@ class Exchange:
         Raises UnreachableError where the login shell ends, prints too much, or takes too long before the command begins.
         """
         own = self._own_stdout
-        while not own.ended:
-            try:
-                data = self._channel.recv(_PIECE)
-            except TimeoutError:
-                self._check_silence()
-                continue
-            except self._lost as error:
-                raise self._cut() from error
-            if not data:
-                break
-            begun, piece = own.begun, own.take(data)
-            if own.begun:
-                self._moved = self._clock()
-                if not begun and self._stdin:
-                    self._started = self._moved
-                    self._thread(self._feed, self._stdin)
-            else:
-                self._check_silence()
+        if self._first_piece:
+            yield self._first_piece
+        while not own.ended and (piece := self._receive()) is not None:
             if piece:
                 yield piece
         if not own.begun:
             raise self._not_begun(f"ended with code {self._exit_code()}")
         if held := own.rest():
             yield held
+
+    def _receive(self) -> bytes | None:
+        """The command's own bytes among those that arrive next, or among none after a while; None at the end of the stream."""
+        try:
+            data = self._channel.recv(_PIECE)
+        except TimeoutError:
+            self._check_silence()
+            return b""
+        except self._lost as error:
+            raise self._cut() from error
+        if not data:
+            return None
+        begun, piece = self._own_stdout.begun, self._own_stdout.take(data)
+        if not self._own_stdout.begun:
+            self._check_silence()
+            return b""
+        self._moved = self._clock()
+        if not begun and self._stdin and self._feeding is None:
+            self._started = self._moved
+            self._feeding = self._thread(self._feed, self._stdin)
+        return piece
 
     def answer(self) -> bytes:
         """The whole of standard output. Raises NodeUntrusted where it is longer than MAX_ANSWER, UnreachableError where it is
@@ -165,15 +195,28 @@ class Exchange:
 
     def code(self) -> int:
         """The exit code, after standard output has ended. Raises UnreachableError where none came, or not all of the output."""
-        code = self._exit_code()
         if not self._own_stdout.ended:
+            self._exit_code()
+        self._drain.join(_BESIDE_S)
+        self._wait_for_drain()
+        if self._feeding is not None and self._own_stdout.ended and not self._request.is_last:
+            self._feeding.join(self._silence_s)  # the shell took all of it before the command began
+        if self._feed_error is not None:
+            raise self._feed_error
+        if self._own_stdout.code is None:
             raise self._cut()
-        return code
+        return self._own_stdout.code
 
-    def _exit_code(self) -> int:
+    def _wait_for_drain(self) -> None:
+        """Until all of standard error is here. Where it is joined to standard output, only the channel's end tells that."""
         while self._drain.is_alive():
+            if not self._channel_ended:
+                self._end_channel()
             self._drain.join(0.05)
             self._check_silence()
+
+    def _exit_code(self) -> int:
+        self._wait_for_drain()
         if self._feed_error is not None:
             raise self._feed_error
         while not self._channel.status_event.wait(0.05):
@@ -205,6 +248,12 @@ class Exchange:
 
     def _end_input(self) -> None:
         self._input_ended = self._clock()
+        if self._request.is_last:
+            self._end_channel()
+
+    def _end_channel(self) -> None:
+        """Tell the shell that nothing follows."""
+        self._channel_ended = True
         with suppress(*self._lost):  # whoever waits for the output meets it too
             self._channel.shutdown_write()
 
@@ -274,8 +323,7 @@ class Exchange:
             return
         if noise:
             raise self._not_begun(f"printed {format_bytes(noise)} in {self._silence_s:g} s")
-        if self._stdin:
-            raise self._not_begun(f"took more than {self._silence_s:g} s", Silent)
+        raise self._not_begun(f"took more than {self._silence_s:g} s", Silent)
 
     def _not_begun(self, what: str, kind: type[UnreachableError] = UnreachableError) -> UnreachableError:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
@@ -291,7 +339,7 @@ class Exchange:
         )
 
     @staticmethod
-    def _thread(target: Callable[..., None], *args: object) -> threading.Thread:
+    def _thread(target: Callable[..., object], *args: object) -> threading.Thread:
         thread = threading.Thread(target=target, args=args, name="ssh-exchange", daemon=True)
         thread.start()
         return thread

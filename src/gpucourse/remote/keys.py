@@ -1,10 +1,13 @@
-"""The workspace's SSH key, and files that let plain `ssh`, `scp`, `rsync` and editors reach the same nodes."""
+"""The workspace's SSH key, the host keys of nodes, and files that let plain `ssh`, `scp`, `rsync` and editors reach the same
+nodes."""
 
 from __future__ import annotations
 
+import base64
+from hashlib import sha256
 from pathlib import Path
 
-from gpucourse.errors import MissingError
+from gpucourse.errors import MissingError, OtherHostKey, UnreachableError
 from gpucourse.model.node import Inventory, Node
 from gpucourse.storage import storing, write_bytes, write_text
 from gpucourse.workspace.lock import hold_lock
@@ -63,6 +66,30 @@ def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
     return "\n".join(_host(names[node.name], node, key, known_hosts_file) for node in inventory.nodes)
 
 
+def parse_pinned_key(node: Node) -> tuple[str, str]:
+    """The host key that a node must show, as (kind, base64). Raises UnreachableError where none is on record."""
+    parts = node.host_key.split()
+    if len(parts) < 2:
+        raise UnreachableError(
+            f"{node.label}: no host key is on record, so nobody can tell whether the right machine answers",
+            hint="type gpucourse deploy again: it records the host key of each node",
+        )
+    return parts[0], parts[1]
+
+
+def make_other_key_error(node: Node, shown: str) -> OtherHostKey:
+    """The error for a machine that shows another host key than the one on record; `shown` says which."""
+    try:
+        known = fingerprint(base64.b64decode(node.host_key.split()[1]))
+    except ValueError:
+        known = "an unreadable key"
+    return OtherHostKey(
+        f"{node.label}: the machine at {node.address}:{node.port} shows another host key ({shown}) than the one on record "
+        f"({known}); nothing was sent to it",
+        hint="if the node was rebuilt, type gpucourse deploy again; otherwise another machine answers at this address",
+    )
+
+
 def _host(names: str, node: Node, key: Path, known_hosts_file: Path) -> str:
     lines = {
         "HostName": node.address,
@@ -104,7 +131,4 @@ def _make_damaged_error(path: Path, why: str) -> MissingError:
 
 def fingerprint(blob: bytes) -> str:
     """The SHA256 fingerprint of a public key, as OpenSSH writes it."""
-    import base64
-    from hashlib import sha256
-
     return "SHA256:" + base64.b64encode(sha256(blob).digest()).decode().rstrip("=")

@@ -1,43 +1,76 @@
-"""A command on its way through somebody's login shell: written so that every shell hands it on unchanged, with marks around its
-output, so that what the shell itself prints before or after is never taken for the command's own.
+"""Commands on their way through somebody's login shell: written so that every shell hands them on unchanged, with marks around
+their output, so that what the shell itself prints before or after is never taken for a command's own.
 
-What a background job of the shell prints while the command runs cannot be told apart: both write into one stream.
+A login shell may take seconds to start, so it starts once: it becomes a plain sh that carries out one command after the other.
+What a background job of the shell prints while a command runs cannot be told apart: both write into one stream.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 
 MOST_NOISE = 1 << 20
 """Bytes that a login shell may print on one stream before the command begins."""
 
+MOST_KEPT = 256 << 10
+"""Bytes of input that the shell on the node reads whole before the command begins, so that it can take another one after it."""
+
+CODE_DIGITS = 3
+
+Stdin = bytes | Iterable[bytes]
+
 _NOISE_KEPT = 2000
-# The marks are written as two halves: a shell that prints the commands which it runs does not print the marks.
+# A command is four words: the two halves of its marks, the form of its input, its escaped text. The marks are written as two
+# halves: a shell that prints the commands which it runs does not print the marks. The forms of input: "-" is none, "+" is all
+# that comes on the channel from now on (so no other command can follow), a number is as many bytes of escaped text.
 _SCRIPT = (
-    'printf %s%s-err "$2" "$3" >&2; printf %s%s-out "$2" "$3"; '
-    'cd "$HOME" && /bin/sh -c "$(printf %b "$1")"; code=$?; '
-    'printf %s%s-end "$2" "$3" >&2; printf %s%s-end "$2" "$3"; exit $code'
+    'own() { (cd "$HOME" && exec /bin/sh -c "$(printf %b "$1")"); }; '
+    'carry_out() { printf %s%s-err "$1" "$2" >&2; printf %s%s-out "$1" "$2"; '
+    'case "$3" in -) own "$4" </dev/null;; +) own "$4";; '
+    '*) text=$(head -c "$3"); [ "${#text}" -eq "$3" ] || exit 75; printf %b "$text" | own "$4";; esac; code=$?; '
+    'printf %s%s-end%03d "$1" "$2" "$code" >&2; printf %s%s-end%03d "$1" "$2" "$code"; '
+    'if [ "$3" = + ]; then exit "$code"; fi; }; '
+    'carry_out "$@"; while read -r a b form line; do carry_out "$a" "$b" "$form" "$line"; done; exit "$code"'
 )
+_ESCAPED = [bytes([byte]) if 32 <= byte < 127 and byte != 0x5C else b"\\0%03o" % byte for byte in range(256)]
 
 
-class Marks:
-    """The marks of one command: a new pair of random words, which nobody can print by accident."""
+class Request:
+    """One command with its input. Its marks are a new pair of random words, which nobody can print by accident.
 
-    def __init__(self) -> None:
+    `input` is the command's input as it travels; `is_last` says that the shell which takes it can take no other command.
+    """
+
+    def __init__(self, command: str, stdin: Stdin = b"") -> None:
         self._halves = secrets.token_hex(8), secrets.token_hex(8)
         word = "".join(self._halves).encode()
         self.stdout, self.stderr, self.end = word + b"-out", word + b"-err", word + b"-end"
+        self._command = _escape(command)
+        self.input: Stdin = stdin
+        self.is_last = not isinstance(stdin, bytes) or len(stdin) > MOST_KEPT
+        if isinstance(stdin, bytes) and stdin and not self.is_last:
+            self.input = b"".join(map(_ESCAPED.__getitem__, stdin))
 
-    def line(self, command: str) -> str:
-        """The command line that runs `command` with sh in $HOME and writes the marks around its output, whatever the login
-        shell is. It ends with the command's code; with 128 + n where a signal n ended the command."""
-        return f"exec /bin/sh -c '{_SCRIPT}' sh '{_escape(command)}' {' '.join(self._halves)}"
+    def first_line(self) -> str:
+        """The command line that starts a shell with this command in $HOME, whatever the login shell is. It ends with the
+        code of the last command; 128 + n stands for a signal n that ended it."""
+        return f"exec /bin/sh -c '{_SCRIPT}' sh {self._words()} '{self._command}'"
+
+    def next_line(self) -> bytes:
+        """The same for a shell that has carried out another command."""
+        return f"{self._words()} {self._command}\n".encode("ascii")
+
+    def _words(self) -> str:
+        form = "+" if self.is_last else str(len(self.input)) if isinstance(self.input, bytes) and self.input else "-"
+        return f"{' '.join(self._halves)} {form}"
 
 
 class OwnOutput:
     """What a command itself writes on one stream: the bytes between `begin` and `end`, given out as they arrive.
 
-    `begun` and `ended` tell which marks have come; `noise_bytes` counts what came before `begin`.
+    `begun` and `ended` tell which marks have come; `noise_bytes` counts what came before `begin`. `code` is the exit code that
+    follows the end mark; None where what stands there is none.
     """
 
     def __init__(self, begin: bytes, end: bytes) -> None:
@@ -46,6 +79,7 @@ class OwnOutput:
         self._noise_end = b""
         self.begun = self.ended = False
         self.noise_bytes = 0
+        self.code: int | None = None
 
     def take(self, data: bytes) -> bytes:
         """The command's own bytes among these. What may be the first part of a mark is held back until more comes."""
@@ -59,9 +93,10 @@ class OwnOutput:
                 self._held = before[-(len(self._begin) - 1) :]
                 return b""
             self.begun = True
-        own, mark, _ = held.partition(self._end)
+        own, mark, after = held.partition(self._end)
         if mark:
-            self.ended, self._held = True, b""
+            self._held = mark + after
+            self._take_code(after)
             return own
         keep = _overlap(own, self._end)
         self._held = own[len(own) - keep :]
@@ -69,13 +104,19 @@ class OwnOutput:
 
     def rest(self) -> bytes:
         """What was held back, where the stream has ended without another mark."""
-        held, self._held = (self._held if self.begun else b""), b""
+        held, self._held = (self._held if self.begun and not self.ended else b""), b""
         return held
 
     def noise(self) -> str:
         """The end of what came before the command, in one printable line."""
         text = self._noise_end.decode("utf-8", "replace")
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[-300:]
+
+    def _take_code(self, after: bytes) -> None:
+        digits = after[:CODE_DIGITS]
+        if len(digits) == CODE_DIGITS:
+            self.ended = True
+            self.code = int(digits) if digits.isdigit() else None
 
     def _note_noise(self, data: bytes) -> None:
         self.noise_bytes += len(data)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,12 +21,12 @@ if "invoke" not in sys.modules:
 else:
     import paramiko
 
-from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
+from gpucourse.errors import MissingError, NoAnswer, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin
-from gpucourse.remote.keys import fingerprint
-from gpucourse.remote.login_shell import Marks
+from gpucourse.remote.exchange import CHANNELS, Exchange
+from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
+from gpucourse.remote.login_shell import Request, Stdin
 from gpucourse.remote.patience import ANSWER_S, CONNECT_S
 from gpucourse.remote.proxy import through
 from gpucourse.remote.sockets import packet_socket
@@ -65,7 +64,7 @@ class SshTransport:
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> SshLink:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
         file = Path(node.key) if node.key else self._key_file
-        key, pinned = self._private_key(file), _parse_pinned_key(node)
+        key, pinned = self._private_key(file), parse_pinned_key(node)
         sock = _dial(node, timeout_s)
         try:
             transport = _handshake(node, sock, pinned, timeout_s)
@@ -89,12 +88,14 @@ class SshTransport:
 
 
 class SshLink:
-    """A live connection to one node, at most eight commands at a time."""
+    """A live connection to one node, at most eight commands at a time. A login shell starts for the first one, and for as many
+    as there are at a time: a shell that has carried out its command waits for the next."""
 
     def __init__(self, node: Node, transport: paramiko.Transport, *, alive_every_s: float, patience_s: float) -> None:
         self.node = node
         self._transport = transport
         self._places = threading.BoundedSemaphore(CHANNELS)
+        self._waiting: list[paramiko.Channel] = []
         self._closed = threading.Event()
         self._patience_s = patience_s
         watch = threading.Thread(target=self._watch, args=(alive_every_s,), name=f"ssh-watch-{node.name}", daemon=True)
@@ -129,22 +130,49 @@ class SshLink:
     def close(self) -> None:
         """Drop the connection. What was started detached on the node goes on."""
         self._closed.set()
+        for channel in self._waiting:
+            with suppress(*_LOST):
+                channel.shutdown_write()  # its shell ends by itself
         self._transport.close()
 
     @contextmanager
     def _exchange(self, command: str, stdin: Stdin, silence_s: float) -> Iterator[Exchange]:
         if not self._places.acquire(timeout=max(silence_s, 0.001)):
-            raise UnreachableError(f"{self.node.name}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s")
+            raise UnreachableError(
+                f"{self.node.label}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s"
+            )
         try:
-            marks = Marks()
-            channel = self._open(marks.line(command), silence_s)
-            exchange = Exchange(self.node.name, channel, stdin, silence_s, marks=marks, lost=_LOST)
+            channel, exchange = self._begin(Request(command, stdin), silence_s)
             try:
                 yield exchange
             finally:
-                exchange.close()
+                if exchange.can_go_on:
+                    self._waiting.append(channel)
+                else:
+                    exchange.close()
         finally:
             self._places.release()
+
+    def _begin(self, request: Request, silence_s: float) -> tuple[paramiko.Channel, Exchange]:
+        """The command in a shell that waits, else in a new one: where the server or the login shell gives each shell one
+        command only, those that wait have ended."""
+        while (channel := self._take_waiting()) is not None:
+            exchange = Exchange(self.node.label, channel, request, silence_s, lost=_LOST, waits=True)
+            try:
+                if exchange.begins():
+                    return channel, exchange
+            except BaseException:
+                exchange.close()
+                raise
+            exchange.close()
+        channel = self._open(request.first_line(), silence_s)
+        return channel, Exchange(self.node.label, channel, request, silence_s, lost=_LOST)
+
+    def _take_waiting(self) -> paramiko.Channel | None:
+        try:
+            return self._waiting.pop()
+        except IndexError:
+            return None
 
     def _open(self, line: str, timeout_s: float) -> paramiko.Channel:
         # A peer that froze after the channel was open would hold exec_command for ever: it waits without a deadline.
@@ -237,11 +265,11 @@ def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout
     try:
         transport = _negotiate(node, sock, pinned[0], timeout_s, only=True)
     except _OtherKind as error:
-        raise _stranger(node, pinned[1], f"no {pinned[0]} key") from error
+        raise make_other_key_error(node, f"no {pinned[0]} key") from error
     shown = transport.get_remote_server_key()
     if (shown.get_name(), shown.get_base64()) != pinned:
         transport.close()
-        raise _stranger(node, pinned[1], fingerprint(shown.asbytes()))
+        raise make_other_key_error(node, fingerprint(shown.asbytes()))
     return transport
 
 
@@ -267,7 +295,7 @@ def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, 
     if not transport.is_active():
         error = transport.get_exception()
         if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "key" in str(error):
-            raise _OtherKind(f"{node.name} has no host key of the kind {kind}") from error
+            raise _OtherKind(f"{node.label} has no host key of the kind {kind}") from error
         raise _unreachable(node, str(error) if error else "the SSH handshake was broken off") from error
     return transport
 
@@ -280,7 +308,7 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
         if "timeout" in str(error).lower():
             raise _unreachable(node, f"no answer to the key within {timeout_s:g} s") from error
         raise KeyRefused(
-            f"{node.name} ({node.address}:{node.port}) refuses the key {file} for user {node.user}",
+            f"{node.label} ({node.address}:{node.port}) refuses the key {file} for user {node.user}",
             hint="the node was made for another workspace or key; type gpucourse deploy again to hand it this one",
         ) from error
     except _LOST as error:
@@ -313,37 +341,15 @@ def _unusable(file: Path, error: Exception, *, own: bool) -> MissingError:
     return MissingError(f"the private key {file} cannot be read: {error}", hint=hint)
 
 
-def _parse_pinned_key(node: Node) -> tuple[str, str]:
-    parts = node.host_key.split()
-    if len(parts) < 2:
-        raise UnreachableError(
-            f"{node.name}: no host key is on record, so nobody can tell whether the right machine answers",
-            hint="type gpucourse deploy again: it records the host key of each node",
-        )
-    return parts[0], parts[1]
-
-
 def _unreachable(node: Node, why: str) -> NoAnswer:
     return NoAnswer(
-        f"{node.name} does not answer SSH at {node.address}:{node.port}: {why}",
+        f"{node.label} does not answer SSH at {node.address}:{node.port}: {why}",
         hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",
-    )
-
-
-def _stranger(node: Node, pinned: str, shown: str) -> OtherHostKey:
-    try:
-        known = fingerprint(base64.b64decode(pinned))
-    except ValueError:
-        known = "an unreadable key"
-    return OtherHostKey(
-        f"{node.name}: the machine at {node.address}:{node.port} shows another host key ({shown}) than the one on record "
-        f"({known}); nothing was sent to it",
-        hint="if the node was rebuilt, type gpucourse deploy again; otherwise another machine answers at this address",
     )
 
 
 def _make_lost_error(node: Node, error: BaseException) -> UnreachableError:
     return UnreachableError(
-        f"{node.name}: the connection was lost ({str(error) or type(error).__name__})",
+        f"{node.label}: the connection was lost ({str(error) or type(error).__name__})",
         hint="gpucourse status shows which nodes are alive; what was started on the node goes on",
     )

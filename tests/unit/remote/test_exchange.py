@@ -10,8 +10,8 @@ import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.remote.exchange import Exchange, Silent, last_words
-from gpucourse.remote.login_shell import MOST_NOISE, Marks
-from tests.waiting import STUCK_S
+from gpucourse.remote.login_shell import MOST_NOISE, Request
+from tests.waiting import STUCK_S, until
 
 Say = Callable[[], bytes]
 
@@ -59,12 +59,12 @@ def outcome(
     stderr: Say = bytes,
     code: int | None = 0,
     silence_s: float = STUCK_S,
-    marks: Marks | None = None,
+    marks: Request | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> bytes:
     """What comes of the command, both streams one after the other."""
     channel = ScriptedChannel(stdout, stderr, code)
-    exchange = Exchange("node7", channel, b"", silence_s, marks=marks or Marks(), lost=(OSError,), clock=clock)
+    exchange = Exchange("node7", channel, marks or Request("true"), silence_s, lost=(OSError,), clock=clock)
     try:
         out = b"".join(exchange.stdout())
         exchange.code()
@@ -74,14 +74,14 @@ def outcome(
 
 
 def test_the_output_between_the_marks_is_the_result() -> None:
-    marks = Marks()
-    said = pieces(b"Hello you, 3 new mails" + marks.stdout + b'{"a": ', b"1}" + marks.end[:9], marks.end[9:] + b"bye\n")
-    banner = pieces(b"Authorized use only\n" + marks.stderr + b"own words", marks.end + b"goodbye")
+    marks = Request("true")
+    said = pieces(b"Hello you, 3 new mails" + marks.stdout + b'{"a": ', b"1}" + marks.end[:9], marks.end[9:] + b"000bye\n")
+    banner = pieces(b"Authorized use only\n" + marks.stderr + b"own words", marks.end + b"000goodbye")
     assert outcome(said, banner, marks=marks) == b'{"a": 1}own words'
 
 
 def test_an_output_without_its_end_is_no_result() -> None:
-    marks = Marks()
+    marks = Request("true")
     with pytest.raises(UnreachableError, match="node7: the connection was cut"):
         outcome(pieces(marks.stdout + b'{"killed": 1'), pieces(marks.stderr), marks=marks)
 
@@ -131,7 +131,7 @@ def test_a_shell_that_prints_now_and_then_has_the_patience_for_silence() -> None
 
 
 def test_a_slow_talker_is_not_silent_and_one_who_stops_is() -> None:
-    marks, now = Marks(), 0.0
+    marks, now = Request("true"), 0.0
 
     def talk(words: Iterator[bytes]) -> bytes:
         nonlocal now
@@ -140,31 +140,77 @@ def test_a_slow_talker_is_not_silent_and_one_who_stops_is() -> None:
             return word
         raise TimeoutError
 
-    says = iter([marks.stdout, b"one", b"two", b"three", marks.end])
-    quiet = pieces(marks.stderr + marks.end)
+    says = iter([marks.stdout, b"one", b"two", b"three", marks.end + b"000"])
+    quiet = pieces(marks.stderr + marks.end + b"000")
     assert outcome(lambda: talk(says), quiet, marks=marks, silence_s=60.0, clock=lambda: now) == b"onetwothree"
-    stops, quiet = iter([marks.stdout, b"one"]), pieces(marks.stderr + marks.end)
+    stops, quiet = iter([marks.stdout, b"one"]), pieces(marks.stderr + marks.end + b"000")
     with pytest.raises(Silent, match="nothing was heard from the command for 60 s"):
         outcome(lambda: talk(stops), quiet, code=None, marks=marks, silence_s=60.0, clock=lambda: now)
 
 
 def test_the_input_is_sent_once_the_command_has_begun() -> None:
-    marks = Marks()
+    request = Request("cat", b"in\\put")
     sent_before: list[bytes] = []
 
     def in_turn() -> Iterator[bytes]:
         yield b"Hello"
         sent_before.append(channel.sent)
-        yield marks.stdout
-        assert channel.input_ended.wait(STUCK_S)
-        yield b"answer" + marks.end
+        yield request.stdout
+        until(lambda: channel.sent, "the input was sent")
+        yield b"answer" + request.end + b"007"
 
     turns = in_turn()
-    channel = ScriptedChannel(lambda: next(turns, b""), pieces(marks.stderr + marks.end), 0)
-    exchange = Exchange("node7", channel, b"input", STUCK_S, marks=marks, lost=(OSError,))
+    channel = ScriptedChannel(lambda: next(turns, b""), pieces(request.stderr + request.end + b"007"), None)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
     assert b"".join(exchange.stdout()) == b"answer"
-    assert exchange.code() == 0
-    assert (sent_before, channel.sent) == ([b""], b"input")
+    assert exchange.code() == 7
+    assert (sent_before, channel.sent) == ([b""], b"in\\0134put")
+    assert exchange.can_go_on
+    assert not channel.input_ended.is_set()
+
+
+def test_input_without_a_size_ends_the_shell() -> None:
+    request = Request("cat", iter([b"in", b"put"]))
+    turns = iter([request.stdout, request.end + b"000"])
+    channel = ScriptedChannel(lambda: next(turns, b""), pieces(request.stderr + request.end + b"000"), 0)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
+    assert (b"".join(exchange.stdout()), exchange.code()) == (b"", 0)
+    assert channel.input_ended.wait(STUCK_S)
+    assert channel.sent == b"input"
+    assert not exchange.can_go_on
+
+
+def test_a_shell_that_waits_is_sent_the_command_and_its_input_at_once() -> None:
+    request = Request("cat", b"input")
+    done = pieces(request.stdout + b"own" + request.end + b"000")
+    channel = ScriptedChannel(done, pieces(request.stderr + request.end + b"000"), None)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True)
+    assert exchange.begins()
+    assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 0)
+    assert channel.sent == request.next_line() + b"input"
+    assert exchange.can_go_on
+
+
+def test_a_shell_that_ended_while_it_waited_begins_nothing() -> None:
+    exchange = Exchange("node7", ScriptedChannel(bytes, bytes, 0), Request("true"), STUCK_S, lost=(OSError,), waits=True)
+    assert not exchange.begins()
+    exchange.close()
+
+
+def test_errors_joined_to_the_output_cost_the_shell_and_not_the_answer() -> None:
+    request = Request("echo own")
+    joined = pieces(request.stderr + request.stdout + b"own" + request.end + b"003" + request.end + b"003")
+    channel = ScriptedChannel(joined, bytes, None)
+    channel.recv_errors = lambda: _until_ended(channel)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
+    assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 3)
+    assert not exchange.can_go_on
+
+
+def _until_ended(channel: ScriptedChannel) -> bytes:
+    if not channel.input_ended.wait(0.01):
+        raise TimeoutError
+    return b""
 
 
 def test_a_shell_that_waits_for_input_gets_nothing_and_is_named() -> None:
@@ -173,7 +219,7 @@ def test_a_shell_that_waits_for_input_gets_nothing_and_is_named() -> None:
         raise TimeoutError
 
     channel = ScriptedChannel(silent, silent, None)
-    exchange = Exchange("node7", channel, b"input", 0.3, marks=Marks(), lost=(OSError,))
+    exchange = Exchange("node7", channel, Request("cat", b"input"), 0.3, lost=(OSError,))
     with pytest.raises(UnreachableError) as caught:
         exchange.answer()
     exchange.close()

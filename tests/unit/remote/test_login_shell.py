@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.login_shell import Marks, OwnOutput
+from gpucourse.remote.login_shell import MOST_KEPT, OwnOutput, Request
 from tests.parts import need
 
 SHELLS = {"bash": "", "dash": "", "fish": ".config/fish/config.fish", "tcsh": ".tcshrc", "zsh": ".zshenv"}
@@ -19,21 +19,28 @@ lines" 'ünïcødé 日本' '~' '\047' '`id`' '#'; """
 
 def through(shell: str, command: str, home: Path) -> tuple[bytes, bytes, int]:
     """The command's own outputs and its code, through a shell that says a word on both streams where it can."""
-    marks = Marks()
+    request = Request(command)
     if SHELLS[shell]:
         start = home / SHELLS[shell]
         start.parent.mkdir(parents=True, exist_ok=True)
         start.write_text("echo Hello, 3 new mails; printf '{\"a\": 1}'; sh -c 'echo banner >&2'\n")
     done = subprocess.run(
-        [need(shell), "-c", marks.line(command)],
+        [need(shell), "-c", request.first_line()],
         env={"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
     noisy = bool(SHELLS[shell])
     assert (b"3 new mails" in done.stdout, b"banner" in done.stderr) == (noisy, noisy)
-    own, errors = OwnOutput(marks.stdout, marks.end), OwnOutput(marks.stderr, marks.end)
-    return own.take(done.stdout), errors.take(done.stderr), done.returncode
+    own, errors = own_outputs(request)
+    out, said = own.take(done.stdout), errors.take(done.stderr)
+    assert own.code == errors.code == done.returncode
+    return out, said, done.returncode
+
+
+def own_outputs(request: Request) -> tuple[OwnOutput, OwnOutput]:
+    return OwnOutput(request.stdout, request.end), OwnOutput(request.stderr, request.end)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -52,10 +59,11 @@ def test_a_signals_end_is_told_by_every_shell(shell: str, tmp_path: Path) -> Non
 
 
 def test_a_shell_that_prints_what_it_runs_does_not_print_the_marks(tmp_path: Path) -> None:
-    marks = Marks()
-    done = subprocess.run(["bash", "-xvc", f"exec 2>&1; {marks.line('echo own')}"], capture_output=True, check=True)
+    request = Request("echo own")
+    line = f"exec 2>&1; {request.first_line()}"
+    done = subprocess.run(["bash", "-xvc", line], stdin=subprocess.DEVNULL, capture_output=True, check=True)
     assert done.stdout.count(b"exec /bin/sh") >= 1
-    own = OwnOutput(marks.stdout, marks.end)
+    own = OwnOutput(request.stdout, request.end)
     assert own.take(done.stdout) == b"own\n"
 
 
@@ -63,11 +71,74 @@ def test_a_shell_that_prints_what_it_runs_does_not_print_the_marks(tmp_path: Pat
 def test_pieces_of_any_size_give_the_same_bytes(size: int) -> None:
     begin, end = b"aab-out", b"aab-end"
     wanted = bytes(range(256)) + b"aab" * 3 + b"aab-en" + b"aaab-e"
-    stream = b"noise aaab-ou" + begin + wanted + end + b"bye aab-out aab-end"
+    stream = b"noise aaab-ou" + begin + wanted + end + b"042" + b"bye aab-out aab-end"
     own = OwnOutput(begin, end)
     assert b"".join(own.take(stream[at : at + size]) for at in range(0, len(stream), size)) + own.rest() == wanted
     assert own.begun
     assert own.ended
+    assert own.code == 42
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_one_login_shell_carries_out_one_command_after_the_other(shell: str, tmp_path: Path) -> None:
+    """Those with input among them: all of it is the command's own, and what is left unread is nobody's next command."""
+    every = bytes(range(256)) * 20
+    requests = [
+        Request("echo first; exit 3"),
+        Request(HARD),
+        Request("tee /dev/stderr", every),
+        Request("head -c 1 >/dev/null; exit 9", every),
+        Request("cat; cd /; umask 0; RAN=1"),
+        Request('printf %s "$PWD $RAN"; exec 0<&-'),
+        Request("cat", [b"all that comes ", b"from now on is its input\n- - - -\n"]),
+    ]
+    lines = [requests[0].input] + [request.next_line() + request.input for request in requests[1:-1]]  # type: ignore[operator]
+    sent = b"".join([*lines, requests[-1].next_line(), *requests[-1].input])  # type: ignore[list-item]
+    done = subprocess.run(
+        [need(shell), "-c", requests[0].first_line()],
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+        input=sent,
+        capture_output=True,
+        check=False,
+    )
+    plain = subprocess.run(["/bin/sh", "-c", HARD], env={"HOME": str(tmp_path)}, capture_output=True, check=True).stdout
+    outputs = []
+    for request in requests:
+        own, errors = own_outputs(request)
+        outputs.append((own.take(done.stdout), errors.take(done.stderr), own.code))
+    assert [request.is_last for request in requests] == [False] * 6 + [True]
+    assert outputs == [
+        (b"first\n", b"", 3),
+        (plain, b"", 0),
+        (every, every, 0),
+        (b"", b"", 9),
+        (b"", b"", 0),
+        (f"{tmp_path} ".encode(), b"", 0),
+        (b"all that comes from now on is its input\n- - - -\n", b"", 0),
+    ]
+    assert done.returncode == 0
+
+
+def test_input_of_which_a_part_is_missing_begins_nothing(tmp_path: Path) -> None:
+    request = Request("touch begun; cat", b"0123456789")
+    done = subprocess.run(
+        ["sh", "-c", request.first_line()], env={"HOME": str(tmp_path)}, input=b"01234", capture_output=True, check=False
+    )
+    own, _ = own_outputs(request)
+    assert (own.take(done.stdout), own.ended, done.returncode) == (b"", False, 75)
+    assert not list(tmp_path.iterdir())
+
+
+def test_much_input_is_the_last_that_a_shell_takes() -> None:
+    assert not Request("cat", bytes(MOST_KEPT)).is_last
+    assert Request("cat", bytes(MOST_KEPT + 1)).is_last
+
+
+def test_what_stands_for_a_code_and_is_none_is_none() -> None:
+    own = OwnOutput(b"aab-out", b"aab-end")
+    assert own.take(b"aab-out12aab-endxyz") == b"12"
+    assert own.ended
+    assert own.code is None
 
 
 def test_an_output_that_breaks_off_is_given_out_whole() -> None:
