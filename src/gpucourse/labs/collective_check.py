@@ -89,7 +89,7 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
     free = values(fleet.do_on_each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
     if len(free) < 2:
         raise InfrastructureError(
-            f"every port from {first} to {last} is taken on {head.name}",
+            f"every port from {first} to {last} is taken on {head.label}",
             hint="set another range: rendezvous_ports in gpucourse.yaml",
         )
     door, meet = random.sample(free, 2)
@@ -99,7 +99,7 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
             return _python(link, _LISTEN, str(door), str(len(others)), str(PORT_S + 5), patience_s=PORT_S + 15)
         return _python(link, _CALL, head.private_address, str(door), str(PORT_S), patience_s=PORT_S + 15)
 
-    _all(context, fleet, nodes, "port", reach, f"the other nodes do not reach {head.name} at {head.private_address}:{door}")
+    _all(context, fleet, nodes, "port", reach, f"the other nodes do not reach {head.label} at {head.private_address}:{door}")
     backend = "gloo" if any(node.name in simulated or not node.gpus for node in nodes) else "nccl"
     ways = interfaces(fleet, nodes)
     ranks = {node.name: rank for rank, node in enumerate(nodes)}
@@ -129,8 +129,8 @@ def _all(
         began = time.monotonic()
         done = task(link)
         seconds = time.monotonic() - began
-        context.watch(NodeEvent(node=link.node.name, step=step, ok=done.ok, seconds=seconds))
-        return link.node.name, done
+        context.watch(NodeEvent(node=link.node.label, step=step, ok=done.ok, seconds=seconds))
+        return link.node.label, done
 
     failed = [(name, done) for name, done in values(fleet.do_on_each(run, nodes)) if not done.ok]
     if failed:

@@ -180,7 +180,7 @@ def _persistently(
             have = _have(paths.node_outputs(node.name))
             limits = {"max_bytes": max_bytes, "output_limit": output_limit}
             wanted = json.dumps({"globs": list(globs), "have": have, **limits}).encode()
-            patience = Patience(f"{node.name}: collecting its outputs", COLLECT_S, until=until)
+            patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until)
             with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
                 stream = cast("IO[bytes]", _StreamReader(patience.watch(pieces)))
                 return unpack(node.name, stream, paths, max_bytes, have=have, output_limit=output_limit, disk=disk)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Self, TypeVar
@@ -50,15 +50,28 @@ class Outcome(Generic[T]):
 
 
 class Fleet:
-    """Links to some nodes, made when they are first needed and kept until `close`."""
+    """Links to some nodes, made when they are first needed and kept until `close`. `links` are open already, by node."""
 
     def __init__(
-        self, transport: Transport, nodes: Sequence[Node], *, at_once: int = AT_ONCE, timeout_s: float = CONNECT_S
+        self,
+        transport: Transport,
+        nodes: Sequence[Node],
+        *,
+        at_once: int = AT_ONCE,
+        timeout_s: float = CONNECT_S,
+        links: Mapping[str, Link] | None = None,
     ) -> None:
         self.nodes = tuple(nodes)
         self._transport, self._at_once, self._timeout_s = transport, at_once, timeout_s
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, Link] = dict(links or {})
         self._locks = {node.name: threading.Lock() for node in self.nodes}
+
+    def describe_again(self, nodes: Sequence[Node]) -> None:
+        """The same machines, of which more is known now."""
+        self.nodes = tuple(nodes)
+        for node in self.nodes:
+            if node.name in self._links:
+                self._links[node.name].node = node
 
     def connect(self) -> list[Outcome[Link]]:
         """Connect to every node at once."""
@@ -120,7 +133,7 @@ def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
 
 def combine_errors(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
     """One error for the nodes that failed among `of`; of the gravest kind among them, with the first hint of that kind."""
-    errors = [(outcome.node.name, outcome.error) for outcome in failed if outcome.error is not None]
+    errors = [(outcome.node.label, outcome.error) for outcome in failed if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))
     if len(errors) == 1 and of == 1:

@@ -190,11 +190,11 @@ class _NodeFollower(threading.Thread):
                 self._fleet.drop(self._node)
                 if time.monotonic() - self._heard >= self._give_up_s:
                     raise UnreachableError(
-                        f"{self._node.name}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
+                        f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
                         hint="its log so far is kept and the run may go on there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
                 if not told and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
-                    self._view.tell(Note(text=f"{self._node.name}: connection lost, trying again", level="warning"))
+                    self._view.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
                     told = True
                 self._view.stop.wait(wait)
                 wait = min(wait * 2, 2.0)
@@ -205,7 +205,7 @@ class _NodeFollower(threading.Thread):
         offsets = [f"{self._name_log(whose)}={log.size}" for whose, log in self.logs.items()]
         link = self._fleet.link(self._node)
         with jobs.stream_verb(link, "follow", self._run_id, *offsets, silence_s=self._silence_s) as pieces:
-            for kind, stream, offset, payload in answers.read_frames(self._node.name, pieces):
+            for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
                 self._heard = time.monotonic()
                 self._view.received += len(payload)
                 if self._take(kind, stream, offset, payload) or self._view.leave():
@@ -240,12 +240,12 @@ class _NodeFollower(threading.Thread):
 
     def _keep_name(self, stream: int, named: answers.LogName) -> None:
         if self._limits is None or stream >= MOST_LOGS:
-            raise answers.make_untrusted_error(self._node.name, "the name of a log", "no such log was asked for")
+            raise answers.make_untrusted_error(self._node.label, "the name of a log", "no such log was asked for")
         whose = named.node or self._node.name, named.rank
         try:
             self._limits.admit(*whose)
         except ValueError as error:
-            raise answers.make_untrusted_error(self._node.name, "the name of a log", error) from error
+            raise answers.make_untrusted_error(self._node.label, "the name of a log", error) from error
         self._named[stream] = whose
 
     def _whose(self, stream: int) -> tuple[str, int | None]:
@@ -254,7 +254,7 @@ class _NodeFollower(threading.Thread):
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
         if self._scheduled and stream in self._named:
             return self._named[stream]
-        raise answers.make_untrusted_error(self._node.name, "a piece of a log", f"there is no log {stream}")
+        raise answers.make_untrusted_error(self._node.label, "a piece of a log", f"there is no log {stream}")
 
     def _name_log(self, whose: tuple[str, int | None]) -> str:
         """What the node's agent calls that log."""
@@ -287,7 +287,7 @@ class _NodeFollower(threading.Thread):
         if whose not in self.logs:
             if len(self.logs) >= MOST_LOGS:
                 raise answers.make_untrusted_error(
-                    self._node.name, "a piece of a log", f"more than {MOST_LOGS} logs are not taken"
+                    self._node.label, "a piece of a log", f"more than {MOST_LOGS} logs are not taken"
                 )
             paths = self._view.paths
             self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._view.log_limit)

@@ -30,7 +30,7 @@ class TimeLimit:
         """The error of each node on which the run has not ended."""
         for node in nodes:
             error = UnreachableError(
-                f"{node.name}: the run has not ended there after {time.monotonic() - self._began:.0f} s",
+                f"{node.label}: the run has not ended there after {time.monotonic() - self._began:.0f} s",
                 hint="its log so far is kept: gpucourse status, then gpucourse cancel",
             )
             yield Outcome(node=node, error=error)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from gpucourse.errors import MissingError
 from gpucourse.outside.names import printable
-from gpucourse.ports import CommandResult, Link
+from gpucourse.ports import Link
 from gpucourse.remote import answers
 from gpucourse.remote.jobs import failure
 from gpucourse.remote.patience import ANSWER_S
@@ -28,6 +28,7 @@ PYTHONS = (
     "~/venv/bin/python",
     "~/.venv/bin/python",
 )
+OLDEST_PYTHON = (3, 8)
 _PROGRAM = re.compile(r"/[^\x00-\x1f\x7f'\"$`;&|<>()*?\\!#~]{1,1000}")
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
 _LOOK = """
@@ -62,6 +63,14 @@ print(json.dumps({
     "addresses": dict(addresses()), "clock": time.time(), "system": os.uname().sysname,
 }))
 """
+# What a Python prints when it starts stands before its answer.
+_LOOK_WITH_EACH = """look={look}
+for python in {pythons}; do
+answer=$("$python" -c "$look" 2>/dev/null) || continue
+printf '%s\\n' "$answer" | tail -n 1
+case "$answer" in *'"torch": true'*) break;; esac
+done
+true"""
 _OURS = """
 import hashlib, json, os, shutil, signal, sys, time
 wanted = json.loads(sys.stdin.read())
@@ -207,30 +216,27 @@ class _OwnershipAnswer:
 
 
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
-    """What the machine has. The first of `pythons` with torch is chosen, else the first that works.
+    """What the machine has, in one question. The first of `pythons` with torch is chosen, else the first that works.
 
     Changes nothing there. Raises MissingError where no Python 3.8 or newer is found.
     """
-    seen: list[tuple[_HostAnswer, float]] = []
+    words = " ".join(f'"$HOME"/{shlex.quote(name[2:])}' if name.startswith("~/") else shlex.quote(name) for name in pythons)
     asked = time.time()
-    for python in pythons:
-        word = f'"$HOME"/{shlex.quote(python[2:])}' if python.startswith("~/") else shlex.quote(python)
-        done = link.run(f"{word} -c {shlex.quote(_LOOK)} 2>/dev/null", timeout_s=ANSWER_S)
-        if not done.ok:
-            continue
-        # What its Python prints when it starts stands before.
-        answer = answers.parse(link.node.name, "what it says of itself", _last_line(done), _HostAnswer)
-        if tuple(map(int, answer.version.split(".")))[:2] >= (3, 8):
-            seen.append((answer, answer.clock - time.time()))
-        if answer.torch:
-            break
-    best, skew = next((candidate for candidate in seen if candidate[0].torch), seen[0] if seen else (None, 0.0))
+    done = link.run(_LOOK_WITH_EACH.format(look=shlex.quote(_LOOK), pythons=words), timeout_s=ANSWER_S)
+    answered = time.time()
+    told = [
+        answers.parse(link.node.label, "what it says of itself", line, _HostAnswer)
+        for line in done.stdout.splitlines()[: len(pythons)]
+    ]
+    usable = [answer for answer in told if tuple(map(int, answer.version.split(".")))[:2] >= OLDEST_PYTHON]
+    best = next((answer for answer in usable if answer.torch), usable[0] if usable else None)
     if best is None:
+        older = ", ".join(f"{answer.python} is {answer.version}" for answer in told)
         raise MissingError(
-            f"{link.node.name} ({link.node.address}) has no Python 3.8 or newer among {', '.join(pythons)}",
+            f"{link.node.label} has no Python 3.8 or newer among {', '.join(pythons)}{older and f' ({older})'}",
             hint="name it: node_python in gpucourse.yaml, such as /home/me/venv/bin/python",
         )
-    late = time.time() - asked
+    late, skew = answered - asked, best.clock - answered
     return HostFacts(
         hostname=best.hostname,
         python=best.python,
@@ -265,15 +271,10 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str]) -> Belongings:
     done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=ANSWER_S)
     if not done.ok:
         raise failure(link.node, verb, done.code, done.stderr)
-    told = answers.parse(link.node.name, "what it says of our files there", done.stdout, _OwnershipAnswer)
+    told = answers.parse(link.node.label, "what it says of our files there", done.stdout, _OwnershipAnswer)
     for belonging in told.found:
         if not belonging.of_these(uid, runs):
             raise answers.make_untrusted_error(
-                link.node.name, "what it says of our files there", f"{printable(belonging.id, 80)} is none of them"
+                link.node.label, "what it says of our files there", f"{printable(belonging.id, 80)} is none of them"
             )
     return Belongings(found=tuple((belonging.kind, belonging.id) for belonging in told.found), others=told.others)
-
-
-def _last_line(done: CommandResult) -> bytes:
-    lines = done.stdout.splitlines()
-    return lines[-1] if lines else b""

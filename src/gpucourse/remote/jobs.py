@@ -86,7 +86,7 @@ def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", t
 def answer(node: Node, verb: str, kind: type[T], done: CommandResult) -> T:
     """The agent's answer, or the error in it."""
     if done.code == 0:
-        return answers.parse(node.name, f"its answer to {verb}", done.stdout, kind)
+        return answers.parse(node.label, f"its answer to {verb}", done.stdout, kind)
     if done.code in (126, 127):
         raise _no_python(node)
     if (complaint := _complaint(done.stdout)) is not None:
@@ -99,10 +99,15 @@ def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
     said = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
-            f"{node.name}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {said})"
+            f"{node.label}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {said})"
+        )
+    if b"Read-only file system" in stderr:
+        return StorageError(
+            f"{node.label}: the home folder there cannot be written: read-only file system",
+            hint=f"ask who keeps the machine for a home folder that can be written (it said: {said})",
         )
     return UnreachableError(
-        f"{node.name}: {what} ended there with code {code}; it said: {said}",
+        f"{node.label}: {what} ended there with code {code}; it said: {said}",
         hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
     )
 
@@ -158,7 +163,7 @@ def probe(
     others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
     if others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
         raise answers.make_untrusted_error(
-            link.node.name, "its answer to probe", "it tells of other modules, programs or ports than were asked for"
+            link.node.label, "its answer to probe", "it tells of other modules, programs or ports than were asked for"
         )
     return answer
 
@@ -216,9 +221,9 @@ def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
 
 def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:
     what, kind = printable(complaint.error), complaint.kind
-    said = f"{node.name}: {what}"
+    said = f"{node.label}: {what}"
     if kind == "storage":
-        return StorageError(said, hint=f"make room on {node.name}: gpucourse ssh, then df -h")
+        return StorageError(said, hint=f"make room on {node.label}: gpucourse ssh, then df -h")
     if kind == "slurm":
         return slurm_refusals.explain(node, what)
     if kind == "cannot_start":
@@ -232,7 +237,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
 
 def _no_python(node: Node) -> MissingError:
     return MissingError(
-        f"{node.name}: there is no Python at {node.python}",
+        f"{node.label}: there is no Python at {node.python}",
         hint="type gpucourse deploy again, with the Python that has the course's packages",
     )
 

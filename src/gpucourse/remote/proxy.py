@@ -21,7 +21,7 @@ def through(node: Node, timeout_s: float) -> socket.socket:
         words = command(node)
     except ValueError as error:  # a record that somebody changed; the settings refuse such a command
         raise UnreachableError(
-            f"{node.name} does not answer: its proxy command cannot be used: {error}",
+            f"{node.label} does not answer: its proxy command cannot be used: {error}",
             hint="fix ssh_proxy_command in gpucourse.yaml, then type deploy again",
         ) from error
     ours, theirs = socket.socketpair()
@@ -31,7 +31,7 @@ def through(node: Node, timeout_s: float) -> socket.socket:
     except OSError as error:
         ours.close()
         raise UnreachableError(
-            f"{node.name} does not answer: the proxy command {words[0]} cannot be started: {error.strerror or error}",
+            f"{node.label} does not answer: the proxy command {words[0]} cannot be started: {error.strerror or error}",
             hint="fix ssh_proxy_command in gpucourse.yaml",
         ) from error
     finally:

@@ -112,9 +112,9 @@ def explain(node: Node, said: str) -> GpucourseError:
     words = " ".join(said.split())
     for known in _TABLE:
         if re.search(known.words, said):
-            return known.error(f"{known.what} ({node.name} said: {_short(words)})", hint=known.hint)
+            return known.error(f"{known.what} ({node.label} said: {_short(words)})", hint=known.hint)
     return UsageError(
-        f"{node.name}: Slurm refused: {_short(words)}", hint="gpucourse run ... --dry-run shows what is submitted"
+        f"{node.label}: Slurm refused: {_short(words)}", hint="gpucourse run ... --dry-run shows what is submitted"
     )
 
 

@@ -28,7 +28,8 @@ _ASK_S = 20.0
 class SshRoute:
     """How a machine is reached. `said` is what the learner called it; `keys` are private keys of theirs that could open it.
 
-    `host_key` is what their known hosts say of it (`ssh-ed25519 AAAA...`), empty where they say nothing.
+    `host_key` is what their known hosts say of it (`ssh-ed25519 AAAA...`), empty where they say nothing; `known_as` the name
+    under which it stands there.
     """
 
     said: str
@@ -38,6 +39,7 @@ class SshRoute:
     proxy: str = ""
     keys: tuple[Path, ...] = ()
     host_key: str = ""
+    known_as: str = ""
 
 
 def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
@@ -57,6 +59,7 @@ def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
     alias = options.get("hostkeyalias", [""])[0]
     files = _list_known_hosts_files(options.get("userknownhostsfile", [""])[0], home)
     files += [Path(file) for line in options.get("globalknownhostsfile", []) for file in line.split()]
+    known_as = alias or (name if number == 22 else f"[{name}]:{number}")
     keys = [_expand_home(file, home) for file in options.get("identityfile", [])]
     return SshRoute(
         said=said,
@@ -65,7 +68,8 @@ def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
         user=options.get("user", [getpass.getuser()])[0],
         proxy=_proxy(options),
         keys=tuple(key for key in keys if key.is_file()),
-        host_key=find_known_key(alias or (name if number == 22 else f"[{name}]:{number}"), files),
+        host_key=find_known_key(known_as, files),
+        known_as=known_as,
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
 _DEVICE = re.compile(rb"\bdev (\S+)")
+_NO_PROGRAM = 127  # as a shell says it
 
 
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
@@ -40,16 +41,18 @@ def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
 def find_interface(link: Link, peer: Node) -> str:
     """The interface that leads from a node to another one. Raises MissingError where there is no way."""
     done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
+    if done.code == _NO_PROGRAM:
+        raise MissingError(f"{link.node.label} has no program ip", hint="install it there: sudo apt-get install iproute2")
     match = _DEVICE.search(done.stdout)
     if not done.ok or match is None:
         said = printable((done.stderr or done.stdout).decode(errors="replace").strip()[-200:])
         raise MissingError(
-            f"{link.node.name} has no route to {peer.name} at {peer.private_address}: {said or 'ip route says nothing'}",
-            hint="the nodes must share a network, and have the program `ip` (iproute2)",
+            f"{link.node.label} has no route to {peer.label} at {peer.private_address}: {said or 'ip route says nothing'}",
+            hint="the nodes must share a network",
         )
     from gpucourse.remote import answers
 
     try:
         return answers.interface(match[1].decode(errors="replace"))
     except ValueError as error:
-        raise answers.make_untrusted_error(link.node.name, "the way that it names", error) from error
+        raise answers.make_untrusted_error(link.node.label, "the way that it names", error) from error

@@ -217,13 +217,13 @@ def plan_on(
     for node in fleet.nodes:
         if missing := findings.nodes[node.name].missing:
             raise MissingError(
-                f"{', '.join(missing)} is not installed on {node.name} (for {node.python})",
+                f"{', '.join(missing)} is not installed on {node.label} (for {node.python})",
                 hint=advise_install(missing, node.python, here=node.is_simulated),
             )
         if programs := findings.nodes[node.name].missing_programs:
-            where = "on this computer" if node.is_simulated else f"on {node.name}"
+            where = "on this computer" if node.is_simulated else f"on {node.label}"
             raise MissingError(
-                f"{', '.join(programs)} is not installed on {node.name}",
+                f"{', '.join(programs)} is not installed on {node.label}",
                 hint=f"{where}: sudo apt-get install {' '.join(programs)}",
             )
     if skew_s is not None:
@@ -235,7 +235,7 @@ def plan_on(
     if findings.port is None:
         first, last = context.settings.ports
         raise MissingError(
-            f"every port from {first} to {last} is taken on {fleet.nodes[0].name}: the ranks have nowhere to meet",
+            f"every port from {first} to {last} is taken on {fleet.nodes[0].label}: the ranks have nowhere to meet",
             hint=f"set another range: rendezvous_ports in {context.paths.settings}",
         )
     # Not the first one: two runs that start at the same moment would choose the same.

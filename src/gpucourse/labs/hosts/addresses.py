@@ -49,8 +49,9 @@ for address in sys.argv[3:]:
 """
 
 
-def find_private_addresses(context: Context, entered: Sequence[EnteredHost]) -> list[Node]:
-    """The nodes with their private addresses: the first one's is an address that every other machine reached it by.
+def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> list[Node]:
+    """The nodes with their private addresses: the first one's is an address that every other machine reached it by. `fleet`
+    leads to all of them.
 
     Raises InfrastructureError that names who does not reach it.
     """
@@ -61,11 +62,7 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost]) -> 
     word = uuid.uuid4().hex
     began = time.monotonic()
     listen = shlex.join([head.node.python, "-u", "-c", _LISTEN, word, str(PATIENCE_S * len(tried) + 10)])
-    with (
-        Fleet(context.transport, [head.node]) as head_fleet,
-        head_fleet.link(head.node).stream(listen, silence_s=ANSWER_S) as pieces,
-        Fleet(context.transport, [host.node for host in others]) as fleet,
-    ):
+    with fleet.link(head.node).stream(listen, silence_s=ANSWER_S) as pieces:
         port = _port(head, pieces)
 
         def call(link: Link) -> dict[str, str]:
@@ -73,7 +70,7 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost]) -> 
             pairs = (line.split() for line in done.stdout.decode("utf-8", "replace").splitlines())
             return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried and _is_address(pair[1])}
 
-        reached = values(fleet.do_on_each(call))
+        reached = values(fleet.do_on_each(call, [host.node for host in others]))
     shared = next((address for address in tried if all(address in addresses for addresses in reached)), None)
     if shared is None:
         silent = [host.said for host, addresses in zip(others, reached, strict=True) if not addresses]
@@ -87,7 +84,7 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost]) -> 
         nodes.append(replace(host.node, private_address=addresses[shared]))
     for node in nodes:
         seconds = time.monotonic() - began
-        context.watch(NodeEvent(node=node.name, step="address", ok=True, seconds=seconds, detail=node.private_address))
+        context.watch(NodeEvent(node=node.typed, step="address", ok=True, seconds=seconds, detail=node.private_address))
     return nodes
 
 

@@ -7,10 +7,9 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, NoAnswer, UsageError
+from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.labs import collective_check
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.deploy import record_outcome
@@ -25,6 +24,7 @@ from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.patience import ANSWER_S
 from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
@@ -36,8 +36,9 @@ MOST = 64
 
 @dataclass(kw_only=True)
 class HostsProposal(Proposal):
-    """Machines that were looked at and can be taken. `began` is a monotonic time."""
+    """Machines that were looked at and can be taken, with connections to them. `began` is a monotonic time."""
 
+    fleet: Fleet
     deployment: HostsDeployment
     lab: HostsLab
     entered: list[EnteredHost]
@@ -61,19 +62,23 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
         names = _choose_hosts(context, module, request.hosts or _on_record(before), request.nodes)
         former = before.inventory.nodes if before and before.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
-            entered = _enter_hosts(context, names, request.key, request.trust, former)
-        if module.lab.scheduler == "slurm":
-            _has_slurm(context, module, entered)
-        _warn(context, entered)
-        with stage(context.watch, "sight", "finding how they reach each other"):
-            nodes = find_private_addresses(context, entered)
-        deployment = before or _new(context, module, stack, len(nodes))
-        deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
-        lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
-        proposal = HostsProposal(deployment=deployment, lab=lab, entered=entered, nodes=nodes, changes=lab.plan(), began=began)
-        if request.dry_run:
-            proposal.planned = _make_result(proposal, dry_run=True)
-        yield proposal
+            entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
+        with fleet:
+            if module.lab.scheduler == "slurm":
+                _has_slurm(module, entered, fleet)
+            _warn(context, entered)
+            with stage(context.watch, "sight", "finding how they reach each other"):
+                nodes = find_private_addresses(context, entered, fleet)
+            fleet.describe_again(nodes)
+            deployment = before or _new(context, module, stack, len(nodes))
+            deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
+            lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
+            proposal = HostsProposal(
+                fleet=fleet, deployment=deployment, lab=lab, entered=entered, nodes=nodes, changes=lab.plan(), began=began
+            )
+            if request.dry_run:
+                proposal.planned = _make_result(proposal, dry_run=True)
+            yield proposal
 
 
 def build(context: Context, proposal: HostsProposal) -> BuildResult:
@@ -84,11 +89,11 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
         _let_go(context, deployment, nodes)
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
         deployments.save(context.paths, deployment)
-        lab.up()
+        lab.up(proposal.fleet)
         write_ssh_files(context, lab.paths, deployment.inventory)
         if len(nodes) > 1 and all(host.facts.torch for host in proposal.entered):
             with stage(context.watch, "meet", "summing up a tensor over all of them"):
-                _meet(context, nodes)
+                _meet(context, nodes, proposal.fleet)
     return BuildResult(labs=[_make_result(proposal, dry_run=False)])
 
 
@@ -137,23 +142,7 @@ def _new(context: Context, module: Module, stack: str, count: int) -> HostsDeplo
     )
 
 
-def _enter_hosts(
-    context: Context, names: Sequence[str], key: Path | None, trust: Sequence[str], former: Sequence[Node]
-) -> list[EnteredHost]:
-    try:
-        return enter(context, names, key=key, trust=trust, former=former)
-    except NoAnswer as error:
-        tries = " or ".join(f"ssh {_words(name)}" for name in names[:4])
-        raise NoAnswer(error.what, hint=f"see whether plain ssh gets there: {tries}") from error
-
-
-def _words(name: str) -> str:
-    """A machine as plain ssh takes it."""
-    host, colon, port = name.rpartition(":")
-    return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
-
-
-def _has_slurm(context: Context, module: Module, entered: Sequence[EnteredHost]) -> None:
+def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
     """Raises UsageError for more than a login node, MissingError where that has no Slurm."""
     first = entered[0]
     if len(entered) > 1:
@@ -161,8 +150,7 @@ def _has_slurm(context: Context, module: Module, entered: Sequence[EnteredHost])
             f"module {module.id} hands its work to Slurm, which finds the other machines by itself",
             hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.said}",
         )
-    with Fleet(context.transport, [first.node]) as fleet:
-        completed = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=20.0)
+    completed = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=ANSWER_S)
     if not completed.ok:
         raise MissingError(
             f"{first.said} has no Slurm (sbatch, squeue, sinfo, scancel)",
@@ -207,15 +195,14 @@ def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) ->
             context.watch(Note(text=text, level="warning"))
 
 
-def _meet(context: Context, nodes: Sequence[Node]) -> None:
+def _meet(context: Context, nodes: Sequence[Node], fleet: Fleet) -> None:
     """Prove that the machines can work together. Raises InfrastructureError."""
-    with Fleet(context.transport, nodes) as fleet:
-        try:
-            collective_check.hold(context, fleet, nodes, set())
-        except InfrastructureError as error:
-            first, last = context.settings.ports
-            raise InfrastructureError(
-                error.what,
-                hint=f"the machines must reach each other's ports {first} to {last} and the free ports above 1024: ask who "
-                "keeps their firewall",
-            ) from error
+    try:
+        collective_check.hold(context, fleet, nodes, set())
+    except InfrastructureError as error:
+        first, last = context.settings.ports
+        raise InfrastructureError(
+            error.what,
+            hint=f"the machines must reach each other's ports {first} to {last} and the free ports above 1024: ask who "
+            "keeps their firewall",
+        ) from error

@@ -1,28 +1,59 @@
-"""Who a machine is: its host key is known to the learner's SSH, or the learner says yes to its fingerprint."""
+"""Who a machine is: its host key is known to the learner's SSH, or the learner says yes to its fingerprint. And what to type
+where it does not answer, or shows another key."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from gpucourse.errors import NoAnswer, OtherHostKey
 from gpucourse.labs.results import Stranger, UnknownHosts
 from gpucourse.model.node import Node
-from gpucourse.remote.fleet import do_on_each, values
+from gpucourse.remote.fleet import Outcome, do_on_each, values
 from gpucourse.remote.ssh import fetch_host_key
+from gpucourse.remote.ssh_config import SshRoute
+
+T = TypeVar("T")
 
 
-def with_host_keys(nodes: Sequence[Node], said: Mapping[str, str], trust: Sequence[str]) -> list[Node]:
-    """The nodes, each with the host key that it must show from now on. `said`: what the learner called each, by name.
+def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
+    """Raises the error of the machines that failed; where some do not answer at all, it says how to try those by plain ssh."""
+    try:
+        values(outcomes)
+    except NoAnswer as error:
+        silent = [outcome.node.typed for outcome in outcomes if isinstance(outcome.error, NoAnswer)]
+        tries = " or ".join(f"ssh {_words(name)}" for name in silent[:4])
+        raise NoAnswer(error.what, hint=f"see whether plain ssh gets there: {tries}") from error
+
+
+def _words(name: str) -> str:
+    """A machine as plain ssh takes it."""
+    host, colon, port = name.rpartition(":")
+    return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
+
+
+def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
+    """The nodes, each with the host key that it must show from now on.
 
     Raises UnknownHosts for those that nobody vouches for, UnreachableError where one does not answer.
     """
     unknown = [node for node in nodes if not node.host_key]
-    shown = {node.name: key for node, key in zip(unknown, values(do_on_each(unknown, fetch_host_key)), strict=True)}
+    outcomes = do_on_each(unknown, fetch_host_key)
+    check_answers(outcomes)
+    shown = {outcome.node.name: outcome.take() for outcome in outcomes}
     strangers = [
-        Stranger(said=said[name], fingerprint=fingerprint)
-        for name, (_, fingerprint) in shown.items()
-        if fingerprint not in trust
+        Stranger(said=node.typed, fingerprint=shown[node.name][1]) for node in unknown if shown[node.name][1] not in trust
     ]
     if strangers:
         raise UnknownHosts(strangers)
     return [replace(node, host_key=shown[node.name][0]) if node.name in shown else node for node in nodes]
+
+
+def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:
+    """The same error with the way on: which key is expected stands in the learner's known hosts, or in the lab's record."""
+    if route.host_key:
+        way = f"ssh-keygen -R '{route.known_as}' forgets the old key; then log in once with plain ssh"
+    else:
+        way = "gpucourse destroy N --forget-unreachable forgets the lab and with it the old key; then deploy again"
+    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was set up anew: {way}. If not, it is another machine")

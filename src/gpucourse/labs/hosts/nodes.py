@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.hosts.host_keys import with_host_keys
+from gpucourse.errors import MissingError, OtherHostKey, UsageError
+from gpucourse.labs.hosts.host_keys import check_answers, explain_other_key, with_host_keys
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
+from gpucourse.ports import Link
 from gpucourse.remote.fleet import Fleet, do_on_each, values
 from gpucourse.remote.host_probe import PYTHONS, HostFacts, look
 from gpucourse.remote.keys import ensure_client_key
@@ -24,17 +26,21 @@ MOST_KEYS = 4  # a server closes the connection after six keys that it does not 
 
 @dataclass(frozen=True, kw_only=True)
 class EnteredHost:
-    """A machine that lets us in: its node, what the learner called it, what it has."""
+    """A machine that lets us in: its node, and what it has."""
 
     node: Node
-    said: str
     facts: HostFacts
+
+    @property
+    def said(self) -> str:
+        """What the learner called it."""
+        return self.node.typed
 
 
 def enter(
     context: Context, hosts: Sequence[str], *, key: Path | None, trust: Sequence[str], former: Sequence[Node] = ()
-) -> list[EnteredHost]:
-    """Open every machine with the first key that it takes, and look around.
+) -> tuple[list[EnteredHost], Fleet]:
+    """Open every machine with the first key that it takes, and look around. The connections stay open in the fleet.
 
     `key` is a private key to use instead of the workspace's own and those of the learner's SSH configuration. `former` are
     the nodes on record: a machine among them keeps the host key that it was taken with, and the key that opened it. Raises
@@ -44,22 +50,33 @@ def enter(
     ensure_client_key(context.paths.client_key)
     before = {(node.user, node.address, node.port): node for node in former}
     nodes = [_as_before(_node(context, index, route), before) for index, route in enumerate(routes)]
-    said = {node.name: route.said for node, route in zip(nodes, routes, strict=True)}
-    nodes = with_host_keys(nodes, said, trust)
-    keys = {node.name: _keys(node, route, key) for node, route in zip(nodes, routes, strict=True)}
-    opened = values(do_on_each(nodes, lambda node: _find_accepted_key(context, node, keys[node.name])))
+    nodes = with_host_keys(nodes, trust)
+    known = {node.name: route for node, route in zip(nodes, routes, strict=True)}
+    opened = do_on_each(nodes, lambda node: _open(context, node, known[node.name], key))
+    links = {outcome.node.name: outcome.value for outcome in opened if outcome.value is not None}
+    fleet = Fleet(context.transport, [link.node for link in links.values()], links=links)
+    try:
+        check_answers(opened)
+        entered = _look_around(context, fleet)
+    except BaseException:
+        fleet.close()
+        raise
+    fleet.describe_again([host.node for host in entered])
+    return entered, fleet
+
+
+def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
     pythons = (context.settings.node_python,) if context.settings.node_python else PYTHONS
     began = time.monotonic()
-    with Fleet(context.transport, opened) as fleet:
-        facts = values(fleet.do_on_each(lambda link: look(link, pythons)))
+    facts = values(fleet.do_on_each(partial(look, pythons=pythons)))
     seconds = time.monotonic() - began
-    _distinct(said, opened, facts)
+    _distinct(fleet.nodes, facts)
     entered: list[EnteredHost] = []
-    for node, host_facts in zip(opened, facts, strict=True):
+    for node, host_facts in zip(fleet.nodes, facts, strict=True):
         gpus = len(host_facts.gpus)
         detail = f"{host_facts.hostname}, {gpus} x {host_facts.gpus[0]}" if gpus else f"{host_facts.hostname}, no GPU"
         detail += f", {host_facts.python} ({host_facts.version}), {format_bytes(host_facts.disk_free_bytes)} free"
-        context.watch(NodeEvent(node=said[node.name], step="look", ok=True, seconds=seconds, detail=detail))
+        context.watch(NodeEvent(node=node.typed, step="look", ok=True, seconds=seconds, detail=detail))
         made = replace(
             node,
             gpus=gpus,
@@ -67,7 +84,7 @@ def enter(
             python=host_facts.python,
             private_address="",
         )
-        entered.append(EnteredHost(node=made, said=said[node.name], facts=host_facts))
+        entered.append(EnteredHost(node=made, facts=host_facts))
     return entered
 
 
@@ -85,6 +102,7 @@ def _node(context: Context, index: int, route: SshRoute) -> Node:
         mode="hosts",
         host_key=route.host_key,
         proxy=route.proxy or context.settings.ssh_proxy_command,
+        typed=route.said,
     )
 
 
@@ -100,13 +118,16 @@ def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
     return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MOST_KEYS]
 
 
-def _find_accepted_key(context: Context, node: Node, keys: Sequence[str]) -> Node:
-    """The node with the first key that it takes."""
+def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Link:
+    """The link to a machine by the first key that it takes."""
+    keys = _keys(node, route, key)
     why, began = "", time.monotonic()
-    for key in keys:
-        own = replace(node, key=key)
+    for used in keys:
+        own = replace(node, key=used)
         try:
-            context.transport.connect(own).close()
+            link = context.transport.connect(own)
+        except OtherHostKey as error:
+            raise explain_other_key(error, node, route) from error
         except KeyRefused:
             continue
         except MissingError as error:  # a key with a passphrase, or of an odd kind
@@ -115,22 +136,24 @@ def _find_accepted_key(context: Context, node: Node, keys: Sequence[str]) -> Nod
             why = f" ({error.what})"
             continue
         seconds = time.monotonic() - began
-        context.watch(NodeEvent(node=node.name, step="ssh", ok=True, seconds=seconds, detail=key or "this workspace's own key"))
-        return own
-    port = f" -p {node.port}" if node.port != 22 else ""
+        detail = used or "this workspace's own key"
+        context.watch(NodeEvent(node=node.typed, step="ssh", ok=True, seconds=seconds, detail=detail))
+        return link
+    port, asks_agent = f" -p {node.port}" if node.port != 22 else "", "SSH_AUTH_SOCK" in context.environ
     give = f"ssh-copy-id -i '{context.paths.client_key}.pub'{port} {node.user}@{node.address}"
+    agent = ". Keys that only ssh-agent holds are not used: later commands have to get in without it" if asks_agent else ""
     raise KeyRefused(
-        f"{node.user}@{node.address} takes none of the keys that were tried{why}",
-        hint=f"hand it this workspace's key: {give}; or name a key that it takes: --key FILE",
+        f"{node.typed} takes none of the keys that were tried{why}",
+        hint=f"hand it this workspace's key: {give}; or name a key that it takes: --key FILE{agent}",
     )
 
 
-def _distinct(said: dict[str, str], nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
+def _distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
     """Raises UsageError for a machine named twice and for machines that share one home folder."""
     seen: dict[tuple[str, str], str] = {}
     homes: dict[tuple[str, str], str] = {}
     for node, host_facts in zip(nodes, facts, strict=True):
-        name = said[node.name]
+        name = node.typed
         if host_facts.identity in seen:
             raise UsageError(f"{seen[host_facts.identity]} and {name} are the same machine", hint="name each machine once")
         if host_facts.home in homes and host_facts.home[1]:

@@ -1,21 +1,49 @@
-"""Machines that nobody reaches: the learner is sent to plain ssh."""
+"""Machines that nobody reaches, or that are not who they were: what the learner is told to type."""
 
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import NoAnswer
-from gpucourse.labs.hosts.deploy import _enter_hosts
+from gpucourse.errors import NoAnswer, OtherHostKey
+from gpucourse.labs.hosts.host_keys import check_answers, explain_other_key
+from gpucourse.labs.hosts.nodes import enter
+from gpucourse.remote.fleet import Outcome
+from gpucourse.remote.ssh_config import SshRoute
 from tests.unit.labs.aws.fakes import context_in
+from tests.unit.remote.test_slurm_refusals import HEAD as NODE
 
 
 def test_a_machine_that_does_not_answer_is_to_be_tried_with_plain_ssh(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     context, _events = context_in(tmp_path)
-    with pytest.raises(NoAnswer, match="connection refused") as caught:
-        _enter_hosts(context, [f"me@127.0.0.1:{port}"], None, [], [])
+    with pytest.raises(NoAnswer, match=f"me@127.0.0.1:{port} does not answer SSH .*connection refused") as caught:
+        enter(context, [f"me@127.0.0.1:{port}"], key=None, trust=[])
     assert caught.value.hint == f"see whether plain ssh gets there: ssh -p {port} me@127.0.0.1"
+    assert "node0" not in caught.value.what
+
+
+def test_only_the_machines_that_do_not_answer_are_to_be_tried() -> None:
+    outcomes = [
+        Outcome(node=replace(NODE, typed="h1"), value="in"),
+        Outcome(node=replace(NODE, typed="me@h2:2222"), error=NoAnswer("me@h2:2222 does not answer SSH")),
+        Outcome(node=replace(NODE, typed="h3"), error=OtherHostKey("h3 shows another host key")),
+        Outcome(node=replace(NODE, typed="h4"), error=NoAnswer("h4 does not answer SSH")),
+    ]
+    with pytest.raises(NoAnswer) as caught:
+        check_answers(outcomes)
+    assert caught.value.hint == "see whether plain ssh gets there: ssh -p 2222 me@h2 or ssh h4"
+
+
+@pytest.mark.parametrize(
+    ("known", "says"), [("ssh-ed25519 AAAA", "ssh-keygen -R '[h1]:2222'"), ("", "gpucourse destroy N --forget-unreachable")]
+)
+def test_another_host_key_is_forgotten_where_it_stands(known: str, says: str) -> None:
+    route = SshRoute(said="h1", address="h1", port=2222, user="me", host_key=known, known_as="[h1]:2222")
+    error = explain_other_key(OtherHostKey("what"), replace(NODE, typed="h1"), route)
+    assert says in error.hint
+    assert error.what == "what"
