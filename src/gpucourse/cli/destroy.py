@@ -35,6 +35,12 @@ def destroy(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,
     discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that are not collected yet.")] = False,
+    forget_unreachable: Annotated[
+        bool,
+        typer.Option(
+            "--forget-unreachable", help="On hosts: forget what cannot be reached any more, and say what may be left there."
+        ),
+    ] = False,
     json: JsonFlag = False,
 ) -> int:
     """Collect outputs, take the lab down, prove that nothing is left."""
@@ -49,14 +55,15 @@ def destroy(
     context = session.context
     with session.console.watch() as live:
         context.watch = live
-        survey_result = survey(context, DestroyRequest(module=module, target=target, gpu=gpu))
+        wanted = DestroyRequest(module=module, target=target, gpu=gpu, forget_unreachable=forget_unreachable)
+        survey_result = survey(context, wanted)
     _agree(session, survey_result, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
     if any(lab.is_simulated for lab in survey_result.labs):
         session.console.mode(SIMULATED)
     with session.console.watch(brief=not session.console.verbose) as live:
         context.watch = live
         try:
-            result = act(context, survey_result, discard=discard)
+            result = act(context, survey_result, discard=discard, forget_unreachable=forget_unreachable)
         except KeyboardInterrupt:
             again = f"gpucourse destroy {module or '--all'}"
             raise Interrupted("interrupted while labs were taken down; some may still be there", hint=again) from None

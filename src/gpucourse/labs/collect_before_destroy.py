@@ -32,8 +32,11 @@ class CollectedRuns:
     given_up: list[str] = field(default_factory=list)
 
 
-def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> CollectedRuns:
-    """End and collect every run of the stack that is not collected yet; with `discard` only end them.
+def bring_home(
+    context: Context, deployment: Deployment, *, discard: bool, unreachable: Mapping[str, str] | None = None
+) -> CollectedRuns:
+    """End and collect every run of the stack that is not collected yet; with `discard` only end them. What is on nodes that
+    are known to be `unreachable` (by name, with the reason) is given up.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
     where outputs that nobody was told about cannot be fetched (NodeUntrusted where what the node sends cannot be used),
@@ -47,6 +50,7 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Co
         _whole(deployment, errors)
     away = [record for record in records if record.stack == deployment.stack and (not record.collected or _count_later(record))]
     gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
+    gone |= unreachable or {}
     for record in away:
         with hold_lock(lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:

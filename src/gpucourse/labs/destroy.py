@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, LeftoverError, MissingError
+from gpucourse.errors import GpucourseError, LeftoverError, MissingError, UsageError
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.target import HasClock, Searchable, find_target, load_targets
+from gpucourse.labs.target import Forgettable, HasClock, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Receipt
-from gpucourse.model.event import label_events
+from gpucourse.model.event import Note, label_events
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
@@ -24,16 +24,19 @@ from gpucourse.workspace.files import write_record
 if TYPE_CHECKING:
     from gpucourse.labs.results import StackCost
 
+MOST_SHOWN = 600  # characters of commands in one hint
 AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
 
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyRequest:
-    """The labs that are meant. None is every one: of all modules, on any target, with any GPU."""
+    """The labs that are meant. None is every one: of all modules, on any target, with any GPU. `forget_unreachable`: labs on
+    machines that cannot be reached are forgotten, where that can cost nothing."""
 
     module: str | None = None
     target: str | None = None
     gpu: str | None = None
+    forget_unreachable: bool = False
 
     @property
     def everything(self) -> bool:
@@ -74,7 +77,8 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
     """The labs that are meant. With all of them, or with a module that no record knows, targets where something may stand that
     is on no record are asked as well.
 
-    Raises UnknownName for a module that the course does not have.
+    Raises UnknownName for a module that the course does not have, UsageError where none of the labs that are meant may be
+    forgotten and all were to be.
     """
     module = None if which.module is None else context.catalog.module(which.module).id
     records, errors = deployments.readable(context.paths)
@@ -84,6 +88,8 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
         for lab in records
         if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
     ]
+    if which.forget_unreachable:
+        _check_forgettable(context, labs, everything=which.everything)
     result = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None)):
         return result
@@ -101,7 +107,24 @@ def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackC
     return [paid for target in load_targets() if isinstance(target, HasClock) for paid in target.preview_destroy(context, labs)]
 
 
-def destroy(context: Context, survey_result: Survey, *, discard: bool) -> DestroyResult:
+def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everything: bool) -> None:
+    """Say which labs are never forgotten. Raises UsageError where those are all that were named."""
+    kept = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
+    why = [
+        f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, in reach")
+        for lab in kept
+    ]
+    if kept and len(kept) == len(labs) and not everything:
+        raise UsageError(
+            f"--forget-unreachable is for labs on machines of your own (--target hosts). {'; '.join(why)}",
+            hint=f"gpucourse destroy {kept[0].module}{kept[0].flag}",
+        )
+    for lab, reason in zip(kept, why, strict=True):
+        if lab.costs:
+            context.watch(Note(text=f"{reason}. It is taken down as usual", level="warning"))
+
+
+def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_unreachable: bool = False) -> DestroyResult:
     """Take down what was found. Every stack is tried, whatever happens to the others."""
     stacks = [lab.stack for lab in survey_result.labs]
     receipts: list[Receipt] = []
@@ -109,7 +132,7 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool) -> Destro
 
     def destroy_stack(stack: str) -> None:
         own = context if len(stacks) == 1 else replace(context, watch=label_events(context.watch, stack, stages=False))
-        _destroy_stack(own, stack, receipts, discard=discard)
+        _destroy_stack(own, stack, receipts, discard=discard, forget_unreachable=forget_unreachable)
 
     ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
@@ -128,7 +151,7 @@ def _collect_errors(work: Callable[[], None], errors: list[GpucourseError]) -> N
         errors.append(error)
 
 
-def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, discard: bool) -> None:
+def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, discard: bool, forget_unreachable: bool) -> None:
     with context.lock(stack, f"destroy {stack}"):
         deployment = deployments.load(context.paths, stack)
         if deployment is None:  # another command was faster
@@ -144,10 +167,11 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
             if deployment.inventory
             else [],
         )
-        home = bring_home(context, deployment, discard=discard)
+        unreachable = _find_unreachable_nodes(context, deployment) if forget_unreachable else {}
+        home = bring_home(context, deployment, discard=discard, unreachable=unreachable)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         try:
-            find_target(deployment.target).take_down(context, deployment, receipt)
+            _take_down(context, deployment, receipt, unreachable)
         except LeftoverError as error:  # nobody can say what is left, so there is nothing for a receipt to say
             deployments.save(context.paths, deployment, "destroying", error=error.what)
             raise
@@ -162,6 +186,21 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
             deployments.save(context.paths, deployment, "destroying", error=still.what)
             raise still
         deployments.drop(context.paths, stack)
+        if receipt.forgotten:
+            raise _make_forgotten_error(receipt)
+
+
+def _find_unreachable_nodes(context: Context, deployment: Deployment) -> dict[str, str]:
+    target = find_target(deployment.target)
+    return target.find_unreachable_nodes(context, deployment) if isinstance(target, Forgettable) else {}
+
+
+def _take_down(context: Context, deployment: Deployment, receipt: Receipt, unreachable: Mapping[str, str]) -> None:
+    target = find_target(deployment.target)
+    if unreachable and isinstance(target, Forgettable):
+        target.take_down_reachable(context, deployment, receipt, unreachable)
+    else:
+        target.take_down(context, deployment, receipt)
 
 
 def _destroy_untracked(context: Context, name: str, things: list[CloudResource], receipts: list[Receipt]) -> None:
@@ -173,6 +212,17 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
     left = [receipt for receipt in made if receipt.leftovers]
     if left:
         raise _still_there(*left)
+
+
+def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
+    """What may be left, by machine; the commands that remove it stand in the receipt, and here for one machine."""
+    listed = "; ".join(item.id for item in receipt.forgotten)
+    commands = " and ".join(item.remove for item in receipt.forgotten)
+    few = commands if len(commands) <= MOST_SHOWN else "the commands of the receipt remove it"
+    return LeftoverError(
+        f"{receipt.stack} is forgotten, and this may be left where nobody could look: {listed}",
+        hint=f"once a machine can be reached again: {few}",
+    )
 
 
 def _still_there(*receipts: Receipt) -> LeftoverError:

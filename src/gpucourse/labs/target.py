@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -128,6 +128,21 @@ class HasClock(Protocol):
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
         """What the labs of this target among these cost and have cost, for the question before they are taken down."""
+        ...
+
+
+@runtime_checkable
+class Forgettable(Protocol):
+    """A target whose machines may be gone for good, and cost nothing: a lab on it can be forgotten without being reached."""
+
+    def find_unreachable_nodes(self, context: Context, deployment: Deployment) -> dict[str, str]:
+        """The nodes that cannot be asked what of the lab is there, by name, with the reason."""
+        ...
+
+    def take_down_reachable(
+        self, context: Context, deployment: Deployment, receipt: Receipt, unreachable: Mapping[str, str]
+    ) -> None:
+        """Remove the lab from its other nodes, and write into the receipt, besides, what may be left on these."""
         ...
 
 

@@ -282,6 +282,7 @@ class Leftover:
 @dataclass(kw_only=True)
 class Receipt:
     """What one destroy did: what existed, what it removed, what the leak scan found after it, and what is still left.
+    `forgotten` is what may be left where nobody could look.
 
     In the cloud also: `regions` that were looked at, `ended` nodes that had ended by themselves (and why), `cost_usd` of the
     whole life of the stack, as the ledger has it.
@@ -299,6 +300,7 @@ class Receipt:
     removed: list[str] = field(default_factory=list)
     swept: list[str] = field(default_factory=list)
     leftovers: list[Leftover] = field(default_factory=list)
+    forgotten: list[Leftover] = field(default_factory=list)
     outputs_home: list[str] = field(default_factory=list)
     outputs_discarded: list[str] = field(default_factory=list)
     regions: list[str] = field(default_factory=list)

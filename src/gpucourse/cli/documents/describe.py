@@ -197,6 +197,7 @@ def describe_receipt(receipt: Receipt) -> labs.ReceiptDocument:
         "removed": receipt.removed,
         "swept": receipt.swept,
         "leftovers": receipt.leftovers,
+        "forgotten": receipt.forgotten,
         "outputs_home": receipt.outputs_home,
         "outputs_discarded": receipt.outputs_discarded,
         "regions": receipt.regions,

@@ -104,7 +104,8 @@ class StatusDocument(TypedDict):
 
 
 class ReceiptDocument(TypedDict):
-    """What one `destroy` did. `leftovers` are still there; `swept` the scan removed."""
+    """What one `destroy` did. `leftovers` are still there; `forgotten` may be, on machines that could not be reached; `swept`
+    the scan removed."""
 
     stack: str
     uid: str
@@ -116,6 +117,7 @@ class ReceiptDocument(TypedDict):
     removed: list[str]
     swept: list[str]
     leftovers: list[Leftover]
+    forgotten: list[Leftover]
     outputs_home: list[str]
     outputs_discarded: list[str]
     regions: list[str]

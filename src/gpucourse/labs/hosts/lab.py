@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self, TypeVar
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.model.deployment import HostsDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Node
+from gpucourse.model.record import RunRecord
 from gpucourse.remote import host_probe
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
 from gpucourse.workspace.stack_paths import StackPaths
 
 T = TypeVar("T")
+# Every process of a run carries the folder of its job.
+_END = 'for p in /proc/[0-9]*; do grep -Eqsz "^GPUCOURSE_RUN_DIR=.*/jobs/({runs})$" $p/environ && kill -9 ${{p#/proc/}}; done; '
 ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 
 
-@dataclass(frozen=True)
+@dataclass
 class HostsLab:
-    """Machines of the learner's own. A labs.take_down.Removable; `offered` are the nodes that a deploy just looked at."""
+    """Machines of the learner's own. A labs.take_down.Removable; its connections last until the end of its block.
+
+    `offered` are the nodes that a deploy just looked at, `without` the names of nodes that are left alone.
+    """
 
     context: Context
     paths: StackPaths
     deployment: HostsDeployment
     offered: tuple[Node, ...] = ()
+    without: Collection[str] = field(default=())
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The machines on record."""
-        return self.deployment.inventory.nodes if self.deployment.inventory else self.offered
+        nodes = self.deployment.inventory.nodes if self.deployment.inventory else self.offered
+        return tuple(node for node in nodes if node.name not in self.without)
+
+    @cached_property
+    def _fleet(self) -> Fleet:
+        return Fleet(self.context.transport, self.nodes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._fleet.close()
 
     def plan(self) -> list[tuple[str, str]]:
         """Which machines are taken in, which are kept, and which are left alone from now on."""
@@ -42,14 +61,13 @@ class HostsLab:
         taken = [("create", address) for address in now if address not in before]
         return taken + [("delete", address) for address in sorted(before - set(now))]
 
-    def up(self) -> None:
-        """Leave our mark on every machine."""
-        with self._fleet(self.offered) as fleet:
-            values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid)))
+    def up(self, fleet: Fleet) -> None:
+        """Leave our mark on every machine that the fleet leads to."""
+        values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid)))
 
     def inspect(self) -> list[NodeHealth]:
         """Whether each machine lets us in right now."""
-        with self._fleet(self.nodes, timeout_s=ANSWER_S) as fleet:
+        with Fleet(self.context.transport, self.nodes, timeout_s=ANSWER_S) as fleet:
             outcomes = fleet.connect()
         return [
             NodeHealth(node=outcome.node.name, healthy=outcome.ok, detail=outcome.error.what if outcome.error else "")
@@ -85,21 +103,45 @@ class HostsLab:
         """The same once more."""
         self._ask(lambda link, ids: host_probe.clear(link, self.deployment.uid, ids))
 
+    def find_unreachable_nodes(self) -> dict[str, str]:
+        """The machines that do not say what of ours is there, by the node's name, with the reason."""
+        outcomes = self._ask_all(lambda link, ids: host_probe.ours(link, self.deployment.uid, ids))
+        return {outcome.node.name: outcome.error.what for outcome in outcomes if outcome.error is not None}
+
+    def list_forgotten(self, unreachable: Mapping[str, str]) -> list[Leftover]:
+        """What may be left on these machines (by the node's name, with the reason): our folders, and processes of runs."""
+        ids = [record.id for record in self._runs()]
+        folders = [f".gpucourse/labs/{self.deployment.uid}", *(f".gpucourse/jobs/{run}" for run in ids)]
+        remove = f"cd && rm -rf {' '.join(folders)}"
+        if ids:  # in a shell that understands it, whatever the login shell is
+            remove = shlex.join(["sh", "-c", _END.format(runs="|".join(ids)) + remove])
+        processes = f"processes of {len(ids)} run{'s' * (len(ids) != 1)} and " if ids else ""
+        return [
+            Leftover(
+                kind="host",
+                id=f"{node.label}: {processes}the folder ~/.gpucourse ({unreachable[node.name]})",
+                remove=_ssh(node, remove),
+            )
+            for node in self.nodes
+            if node.name in unreachable
+        ]
+
+    def _runs(self) -> list[RunRecord]:
+        return [record for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]
+
     def _ask(self, question: Callable[..., T]) -> list[T]:
-        ids = [record.id for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]
-        with self._fleet(self.nodes) as fleet:
-            outcomes: list[Outcome[T]] = fleet.do_on_each(lambda link: question(link, ids))
-        return values(outcomes)
+        return values(self._ask_all(question))
 
-    def _fleet(self, nodes: Sequence[Node], timeout_s: float = 10.0) -> Fleet:
-        return Fleet(self.context.transport, nodes, timeout_s=timeout_s)
+    def _ask_all(self, question: Callable[..., T]) -> list[Outcome[T]]:
+        ids = [record.id for record in self._runs()]
+        return self._fleet.do_on_each(lambda link: question(link, ids))
 
 
-def open_hosts(context: Context, deployment: HostsDeployment) -> HostsLab:
-    """The lab of a deployment on the learner's own machines."""
+def open_hosts(context: Context, deployment: HostsDeployment, *, without: Collection[str] = ()) -> HostsLab:
+    """The lab of a deployment on the learner's own machines, `without` the nodes of these names."""
     if deployment.inventory is None and deployment.phase == "ready":
         raise MissingError(f"{deployment.stack} names no machines", hint=f"gpucourse deploy {deployment.module} --target hosts")
-    return HostsLab(context, context.paths.stack(deployment.stack), deployment)
+    return HostsLab(context, context.paths.stack(deployment.stack), deployment, without=without)
 
 
 def _address(node: Node) -> str:
@@ -108,6 +150,9 @@ def _address(node: Node) -> str:
 
 
 def _remove(node: Node, kind: str, id_: str) -> str:
+    return _ssh(node, f"kill -9 {id_}" if kind == "process" else f"rm -rf {shlex.quote(id_)}")
+
+
+def _ssh(node: Node, command: str) -> str:
     port = f"-p {node.port} " if node.port != 22 else ""
-    command = f"kill -9 {id_}" if kind == "process" else f"rm -rf {shlex.quote(id_)}"
     return f"ssh {port}{node.user}@{node.address} {shlex.quote(command)}"

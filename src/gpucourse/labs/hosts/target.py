@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from gpucourse.errors import GpucourseError, UsageError
+from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
 from gpucourse.labs.health import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import HostsDeployment, NodeHealth, Receipt
@@ -42,10 +42,36 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
     def take_down(self, context: Context, deployment: HostsDeployment, receipt: Receipt) -> None:
         """End our runs and take our folders away; the machines stay as they are."""
+        self.take_down_reachable(context, deployment, receipt, {})
+
+    def find_unreachable_nodes(self, context: Context, deployment: HostsDeployment) -> dict[str, str]:
+        """The machines that do not say what of ours is on them, whatever the reason."""
+        from gpucourse.labs.hosts.lab import open_hosts
+
+        with open_hosts(context, deployment) as lab:
+            return lab.find_unreachable_nodes()
+
+    def take_down_reachable(
+        self, context: Context, deployment: HostsDeployment, receipt: Receipt, unreachable: Mapping[str, str]
+    ) -> None:
+        """The same on the machines that can be reached; what may be left on the others goes into the receipt."""
         from gpucourse.labs.hosts.lab import open_hosts
         from gpucourse.labs.take_down import take_down
 
-        take_down(context, deployment, receipt, open_hosts(context, deployment))
+        with open_hosts(context, deployment, without=unreachable) as lab:
+            try:
+                take_down(context, deployment, receipt, lab)
+            except (UnreachableError, MissingError) as error:
+                forget = f"gpucourse destroy {deployment.module} --forget-unreachable"
+                error.hint = f"{error.hint}; where a machine is gone for good: {forget}"
+                raise
+        with open_hosts(context, deployment) as lab:
+            receipt.forgotten = lab.list_forgotten(unreachable)
+
+    def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
+        """A machine of somebody's own may never come back."""
+        again = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
+        return "", f"{again}; where one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
     def is_meant_by(self, request: DeployRequest) -> bool:
         """Where machines are named."""

@@ -112,7 +112,7 @@ def destroy_result(
     if not receipts:
         nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
         return View(blocks=(nothing,), footer=("What a lost workspace may have left on AWS: gpucourse leaks",))
-    clean = [] if whole else [receipt for receipt in receipts if not receipt.leftovers]
+    clean = [] if whole else [receipt for receipt in receipts if not receipt.leftovers and not receipt.forgotten]
     blocks: list[Block] = [Lines(tuple(map(_say_removed, clean)))] if clean else []
     blocks += [part for receipt in receipts if receipt not in clean for part in _receipt(receipt)]
     footer = (f"Receipts: {shorten_path(folder)}",) if folder is not None else ()
@@ -138,12 +138,12 @@ def _cost(receipt: Receipt) -> str:
 
 
 def _receipt(receipt: Receipt) -> list[Block]:
-    left = receipt.leftovers
-    seen = (
-        Cell(f"{UNICODE.bad} {format_count(len(left), 'thing')} left", "bad")
-        if left
-        else Cell(f"{UNICODE.good} nothing is left", "good")
-    )
+    left, forgotten = receipt.leftovers, receipt.forgotten
+    seen = Cell(f"{UNICODE.good} nothing is left", "good")
+    if left:
+        seen = Cell(f"{UNICODE.bad} {format_count(len(left), 'thing')} left", "bad")
+    elif forgotten:
+        seen = Cell(f"{UNICODE.bad} {format_count(len(forgotten), 'machine')} could not be looked at", "bad")
     blocks: list[Block] = [
         facts(
             [
@@ -159,10 +159,11 @@ def _receipt(receipt: Receipt) -> list[Block]:
             ]
         )
     ]
-    if left:
-        rows = [(leftover.kind, leftover.id) for leftover in left]
-        blocks.append(table(["kind", Column("id", wrap=True)], rows, title="Still there"))
-        blocks.append(Code("\n".join(leftover.remove for leftover in left), title="Remove it by hand"))
+    for title, items in (("Still there", left), ("Forgotten, and may still be there", forgotten)):
+        if items:
+            rows = [(item.kind, item.id) for item in items]
+            blocks.append(table(["kind", Column("id", wrap=True)], rows, title=title))
+            blocks.append(Code("\n".join(item.remove for item in items), title="Remove it by hand"))
     return blocks
 
 
