@@ -41,7 +41,7 @@ def test_a_lab_of_which_one_machine_is_gone_is_forgotten(learner: Learner, serve
     gone = format_hosts(servers).split(",")[1]
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
     script = write_script(learner, "own.py", OWN)
-    learner.types("run", "3.1", "--nodes", "2", "--launcher", "python", "--script", script)
+    learner.types("run", "--nodes", "2", "--launcher", "python", "--script", script)
     sleeper = write_script(learner, "sleeper.py", SLEEPS)
     learner.types("run", "--script", sleeper, "--launcher", "python", "--nodes", "2", "--detach")
     run = learner.newest_run()["id"]

@@ -188,7 +188,7 @@ def test_other_login_shells_that_print(shell: str, file: str, text: str, learner
         start.write_text(text + "\n")
         learner.types("deploy", "1", "--hosts", format_hosts(servers))
         script = write_script(learner, "count.py", "print('counted')\n")
-        learner.types("run", "1.1", "--script", script, "--launcher", "python")
+        learner.types("run", "--script", script, "--launcher", "python")
         assert "counted" in learner.types("logs").out
         assert "nothing is left" in learner.types("destroy", "1").out
         assert not (servers[0].home / ".gpucourse").exists()

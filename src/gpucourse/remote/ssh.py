@@ -21,15 +21,14 @@ if "invoke" not in sys.modules:
 else:
     import paramiko
 
-from gpucourse.errors import MissingError, NoAnswer, UnreachableError
+from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import CHANNELS, Exchange
 from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
 from gpucourse.remote.login_shell import Request, Stdin
 from gpucourse.remote.patience import ANSWER_S, CONNECT_S
-from gpucourse.remote.proxy import through
-from gpucourse.remote.sockets import packet_socket
+from gpucourse.remote.sockets import dial, make_no_answer_error
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
@@ -65,7 +64,7 @@ class SshTransport:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
         file = Path(node.key) if node.key else self._key_file
         key, pinned = self._private_key(file), parse_pinned_key(node)
-        sock = _dial(node, timeout_s)
+        sock = dial(node, timeout_s)
         try:
             transport = _handshake(node, sock, pinned, timeout_s)
             _authenticate(node, transport, key, file, timeout_s)
@@ -249,18 +248,6 @@ class _OpenChannels(paramiko.transport.ChannelMap):
         super().put(chanid, chan)
 
 
-def _dial(node: Node, timeout_s: float) -> socket.socket:
-    if node.proxy:
-        return packet_socket(through(node, timeout_s), timeout_s)
-    try:
-        dialled = socket.create_connection((node.address, node.port), timeout_s)
-    except OSError as error:
-        raise _unreachable(node, str(error.strerror or error).lower()) from error
-    sock = packet_socket(dialled, timeout_s)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
-
-
 def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout_s: float) -> paramiko.Transport:
     try:
         transport = _negotiate(node, sock, pinned[0], timeout_s, only=True)
@@ -291,12 +278,12 @@ def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, 
     transport.start_client(event=agreed)
     if not agreed.wait(timeout_s):
         transport.close()
-        raise _unreachable(node, f"no SSH handshake within {timeout_s:g} s")
+        raise make_no_answer_error(node, f"no SSH handshake within {timeout_s:g} s")
     if not transport.is_active():
         error = transport.get_exception()
         if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "key" in str(error):
             raise _OtherKind(f"{node.label} has no host key of the kind {kind}") from error
-        raise _unreachable(node, str(error) if error else "the SSH handshake was broken off") from error
+        raise make_no_answer_error(node, str(error) if error else "the SSH handshake was broken off") from error
     return transport
 
 
@@ -306,14 +293,14 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
     except paramiko.AuthenticationException as error:
         transport.close()
         if "timeout" in str(error).lower():
-            raise _unreachable(node, f"no answer to the key within {timeout_s:g} s") from error
+            raise make_no_answer_error(node, f"no answer to the key within {timeout_s:g} s") from error
         raise KeyRefused(
             f"{node.label} ({node.address}:{node.port}) refuses the key {file} for user {node.user}",
             hint="the node was made for another workspace or key; type gpucourse deploy again to hand it this one",
         ) from error
     except _LOST as error:
         transport.close()
-        raise _unreachable(node, str(error) or "the connection was closed during authentication") from error
+        raise make_no_answer_error(node, str(error) or "the connection was closed during authentication") from error
 
 
 def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
@@ -321,7 +308,7 @@ def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
 
     Whether it is the right one is for a person to say. Raises UnreachableError.
     """
-    sock = _dial(node, timeout_s)
+    sock = dial(node, timeout_s)
     try:
         transport = _negotiate(node, sock, "ssh-ed25519", timeout_s)
     except BaseException:
@@ -339,13 +326,6 @@ def _unusable(file: Path, error: Exception, *, own: bool) -> MissingError:
         hint = "a key with a passphrase cannot be used: " if locked else ""
         hint += "name another with --key, or leave it out to use this workspace's own"
     return MissingError(f"the private key {file} cannot be read: {error}", hint=hint)
-
-
-def _unreachable(node: Node, why: str) -> NoAnswer:
-    return NoAnswer(
-        f"{node.label} does not answer SSH at {node.address}:{node.port}: {why}",
-        hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",
-    )
 
 
 def _make_lost_error(node: Node, error: BaseException) -> UnreachableError:
