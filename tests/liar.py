@@ -138,17 +138,15 @@ class Liar:
         if lie is None:
             lacks = not self.installed and message in {"probe", "present"}
             code = _NO_AGENT if lacks else 0
-            process.stdout.write((b"" if lacks else self._truth(message, arguments, stdin)) + end + b"%03d" % code)
-            process.stderr.write(end + b"%03d" % code)
-            process.exit(code)
-            return
-        process.stdout.write(lie.out)
-        process.stderr.write(lie.err)
-        await _go_on(process, lie)
-        if end:
-            process.stdout.write(end + b"%03d" % lie.code)
-            process.stderr.write(end + b"%03d" % lie.code)
-        process.exit(lie.code)
+            process.stdout.write(b"" if lacks else self._truth(message, arguments, stdin))
+        else:
+            code = lie.code
+            process.stdout.write(lie.out)
+            process.stderr.write(lie.err)
+            await _go_on(process, lie)
+        process.stdout.write(end and end + b"%03d" % code)
+        process.stderr.write(end and end + b"%03d" % code)
+        process.exit(code)
 
     def _truth(self, message: str, arguments: list[str], stdin: bytes) -> bytes:
         return TRUTH.get(message, nothing)(Question(arguments, stdin, self.ended, self.scheduled))
@@ -198,12 +196,10 @@ def _plain(escaped: bytes) -> bytes:
 
 
 async def _read_input(process: asyncssh.SSHServerProcess[bytes], form: str) -> bytes:
-    """The command's input, as the client's shell would read it. After it, this server takes no other command on the channel."""
-    if form == "-":
-        return b""
+    """The command's input, as the client's shell would read it. This server takes one command on a channel."""
     if form == "+":
         return bytes(await process.stdin.read())
-    return _plain(await process.stdin.readexactly(int(form)))
+    return b"" if form == "-" else _plain(await process.stdin.readexactly(int(form)))
 
 
 def classify(command: str) -> tuple[str, list[str]]:

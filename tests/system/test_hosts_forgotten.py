@@ -64,7 +64,7 @@ def test_a_lab_of_which_one_machine_is_gone_is_forgotten(learner: Learner, serve
     assert list_left_files(servers[:1]) == [], "the machine that answers is cleaned"
     assert list_left_files(servers[1:])
     assert learner.documents("status")["stacks"] == []
-    assert "not deployed" in learner.types("destroy", "3").out
+    assert "Nothing is deployed" in learner.types("destroy", "3").out
 
 
 @pytest.mark.slow

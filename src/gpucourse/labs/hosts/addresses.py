@@ -73,10 +73,10 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
         reached = values(fleet.do_on_each(call, [host.node for host in others]))
     shared = next((address for address in tried if all(address in addresses for addresses in reached)), None)
     if shared is None:
-        silent = [host.said for host, addresses in zip(others, reached, strict=True) if not addresses]
+        silent = [host.node.typed for host, addresses in zip(others, reached, strict=True) if not addresses]
         who = ", ".join(silent) if silent else "not all the others by the same one"
         raise InfrastructureError(
-            f"{head.said} cannot be reached from {who}; tried: {', '.join(tried)}",
+            f"{head.node.typed} cannot be reached from {who}; tried: {', '.join(tried)}",
             hint="the machines must share a network, and let each other in: ask who keeps their firewall",
         )
     nodes = [replace(head.node, private_address=shared)]
@@ -106,7 +106,7 @@ def _port(head: EnteredHost, pieces: Iterator[bytes]) -> int:
     told = line.partition(b"\n")[0].decode("ascii", "replace").strip()
     if not (told.isdecimal() and len(told) <= LONGEST_PORT and 0 < int(told) < 65536):
         raise UnreachableError(
-            f"{head.said}: {head.node.python} was asked to listen and told no port but {told[:100]!r}",
+            f"{head.node.typed}: {head.node.python} was asked to listen and told no port but {told[:100]!r}",
             hint="what its Python prints when it starts (sitecustomize.py, a script in its place) has to go away",
         )
     return int(told)

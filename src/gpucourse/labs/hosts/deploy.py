@@ -148,12 +148,12 @@ def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> 
     if len(entered) > 1:
         raise UsageError(
             f"module {module.id} hands its work to Slurm, which finds the other machines by itself",
-            hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.said}",
+            hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.node.typed}",
         )
     completed = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=ANSWER_S)
     if not completed.ok:
         raise MissingError(
-            f"{first.said} has no Slurm (sbatch, squeue, sinfo, scancel)",
+            f"{first.node.typed} has no Slurm (sbatch, squeue, sinfo, scancel)",
             hint=f"name the login node of a cluster, or: gpucourse deploy {module.id} --target local",
         )
 
@@ -163,15 +163,17 @@ def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
     for host in entered:
         facts = host.facts
         if not facts.torch:
-            text = f"{host.said}: no torch was found for any of its Pythons; exercises that need it will not run there. "
+            text = f"{host.node.typed}: no torch was found for any of its Pythons; exercises that need it will not run there. "
             text += "Where it has one, name it: node_python in gpucourse.yaml"
             context.watch(Note(text=text, level="warning"))
         if facts.disk_free_bytes < LITTLE_BYTES:
-            text = f"{host.said}: only {format_bytes(facts.disk_free_bytes)} free in {facts.home[0]}"
+            text = f"{host.node.typed}: only {format_bytes(facts.disk_free_bytes)} free in {facts.home[0]}"
             context.watch(Note(text=text, level="warning"))
         if abs(facts.clock_skew_s) > CLOCK_S:
             way = "ahead of" if facts.clock_skew_s > 0 else "behind"
-            text = f"{host.said}: its clock is {abs(facts.clock_skew_s):.0f} s {way} this computer's; times will not line up"
+            text = (
+                f"{host.node.typed}: its clock is {abs(facts.clock_skew_s):.0f} s {way} this computer's; times will not line up"
+            )
             context.watch(Note(text=text, level="warning"))
 
 

@@ -56,4 +56,4 @@ def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> Other
         way = f"ssh-keygen -R '{route.known_as}' forgets the old key; then log in once with plain ssh"
     else:
         way = "gpucourse destroy N --forget-unreachable forgets the lab and with it the old key; then deploy again"
-    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was set up anew: {way}. If not, it is another machine")
+    return OtherHostKey(error.what, hint=f"if you know that {node.typed} was reinstalled: {way}. If not, it is another machine")

@@ -31,11 +31,6 @@ class EnteredHost:
     node: Node
     facts: HostFacts
 
-    @property
-    def said(self) -> str:
-        """What the learner called it."""
-        return self.node.typed
-
 
 def enter(
     context: Context, hosts: Sequence[str], *, key: Path | None, trust: Sequence[str], former: Sequence[Node] = ()

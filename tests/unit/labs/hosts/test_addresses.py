@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.unit.remote.test_slurm_refusals import HEAD as NODE
 class Head:
     """As much of a machine that was entered as a complaint names."""
 
-    node, said = NODE, "me@gpu1"
+    node = replace(NODE, typed="me@gpu1")
 
 
 HEAD: Any = Head()
