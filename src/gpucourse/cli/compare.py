@@ -14,10 +14,13 @@ from gpucourse.errors import ExitCode
 
 def compare(
     ctx: typer.Context,
-    runs: Annotated[list[str], typer.Argument(help="Two runs or more of one exercise.", autocompletion=complete.runs)],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Two runs or more of one exercise, or of one script of your own.", autocompletion=complete.runs),
+    ],
     json: JsonFlag = False,
 ) -> int:
-    """Runs of one exercise side by side, as tables and charts."""
+    """Runs of one exercise, or of one script, side by side."""
     from gpucourse.learning.compare import compare as act
     from gpucourse.ui.views.compare import compare as view
 

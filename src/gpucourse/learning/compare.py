@@ -10,7 +10,8 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.learning.pages.side_by_side import NOISE, ComparedRow, list_cells, put_side_by_side
+from gpucourse.learning.pages.run_content import read_run
+from gpucourse.learning.pages.side_by_side import NOISE, ComparedRow, list_cells, list_values, put_side_by_side
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, MetricsTable
 from gpucourse.model.node import SIMULATED, is_simulated
@@ -38,9 +39,10 @@ class Comparison:
 
 
 def compare(context: Context, wanted: Sequence[str]) -> Comparison:
-    """Put runs of one exercise side by side; charts and tables go to `deliverables/<exercise>/comparison*`.
+    """Put runs of one exercise side by side; charts and tables go to `deliverables/<exercise>/comparison*`. Runs of one script
+    of the learner's own stand side by side with what that wrote; nothing is kept of it.
 
-    Raises UnknownName, UsageError (fewer than two, of different exercises), MissingError (a run without metrics).
+    Raises UnknownName, UsageError (fewer than two, of different exercises or scripts), MissingError (a run without metrics).
     """
     records = [runs.find(context.paths, name) for name in wanted]
     records = list({record.id: record for record in records}.values())
@@ -48,9 +50,11 @@ def compare(context: Context, wanted: Sequence[str]) -> Comparison:
         hint = "gpucourse compare RUN RUN; gpucourse runs lists them"
         raise UsageError("a comparison needs two different runs", hint=hint)
     if own := [record for record in records if record.own_script]:
+        if len({record.subject for record in records}) == 1:
+            return _compare_scripts(context, records)
         raise UsageError(
-            f"run {own[0].id} ran {own[0].subject}, a script of your own: it belongs to no exercise whose tables could show it",
-            hint="compare runs of one exercise: gpucourse runs lists them",
+            f"run {own[0].id} ran {own[0].subject}, a script of your own, and another did not",
+            hint="compare runs of one exercise, or of one script: gpucourse runs lists them",
         )
     numbers = dict.fromkeys(record.exercise for record in records)
     if len(numbers) > 1:
@@ -76,21 +80,42 @@ def compare(context: Context, wanted: Sequence[str]) -> Comparison:
     )
 
 
+def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparison:
+    """Runs of one script of the learner's own, by how they were started, what they measured and their checks."""
+    contents = [read_run(context, record) for record in records]
+    labels = _labels(records, {content.record.id: content.metrics for content in contents})
+    groups = put_side_by_side([list_values(content) for content in contents])
+    grids_of_groups = (_lay_out(group, rows, list(labels.values())) for group, rows in groups.items())
+    mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
+    return Comparison(
+        exercise=records[0].subject,
+        title="your own script",
+        mode=mode,
+        labels=labels,
+        records=tuple(records),
+        grids=tuple(grids_of_groups),
+        files=(),
+    )
+
+
 def _make_grid(table: MetricsTable, named: Mapping[str, Mapping[str, Any]]) -> Grid | None:
     """A row for each value of the table, a column for each run, and how far each is from the first; None without a value."""
     group = table.title
     shown = table.model_copy(update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]})
     values = [{(group, name): value for name, value in list_cells(shown, metrics)} for metrics in named.values()]
     rows = put_side_by_side(values).get(group, [])
-    if not rows:
-        return None
+    return _lay_out(group, rows, list(named)) if rows else None
+
+
+def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Grid:
+    """The rows that differ, with a column for each run, and how many are the same."""
     cells = [(row.title, *_tell_values(row)) for row in rows if row.differs]
     same = len(rows) - len(cells)
     notes = [
         f"{same} {'value is' if same == 1 else 'values are'} the same in all runs" if same else "",
         f"{NOISE.strip()} may be noise: the runs' own spreads (p20 to p80) overlap" if NOISE in str(cells) else "",
     ]
-    columns = ("value", *named, *([] if len(named) > 2 else ["difference"]))
+    columns = ("value", *names, *([] if len(names) > 2 else ["difference"]))
     return Grid(
         title=group,
         columns=columns,

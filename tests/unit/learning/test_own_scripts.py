@@ -109,6 +109,24 @@ def test_the_list_of_runs_names_the_script_and_compare_refuses_it(learning: Lear
     assert not list((learning.workspace / "deliverables").glob("*/comparison*"))
 
 
+def test_runs_of_one_own_script_are_compared(learning: Learning) -> None:
+    first = learning.record(metrics={"steps_per_s": 100.0, "loss": 2.5}, own_script=OWN, environment={"LR": "1"})
+    second = learning.record(metrics={"steps_per_s": 150.0, "loss": 2.5}, own_script=OWN, environment={"LR": "2"})
+    told = learning.types("compare", first.id, second.id)
+    assert "my train.py your own script, compared" in told.out
+    row = next(line for line in told.out.splitlines() if "steps_per_s" in line)
+    assert row.split() == ["steps_per_s", "100", "150", "+50", "%"]
+    assert "--env LR" in told.out
+    assert "Saved" not in told.out
+    assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"
+    other = learning.record(own_script="other.py")
+    assert (
+        "ran my train.py, a script of your own, and another did not"
+        in learning.types("compare", first.id, other.id, code=2).err
+    )
+    assert not (learning.workspace / "deliverables").exists()
+
+
 def test_an_own_script_is_not_what_the_learner_is_at(learning: Learning) -> None:
     learning.record("1.1")
     learning.record("1.2", own_script=OWN)

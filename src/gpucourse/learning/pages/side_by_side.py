@@ -70,14 +70,24 @@ def list_values(content: RunContent) -> Values:
     values["started", "nodes"] = _number(len(record.nodes))
     values["started", "ranks"] = _number(record.world_size)
     values |= {("started", str(name)): _value(value) for name, value in record.parameters.items()}
+    values |= {("started", f"--env {name}"): _text(value) for name, value in record.environment.items()}
     values["environment", "device"] = _text(content.metrics.get("device") or "")
     for name, value in _list_environment(content.environment):
         values["environment", name] = _text(value)
+    if content.exercise is None:  # a script of the learner's own: no manifest says what its numbers are
+        values |= {("measured", name): _value(value) for name, value in _list_scalars(content.metrics)}
     for table in content.exercise.tables if content.exercise else ():
         values |= {(table.title, name): value for name, value in list_cells(table, content.metrics)}
     for check in content.verdict.checks if content.verdict else ():
         values["checks", check.title] = _text(f"{check.verdict.replace('_', ' ')}: {check.observed}")
     return values
+
+
+def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float | str]]:
+    """What a script wrote beside what this program knows: single values alone, each under its key."""
+    for name, value in metrics.items():
+        if isinstance(value, int | float | str) and name not in {"mode", "schema", "device"}:
+            yield printable(name, LONGEST), value
 
 
 def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:

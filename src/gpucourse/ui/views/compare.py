@@ -26,5 +26,6 @@ def compare(result: Comparison) -> View:
         blocks.append(table(columns, list(grid.rows), title=grid.title))
         if grid.note:
             blocks.append(Paragraph(grid.note, "dim"))
-    blocks.append(Facts(tuple(("file", str(path)) for path in result.files), title="Saved"))
+    if result.files:
+        blocks.append(Facts(tuple(("file", str(path)) for path in result.files), title="Saved"))
     return View(title=f"{result.exercise}  {result.title}, compared", blocks=tuple(blocks), mode=result.mode)
