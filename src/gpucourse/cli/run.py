@@ -187,7 +187,7 @@ def _choose_script(
     A script of the learner's own takes nobody's place: it is run with what one exercise says of labs and limits, and what is
     not an option is an argument of the script. Raises UsageError.
     """
-    from gpucourse.launch.own_batch import is_batch
+    from gpucourse.launch.own_batch import is_batch, is_shell_script
 
     if script is None:
         if exercise is None:
@@ -199,7 +199,7 @@ def _choose_script(
             f"{script.name} cannot run in the place of {exercise}, which runs your copy of its own script, below exercises/",
             hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
         )
-    batch = is_batch(script)
+    batch = is_batch(script) or (launcher == "slurm" and is_shell_script(script))
     launcher = _launcher_of_batch(script, launcher) if batch else launcher
     return _find_usual(session, OWN_BATCH if batch else OWN_SCRIPTS), typed, launcher
 

@@ -67,6 +67,20 @@ _TABLE = (
         "gpucourse ssh 2 -- sinfo lists them; then --set partition=NAME",
     ),
     _KnownError(
+        r"Invalid node name specified|Invalid feature specification|Invalid generic resource|Invalid license|"
+        r"[Rr]equested reservation is invalid",
+        UsageError,
+        "the job asks by name for something that this cluster does not have (a node, a feature, a kind of GPU, a license or a "
+        "reservation)",
+        "gpucourse ssh 2 -- sinfo -N -o '%N %G %f' shows what its nodes have; leave the line out, or name one of these",
+    ),
+    _KnownError(
+        r"Memory specification can not be satisfied",
+        UsageError,
+        "the job asks for more memory than any node of this cluster has",
+        "gpucourse ssh 2 -- sinfo -N -o '%N %m' shows what each node has, in MiB; a smaller --mem or --mem-per-cpu",
+    ),
+    _KnownError(
         r"Node count specification invalid|[Mm]ore (nodes|processors) requested|Requested node configuration is not available",
         UsageError,
         "no set of nodes of this cluster can ever give what the job asks for (nodes, GPUs or cores)",

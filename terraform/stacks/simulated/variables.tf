@@ -126,7 +126,7 @@ variable "cores" {
 }
 
 variable "memory_mib" {
-  description = "Memory that Slurm believes each node to have."
+  description = "Memory that Slurm believes each node to have: as much as a node of a real cluster, for jobs that ask for it. None is reserved."
   type        = number
-  default     = 2000
+  default     = 256000
 }
