@@ -28,11 +28,16 @@ from gpucourse.workspace.files import read_record
 def find_counting_run(context: Context, exercise: Exercise) -> RunRecord | None:
     """The run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that succeeded
     and was judged. A script of the learner's own counts for no exercise."""
-    good = candidates(context, exercise)
     verdict = read_handed_in_verdict(context, exercise.id)
-    marked = [record for record in good if verdict is not None and record.id == verdict.run]
-    standing = marked or [record for record in good if record.verdict is not None] or good
-    return standing[-1] if standing else None
+    if verdict is not None and (handed_in := _find_candidate(context, exercise, verdict.run)) is not None:
+        return handed_in
+    good = (record for record in runs.iterate_newest_first(context.paths, exercise.id) if record.is_evidence)
+    not_judged: RunRecord | None = None
+    for record in good:
+        if record.verdict is not None:
+            return record
+        not_judged = not_judged or record
+    return not_judged or next(iter(candidates(context, exercise)), None)
 
 
 def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
@@ -195,8 +200,16 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
 
 
 def _find_run_of_answers(context: Context, exercise: Exercise, run: str | None) -> RunRecord | None:
-    named = [record for record in candidates(context, exercise) if record.id == run]
-    return named[-1] if named else find_counting_run(context, exercise)
+    return (_find_candidate(context, exercise, run) if run else None) or find_counting_run(context, exercise)
+
+
+def _find_candidate(context: Context, exercise: Exercise, run: str) -> RunRecord | None:
+    """The run of that id, where it can show something for the exercise; None where it cannot, or cannot be read."""
+    try:
+        record = runs.read(context.paths, exercise.id, run)
+    except MissingError:
+        return None
+    return record if record is not None and record.is_evidence else None
 
 
 def _weigh_attempts(

@@ -72,7 +72,7 @@ def _compute_share(asked: Prediction, wrong: list[str], *, right: bool, blind: b
 
 def _iterate_predictions(context: Context, exercise: Exercise) -> Iterator[RunPrediction]:
     seen: list[tuple[object, ...]] = []
-    for record in runs.readable(context.paths, exercise.id)[0]:
+    for record in runs.iterate_predicted(context.paths, exercise.id):
         if not record.is_evidence:
             continue
         setting = (record.parameters, record.world_size, record.mode)

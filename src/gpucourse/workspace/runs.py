@@ -28,6 +28,7 @@ _LONGEST_NAME = 80
 _NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
+_NOT_PREDICTED = b'"prediction": null'  # as a record is written; within a text its quotes would have backslashes
 
 
 def format_now() -> str:
@@ -118,10 +119,20 @@ def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunR
 
 def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Iterator[RunRecord]:
     """The records that `readable` gives, from the newest on, each read when it is asked for: a workspace may hold thousands."""
-    folders = sorted(list_folders(paths, place), key=_read_stamp, reverse=True)
-    for _, same_second in groupby(folders, key=_read_stamp):
-        records = (_read_or_leave_out(folder) for folder in same_second)
-        yield from sorted(filter(None, records), key=lambda record: (record.created, record.id), reverse=True)
+    return _iterate(paths, place, newest_first=True)
+
+
+def iterate_predicted(paths: WorkspacePaths, exercise: str) -> Iterator[RunRecord]:
+    """The records of an exercise's runs, oldest first, each read when it is asked for; none where no run had a prediction,
+    which the text of the records tells without taking it apart."""
+    files = (RunPaths(folder).record for folder in list_folders(paths, exercise))
+    if any(_NOT_PREDICTED not in text for file in files if (text := _read_text(file))):
+        yield from _iterate(paths, exercise, newest_first=False)
+
+
+def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
+    """The record of the run of that very id; None where there is none, or the id cannot be one. Raises MissingError."""
+    return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
@@ -187,6 +198,20 @@ def _fits(run_id: str, name: str) -> bool:
 def _order(record: RunRecord) -> tuple[str, str, str]:
     """Oldest first; within a second by the exact time."""
     return record.id[: len(_STAMP)], record.created, record.id
+
+
+def _iterate(paths: WorkspacePaths, place: str | None, *, newest_first: bool) -> Iterator[RunRecord]:
+    folders = sorted(list_folders(paths, place), key=_read_stamp, reverse=newest_first)
+    for _, same_second in groupby(folders, key=_read_stamp):
+        records = (_read_or_leave_out(folder) for folder in same_second)
+        yield from sorted(filter(None, records), key=_order, reverse=newest_first)
+
+
+def _read_text(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 def _read_stamp(folder: Path) -> str:

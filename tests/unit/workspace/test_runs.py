@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, UnknownName, UsageError
-from gpucourse.model.record import RunRecord
+from gpucourse.model.record import GivenPrediction, RunRecord
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -166,3 +166,21 @@ def test_a_run_is_found_though_others_cannot_be_read(paths: WorkspacePaths) -> N
     assert runs.find(paths, "heron").id == "20260101-110000-heron"
     with pytest.raises(MissingError, match="damaged"):
         runs.find(paths, "20260101-100000-otter")
+
+
+def test_runs_are_read_for_predictions_where_one_was_made(paths: WorkspacePaths) -> None:
+    assert list(runs.iterate_predicted(paths, "3.2")) == []
+    predicted = replace(record("20260101-120000-zephyr"), prediction=GivenPrediction(id="speed", answer='"prediction": null'))
+    runs.save(paths, predicted)
+    assert [run.id[-5:] for run in runs.iterate_predicted(paths, "3.2")] == ["otter", "heron", "ephyr"]
+    assert list(runs.iterate_predicted(paths, "3.1")) == []
+
+
+@pytest.mark.parametrize(
+    "run_id", ["heron", "../3.2/20260101-110000-heron", "20260101-110000-heron/..", "", "20260101-110001-heron"]
+)
+def test_a_run_is_read_by_its_whole_id_alone(paths: WorkspacePaths, run_id: str) -> None:
+    assert runs.read(paths, "3.2", run_id) is None
+    whole = runs.read(paths, "3.2", "20260101-110000-heron")
+    assert whole is not None
+    assert whole.id == "20260101-110000-heron"
