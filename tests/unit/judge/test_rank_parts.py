@@ -55,7 +55,6 @@ def test_ranks_that_wait_for_each_other_say_where(judge: Judge, tmp_path: Path) 
     judged = ask(judge, tmp_path, "if rank == 2:", "    dist.recv(torch.zeros(1), 1)", "dist.barrier()", "return rank")
     assert (judged.word, judged.way) == ("failed", "hang"), judged
     assert "rank 0, 1 of 3 wait at my_ranks.py:10; rank 2 of 3 waits at my_ranks.py:9, and never ended" in judged.says
-    assert judged.seconds < 10
 
 
 def test_the_rank_that_failed_is_named(judge: Judge, tmp_path: Path) -> None:
