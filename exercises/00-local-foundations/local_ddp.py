@@ -159,10 +159,10 @@ if rank == 0:
     (out / "side_by_side.txt").write_text(side_by_side + "\n", encoding="utf-8")
     say("\nThe loss of every step, rank beside rank\n" + "\n".join(side_by_side.splitlines()[:10]) + "\n")
     titles = {"rank": "rank", "samples": "samples", "first_samples": "first", "made": "made", "wrapped": "after DDP"}
-    say(bench.table(rows, titles | {"trained": "trained", "loss_same_samples": "loss, same samples"}))
-    say(f"\nThe losses differ because the samples do: given the same samples they differ by {loss_difference:g}.")
+    bench.say_table(rows, titles | {"trained": "trained", "loss_same_samples": "loss, same samples"})
+    say(f"The losses differ because the samples do: given the same samples they differ by {loss_difference:g}.")
     path = bench.write_metrics("local_ddp/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

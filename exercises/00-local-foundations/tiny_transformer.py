@@ -159,11 +159,11 @@ curve += [{"layers": None, "line": line, **end, "took_s": None, "loss": loss} fo
 
 # --- the record -------------------------------------------------------------------------------------------------------
 titles = {"layers": "layers", "parameters": "parameters", "loss_before": "loss before", "loss_after": "loss after"}
-say(bench.table(models, titles | {"median_ms": "step ms", "p80_ms": "p80 ms", "tokens_per_s": "tokens/s", "training_s": "s"}))
+bench.say_table(models, titles | {"median_ms": "step ms", "p80_ms": "p80 ms", "tokens_per_s": "tokens/s", "training_s": "s"})
 metrics = {**vars(args), "context": CONTEXT, "characters": len(text), "vocabulary": vocabulary, "loss_of_guessing": guessing}
 metrics |= {"loss_of_counting": counting, "models": models, "curve": curve}
 metrics |= {"loss_before": models[0]["loss_before"], "best_chance_percent": max(row["chance_percent"] for row in models)}
 metrics["step_time_ratio"] = models[1]["median_ms"] / models[0]["median_ms"]
 path = bench.write_metrics("tiny_transformer/1", device, world_size=1, seed=SEED, metrics=metrics)
 path.with_name("samples.txt").write_text("\n".join(samples), encoding="utf-8")
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

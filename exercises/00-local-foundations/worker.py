@@ -70,7 +70,8 @@ if me["rank"] == 0:
     shown = bench.table(everyone, titles)
     path = bench.write_metrics("launcher/1", torch.device("cpu"), world_size=world_size, seed=SEED, metrics=metrics)
     path.with_name("rank_table.txt").write_text(shown + "\n", encoding="utf-8")
-    say(f"\n{shown}\n\nwritten: {path}")
+    bench.say_table(everyone, titles)
+    bench.say_end(path, torch.device("cpu"))
 
 dist.barrier()
 dist.destroy_process_group()

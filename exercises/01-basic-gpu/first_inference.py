@@ -104,9 +104,9 @@ metrics = {
 say(f"{args.prompt}{text}\n")
 titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms", "e2e_ms": "in all ms",
           "tok_per_s": "tokens/s", "ceiling_tok_per_s": "ceiling tokens/s"}  # fmt: skip
-say(bench.table(rows, titles))
-say(f"\nfrom half as long: {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
+bench.say_table(rows, titles)
+say(f"from half as long: {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
 for refused in (row for row in rows if row["refused"]):
     say(f"refused: the figure of '{refused['what']}' is above what is possible ({refused['ceiling']})")
 path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))} · {kind} {engine_version}\nwritten: {path}")
+bench.say_end(path, device, f"{kind} {engine_version}")

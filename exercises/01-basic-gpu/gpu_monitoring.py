@@ -149,7 +149,7 @@ metrics = {
 }  # fmt: skip
 titles = {"phase": "load", "utilisation_mean_percent": "utilisation %", "gflop_per_s": "GFLOP/s", "gb_per_s": "GB/s",
           "memory_max_mib": "memory MiB", "power_mean_w": "power W", "temperature_max_c": "max C"}  # fmt: skip
-say("\n" + bench.table(phases, titles) + "\n")
+bench.say_table(phases, titles)
 path = bench.write_metrics("gpu_monitoring/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)
 sys.exit(1 if exit_code else 0)

@@ -157,9 +157,9 @@ metrics = {
     "simulated": None if on_gpu else "one processor thread plays the CPU, all of them play the GPU",
 }  # fmt: skip
 titles = {"size": "size", "device": "device", "what": "what", "median_ms": "median ms", "gflop_per_s": "GFLOP/s"}
-say("\n" + bench.table(rows, titles) + "\n")
+bench.say_table(rows, titles)
 for row in rows:
     if row["refused"]:
         say(f"refused: {row['name']} would be faster than the hardware can be; the time does not span the work")
 path = bench.write_metrics("hello_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

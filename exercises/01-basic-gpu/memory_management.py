@@ -178,4 +178,4 @@ out.mkdir(parents=True, exist_ok=True)
 if (own := Path(my_fix.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / "my_fix.py")  # what was judged, beside the verdict
 path = bench.write_metrics("memory_management/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

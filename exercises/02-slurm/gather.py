@@ -40,7 +40,7 @@ for row in rows:
 
 titles = {"task": "task", "value": args.sweep, "final_loss": "mean loss", "low_loss": "lowest", "high_loss": "highest"}
 titles |= {"seconds": "seconds", "steps": "steps", "samples_seen": "samples", "host": "node", "best": ""}
-say(bench.table(rows, titles) + "\n")
+bench.say_table(rows, titles)
 smallest = f"{args.sweep} {best['value']:g} has the smallest mean loss, {best['final_loss']:.5f}"
 if equal:
     others = ", ".join(f"{row['value']:g}" for row in equal)
@@ -55,4 +55,4 @@ metrics = {
     "starts": len({tuple(round(loss, 4) for loss in row["start_losses"]) for row in rows}),
 }  # fmt: skip
 path = bench.write_metrics("sweep/2", torch.device("cpu"), world_size=1, seed=0, metrics=metrics)
-say(f"written: {path}")
+bench.say_end(path, torch.device("cpu"))

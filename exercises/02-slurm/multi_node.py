@@ -92,7 +92,7 @@ if world.rank == 0:
         "sync_ms": sync["median_ms"], "nodelist": slurm["JOB_NODELIST"],
     }  # fmt: skip
     titles = {"procid": "SLURM_PROCID", "nodeid": "NODEID", "localid": "LOCALID", "host": "node", "sum": "sum"}
-    say("\n" + bench.table(rows, titles) + "\n")
+    bench.say_table(rows, titles)
     path = bench.write_metrics("multi_node/1", world.device, world_size=world.size, seed=0, metrics=metrics)
-    say(f"written: {path}")
+    bench.say_end(path, world.device)
 dist.destroy_process_group()

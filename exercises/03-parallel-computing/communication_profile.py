@@ -169,13 +169,13 @@ if rank == 0:
     }  # fmt: skip
     titles = {"collective": "collective", "latency_us": "latency us", "asymptote_busbw_gb_per_s": "asymptote GB/s",
               "best_busbw_gb_per_s": "best GB/s", "plateau": "plateau"}  # fmt: skip
-    say("\n" + bench.table(summary, titles) + "\n")
+    bench.say_table(summary, titles)
     say(f"beside NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
     if burst:
         say(f"The link is a limit in software: up to {burst:,} bytes pass at once, so sizes below are faster than it.")
     if device.type == "cpu" and not link:
         say("gloo on one computer: memory copies through the loopback. The formulas hold everywhere, these numbers only here.")
     path = bench.write_metrics("communication_profile/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 dist.destroy_process_group()

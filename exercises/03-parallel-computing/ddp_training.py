@@ -184,16 +184,16 @@ if rank == 0:
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
-    say("\n" + bench.table(rows, titles | {"samples_per_s": "samples/s", "speedup": "x", "efficiency_percent": "efficiency %"}))
+    bench.say_table(rows, titles | {"samples_per_s": "samples/s", "speedup": "x", "efficiency_percent": "efficiency %"})
     if exposed is not None:
-        say(f"\nexposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
+        say(f"exposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
         least = f"{metrics['least_efficiency_percent']:.0f} %"
         say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; a step that hid nothing of it: efficiency {least}")
     say(f"loss {loss_before:.4f} before, {loss_after:.4f} after {args.epochs} epochs; guessing is {math.log(CLASSES):.4f}")
     if device.type == "cpu":
         say("On CPUs correctness is meaningful, timings are not: ranks on one computer share its cores and its memory.")
     path = bench.write_metrics("ddp_training/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

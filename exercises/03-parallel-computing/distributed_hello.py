@@ -123,12 +123,12 @@ if rank == 0:
         }],
     }  # fmt: skip
     titles = {"rank": "rank", "host": "node", "device": "device", "before": "before", "sum": "sum", "average": "average"}
-    say("\n" + bench.table(ranks, titles))
+    bench.say_table(ranks, titles)
     titles = {"elements": "elements", "bytes": "bytes", "median_ms": "median ms", "p20_ms": "p20 ms", "p80_ms": "p80 ms"}
-    say("\n" + bench.table(sync, titles) + "\n")
+    bench.say_table(sync, titles)
     if not on_gpu:
         say("gloo on CPUs: the values are proof, the times describe this machine, not a GPU and its network.")
     path = bench.write_metrics("distributed_hello/1", device, world_size=world, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 dist.destroy_process_group()

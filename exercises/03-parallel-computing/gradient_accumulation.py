@@ -167,7 +167,7 @@ if rank == 0:
         "calls_saved_times": compute_saving("allreduce_calls"), "bytes_saved_times": compute_saving("allreduce_bytes"),
     }  # fmt: skip
     titles = {"way": "way", "updates": "updates", "allreduce_calls": "calls", "allreduce_bytes": "bytes", "median_ms": "ms"}
-    say("\n" + bench.table(rows, titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"}) + "\n")
+    bench.say_table(rows, titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"})
     if big:
         say(f"last group, not full: off by {quietly['last_group_error']:.0e}, and by {off(last, 'by k'):.2g} if divided by k")
     else:
@@ -175,7 +175,7 @@ if rank == 0:
     if device.type == "cpu":
         say("On CPUs calls, bytes and gradients are as on GPUs; the time is this computer's, and peak memory is not measured.")
     path = bench.write_metrics("gradient_accumulation/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

@@ -161,13 +161,13 @@ if rank == 0:
     }  # fmt: skip
     titles = {"hook": "hook", "bytes_per_step": "bytes a step", "times_smaller": "x smaller", "messages_per_step": "messages"}
     titles |= {"median_ms": "step ms", "compressing_ms": "compressing ms", "communication_ms": "communication ms"}
-    say("\n" + bench.table(rows, titles | {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after"}))
+    bench.say_table(rows, titles | {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after"})
     for missing in left_out:
         say(f"{missing['hook']} left out: {missing['reason']}")
     if device.type == "cpu":
         say("Bytes and losses hold anywhere. The times do not: compressing and sending both use the cores that train.")
     path = bench.write_metrics("gradient_compression/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

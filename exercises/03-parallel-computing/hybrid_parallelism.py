@@ -168,15 +168,15 @@ if rank == 0:
         "times_one_process": layouts[0]["tokens_per_s"] / alone["tokens_per_s"],
         "places": len({(place["dp"], place["tp"]) for place in layouts[0]["ranks"]}),
     }  # fmt: skip
-    say("\n" + bench.table(layouts[0]["ranks"], {"rank": "rank", "host": "node", "dp": "dp", "tp": "tp"}))
+    bench.say_table(layouts[0]["ranks"], {"rank": "rank", "host": "node", "dp": "dp", "tp": "tp"})
     titles = {"layout": "layout", "parameter_bytes": "parameters B", "state_bytes": "+ gradients, optimizer B"}
     titles |= {"tp_messages": "messages in a copy", "tp_message_bytes": "B each", "dp_message_bytes": "B between copies"}
     titles |= {"median_ms": "step ms", "tokens_per_s": "tokens/s", "loss_error": "loss off"}
-    say("\n" + bench.table(metrics["compared"], titles))
+    bench.say_table(metrics["compared"], titles)
     if device.type == "cpu":
         say("Bytes, messages and losses hold anywhere. The times do not: a loopback has no fast links inside a node.")
     path = bench.write_metrics("hybrid_parallelism/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

@@ -191,13 +191,14 @@ if first:
     }  # fmt: skip
     titles = {"way": "way", "micro_batches": "m", "median_ms": "step ms", "bubble_predicted_percent": "bubble % predicted"}
     titles |= {"bubble_replayed_percent": "from busy times", "bubble_wall_percent": "by the clock", "in_flight": "in flight"}
-    say("\n" + bench.table(every_way, titles) + f"\none process: {one_ms:.1f} ms")
+    bench.say_table(every_way, titles)
+    say(f"one process: {one_ms:.1f} ms")
     if device.type == "cpu":
         say(
             "From busy times: as if each rank had a processor for itself. By the clock: nothing, since these ranks share cores."
         )
     path = bench.write_metrics("model_parallelism/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

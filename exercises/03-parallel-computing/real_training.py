@@ -182,12 +182,12 @@ if rank == 0:
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
-    say("\n" + bench.table(rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"}) + "\n")
+    bench.say_table(rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"})
     say(f"strong scaling and one worker: losses differ by {first_gap:.0e} in the first {FIRST} steps, by {gap:.0e} in all")
     if device.type == "cpu":
         say("On one computer the workers share its cores: what was learned counts, the speed-up does not.")
     path = bench.write_metrics("real_training/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

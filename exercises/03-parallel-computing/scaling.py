@@ -29,6 +29,20 @@ def serial_percent(times: float, workers: int) -> float | None:
     return 100 * (1 / times - 1 / workers) / (1 - 1 / workers) if workers > 1 else None
 
 
+def describe_serial_share(slowest: float, fastest: float, workers: int) -> str | None:
+    """The serial shares between a lowest and a highest speed-up, in percent: "8.1 to 12.4".
+
+    A share below 0 does not exist, so of an interval that reaches there only the upper end is said, and of one below it nothing
+    but that the measurement's noise hides any share. None for one worker.
+    """
+    high, low = serial_percent(slowest, workers), serial_percent(fastest, workers)
+    if high is None or low is None:
+        return None
+    if high <= 0:
+        return "within noise"
+    return f"{low:.1f} to {high:.1f}" if low > 0 else f"at most {high:.1f}"
+
+
 def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> dict[str, float]:
     """A step taken apart: what it would take ideally, what computing took longer than that, what communication added.
 

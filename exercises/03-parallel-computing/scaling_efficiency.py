@@ -140,7 +140,6 @@ if rank == 0:
         row["samples_per_s"] = n * row["batch_per_worker"] / (row["median_ms"] / 1e3)
         row["speedup"] = scaling.speedup(row["samples_per_s"], rows[0]["samples_per_s"])
         row["efficiency_percent"] = scaling.efficiency_percent(row["speedup"], n)
-        row["serial_percent"] = scaling.serial_percent(row["speedup"], n)
         if n > 1:
             row.update(lost := scaling.losses_ms(row["median_ms"], row["silent_ms"], baseline["median_ms"], share))
             row["noise_ms"] = (
@@ -149,6 +148,7 @@ if rank == 0:
             row["bottleneck"] = scaling.name_bottleneck(lost, row["noise_ms"])
         slow, fast = baseline["p20_ms"] / row["p80_ms"], baseline["p80_ms"] / row["p20_ms"]
         row["efficiency_low_percent"], row["efficiency_high_percent"] = 100 * share * slow, 100 * share * fast
+        row["serial_share"] = scaling.describe_serial_share(n * share * slow, n * share * fast, n)
         del row["step_s"]
     final = {row["mode"]: row for row in rows if row["workers"] == counts[-1] > 1}
     metrics = {
@@ -166,14 +166,14 @@ if rank == 0:
     titles = {"mode": "mode", "workers": "workers", "median_ms": "step ms", "samples_per_s": "samples/s", "speedup": "x"}
     titles |= {"efficiency_percent": "efficiency %", "ideal_ms": "ideal ms", "slower_computing_ms": "+ slower computing"}
     titles |= {"communication_ms": "+ communication", "noise_ms": "noise ms", "bottleneck": "bottleneck"}
-    say("\n" + bench.table(rows, titles))
+    bench.say_table(rows, titles)
     if metrics["above_ideal"]:
         say("An efficiency above 100 % says that one worker was measured too slow. Measure again before you believe any row.")
-    say(f"\none worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
+    say(f"one worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
     if device.type == "cpu":
         say("On CPUs correctness is meaningful, timings are not: workers share the cores, so computing itself gets slower.")
     path = bench.write_metrics("scaling_efficiency/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

@@ -117,7 +117,7 @@ titles = {"instance": "instance", "share": "GPUs of it", "gpu": "GPU", "usd_per_
           "spot_usd_per_million": "spot $/1M",
           "usd_per_million_utilised": f"at {args.utilisation:g}%",
           "break_even": "must be x as fast", "from": "from"}  # fmt: skip
-say("\n" + bench.table(rows, titles) + "\n")
+bench.say_table(rows, titles)
 say(f"on demand: {sources['on_demand']['source']}, {sources['on_demand']['date']}"
     + (f" ({args.instance}: as you gave it)" if args.price_per_hour else ""))  # fmt: skip
 if any(price.gpus > 1 for price in listed):
@@ -126,4 +126,4 @@ say(f"spot, lowest zone of {sources['spot']['region']}: {sources['spot']['source
 if not really:
     say(f"No GPU was measured: the row of {args.instance} says what a million tokens would cost if it were as fast. (what if)")
 path = bench.write_metrics("cost_analysis/1", bench.here(), world_size=1, seed=SEED, metrics=metrics)
-say(f"written: {path}")
+bench.say_end(path, bench.here())

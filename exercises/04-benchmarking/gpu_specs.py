@@ -67,9 +67,9 @@ metrics = {
     "ratio_l4_t4_bandwidth": next(row["gb_per_s"] for row in table if row["gpu"] == "L4") / table[0]["gb_per_s"],
     "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, the device is this computer",
 }  # fmt: skip
-say("\n" + bench.table(spec_rows, {"spec": "property", "device": "device", "sheet": "data sheet", "unit": "unit"}) + "\n")
+bench.say_table(spec_rows, {"spec": "property", "device": "device", "sheet": "data sheet", "unit": "unit"})
 titles = {"gpu": "GPU", "capability": "CC", "cores": "cores", "memory_gb": "GB", "gb_per_s": "GB/s", "fp32_tflops": "fp32",
           "fp16_tflops": "fp16", "bf16_tflops": "bf16", "fp8_tflops": "fp8", "tdp_w": "W"}  # fmt: skip
-say(bench.table(table, titles) + "\n(peaks in TFLOP/s, dense)\n")
+bench.say_table(table, titles, title="Peaks in TFLOP/s, dense:")
 path = bench.write_metrics("gpu_specs/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -164,7 +164,7 @@ metrics = {
 titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
           "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
           "ceiling_tok_per_s": "ceiling"}  # fmt: skip
-say("\n" + bench.table(rows, titles) + "\n")
+bench.say_table(rows, titles)
 for refused in (row for row in rows if row["refused"]):
     say(f"refused: {refused['batch']} at a time would be above what is possible ({refused['ceiling']})")
 if best:
@@ -173,4 +173,4 @@ if best:
         listed = ", ".join(map(str, candidates))
         say(f"That is not certain: by the spread of the rounds each of {listed} may be it. More rounds tell (--repeats).")
 path = bench.write_metrics("inference_throughput/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))} · {kind} {engine_version}\nwritten: {path}")
+bench.say_end(path, device, f"{kind} {engine_version}")

@@ -196,6 +196,6 @@ metrics = {
 titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",
           "best_percent": "best %",
           "sustained_percent": "sustained %", "power_w": "W", "limiter": "limiter"}  # fmt: skip
-say("\n" + bench.table(summary, titles) + "\n")
+bench.say_table(summary, titles)
 path = bench.write_metrics("tflops_benchmark/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

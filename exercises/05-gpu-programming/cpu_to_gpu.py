@@ -154,9 +154,10 @@ profiled(WARMUP, mixed)
 profile = take_profile(lambda: profiled(PROFILED, mixed), device, top=args.top, trace=out / "trace.json.gz")
 (out / "profile.txt").write_text(profile.text, encoding="utf-8")
 side = "processor" if profile.gpu_busy_percent is None else "GPU"
-say(f"\nwhere the time of {PROFILED} steps went, on the {side} (trace.json.gz: https://ui.perfetto.dev)")
 titles = {"operation": "operation", "calls": "calls", "self_ms": "own ms", "self_percent": "%"}
-say(bench.table([row | {"operation": row["operation"][:44]} for row in profile.rows], titles))
+shown = [row | {"operation": row["operation"][:44]} for row in profile.rows]
+bench.say_table(shown, titles, title=f"Where the time of {PROFILED} steps went, on the {side}:")
+say("trace.json.gz: open it in https://ui.perfetto.dev")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 reference, yours, half = [*runs, None, None][:3]
@@ -189,4 +190,4 @@ if (own := Path(my_loop.__file__)).parent.resolve() != out.resolve():
 if not on_gpu:
     say("\nSpeeds are those of this processor. What moves, waits and is cast is the same on a GPU. (device: cpu)")
 path = bench.write_metrics("cpu_to_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -140,4 +140,4 @@ for name in findings.LEARNERS:
 path = bench.write_metrics("cuda_basics/1", device, world_size=1, seed=0, metrics=metrics)
 if device.type != "cuda":
     say("\nCounted in the emulator: sectors and conflicts follow from addresses. Times need a GPU. (local mode)")
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -136,7 +136,7 @@ by_length = [{"length": length, "points": f"{length:,}", "largest_prime_factor":
               "us_per_signal": 1e6 * min(turns[length]) / len(some)} for length in lengths]  # fmt: skip
 length_us = {row["length"]: row["us_per_signal"] for row in by_length}
 titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "us a signal"}
-say("\n" + bench.table(by_length, titles))
+bench.say_table(by_length, titles)
 
 # --- the ways: right first, then their time, in turns -----------------------------------------------------------------------
 right = correlate_directly(some.cpu(), template.cpu()).to(device)
@@ -175,7 +175,7 @@ for way, function in ways.items():
 by_way = {row["way"]: row for row in rows}
 ring_wrong = (filter_on_a_ring(some, template).double() - right).abs() > 1e-4 * right.abs().max()
 titles = {"way": "way", "us_per_signal": "us a signal", "error": "error, of the largest", "found_percent": "% found"}
-say("\n" + bench.table(rows, titles))
+bench.say_table(rows, titles)
 
 # --- by batch: the transform alone, and your filter ---------------------------------------------------------------------------
 by_batch = []
@@ -190,7 +190,7 @@ for size in batch_sizes:
         "filtered_per_s": filter_s and size / filter_s,
     })  # fmt: skip
 titles = {"batch": "batch", "us_per_signal": "us a transform", "gflop_per_s": "GFLOP/s", "filter_us_per_signal": "your filter"}
-say("\n" + bench.table(by_batch, titles))
+bench.say_table(by_batch, titles)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 best = min(by_batch, key=lambda row: row["us_per_signal"])
@@ -220,4 +220,4 @@ out.mkdir(parents=True, exist_ok=True)
 if (own := Path(my_filter.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / "my_filter.py")  # what was measured, beside the figures
 path = bench.write_metrics("fft_pipeline/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -258,4 +258,4 @@ for module in (my_softmax, my_attention, my_backward):
     if (own := Path(module.__file__)).parent.resolve() != out.resolve():
         shutil.copyfile(own, out / own.name)  # what was judged, beside the verdict
 path = bench.write_metrics("flash_attention/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

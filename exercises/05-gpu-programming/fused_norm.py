@@ -211,8 +211,8 @@ for result in compilation.finish(limit_s=90.0):
             (out / f"kernel-{result['arch']}.ptx").write_text(text, encoding="utf-8")
     else:
         passing.append(result)
-say("\n" + bench.table(passing, {"name": "how stride and n are passed", "loads": "loads", "vector_loads": "of 16 bytes",
-                                 "stores": "stores", "vector_stores": "of 16 bytes"}))  # fmt: skip
+bench.say_table(passing, {"name": "how stride and n are passed", "loads": "loads", "vector_loads": "of 16 bytes",
+                          "stores": "stores", "vector_stores": "of 16 bytes"})  # fmt: skip
 say(
     "\n"
     + bench.table(eager_rows, {"what": "PyTorch's operations", "read_bytes": "bytes read", "written_bytes": "bytes written"})
@@ -255,4 +255,4 @@ metrics = {
 if (own := Path(my_norm.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / "my_norm.py")  # what was judged, beside the verdict
 path = bench.write_metrics("fused_norm/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -204,10 +204,10 @@ metrics = {
 }  # fmt: skip
 titles = {"version": "version", "state": "state", "load_mb": "MB", "flop_per_byte": "FLOP/byte",
           "load_sectors_per_request": "sectors", "shared_load_conflicts": "conflicts", "races": "races"}  # fmt: skip
-say("\n" + bench.table(list(by_name.values()), titles) + "\n")
+bench.say_table(list(by_name.values()), titles)
 name = torch.cuda.get_device_name(device) if timed_here else "a GPU"
 (out / "versions.md").write_text(versions.write_page(name, list(by_name.values()), timed), encoding="utf-8")
 if out.resolve() != HERE:
     shutil.copyfile(HERE / "my_gemm.cu", out / "my_gemm.cu")  # what was run, beside what came of it
 path = bench.write_metrics("gemm_versions/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -187,12 +187,12 @@ fallbacks = BRANCHY_REQUESTS - branchy["wrong"] if branchy["broken"] == "no erro
 
 columns = {"batch": "batch", "way": "way", "operations_per_request": "operations", "wrong": "wrong of 4"}
 columns |= {"p50_us": "p50 us", "p99_us": "p99 us"} if on_gpu else {}
-say(f"\n{bench.table(rows, columns)}")
+bench.say_table(rows, columns)
 if served["broken"] == "no error":
-    say(f"\n{len(batch_sizes) * served_each} requests by your server: {served['wrong']} wrong answers, "
+    say(f"{len(batch_sizes) * served_each} requests by your server: {served['wrong']} wrong answers, "
         f"{served['answers_changed']} changed later; {captures} captures")  # fmt: skip
 else:
-    say(f"\nyour server failed: {served['broken']}")
+    say(f"your server failed: {served['broken']}")
 say(f"a model that branches on a value: {fallbacks} of {BRANCHY_REQUESTS} requests served without a graph"
     + (f"\n  {branchy['broken']}" if branchy["broken"] != "no error" else ""))  # fmt: skip
 if not on_gpu:
@@ -216,4 +216,4 @@ metrics = {
     "break_even_batch": min(break_even, default=None),
 }  # fmt: skip
 path = bench.write_metrics("inference_graphs/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

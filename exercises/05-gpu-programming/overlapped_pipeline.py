@@ -106,14 +106,14 @@ if yours:
         say(f"no hazard, and {yours['chunks_wrong']} chunks come back wrong")
 if by_buffers:
     columns = {"buffers": "buffers", "overlap_percent": "your overlap %", "most_percent": "possible %"}
-    say(f"\n{bench.table(by_buffers, columns)}")
+    bench.say_table(by_buffers, columns)
 ways = [one_stream, *([yours] if yours else []), {"way": "best possible", "units": best, "speedup": sequential / best,
                                                   "overlap_percent": 100.0, "hazards": 0}]  # fmt: skip
 if on_gpu:
     for row, key in zip(ways, ("sequential_ms", "yours_ms", "best_ms"), strict=True):
         row["ms"] = on_gpu[key]
     ways.append({"way": "yours, pageable memory", "ms": on_gpu["pageable_ms"]})
-    say(f"\non {bench.environment(device)['device']}, milliseconds:\n{bench.table(ways, {'way': 'way', 'ms': 'ms'})}")
+    bench.say_table(ways, {"way": "way", "ms": "ms"}, title=f"On {bench.environment(device)['device']}, milliseconds:")
 else:
     say(
         "\nReplayed from what your pipeline queued; no time was measured.\nOn a GPU the same calls are real streams and events."
@@ -132,4 +132,4 @@ metrics = {
     "two_buffers_percent": by_buffers[1]["overlap_percent"] if reached else None, "gpu": on_gpu or {}, "timeline": timeline,
 }  # fmt: skip
 path = bench.write_metrics("overlapped_pipeline/1", device, world_size=1, seed=0, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

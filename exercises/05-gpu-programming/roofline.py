@@ -206,7 +206,7 @@ if step_broken == "no error":
 shown = rows + ([improved] if improved else [])
 titles = {"kernel": "kernel", "formula": "operations / bytes", "flop_per_byte": "a byte", "gflop_per_s": "GFLOP/s",
           "bound": "bound by", "percent_of_roof": "% of roof", "moved_times": "bytes, x least"}  # fmt: skip
-say(bench.table(shown, titles))
+bench.say_table(shown, titles)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 corner = {"kernel": "the ridge", "flop_per_byte": ridge, "gflop_per_s": peak, "roof_gflop_per_s": peak}
@@ -232,4 +232,4 @@ for part in (my_stencil, my_bounds):
     if (own := Path(part.__file__)).parent.resolve() != out.resolve():
         shutil.copyfile(own, out / own.name)  # what was measured, beside the figures
 path = bench.write_metrics("roofline/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -176,8 +176,8 @@ for number, words in FAULTS.items():
         "after": after.counts[number] if after else None, "gone": gone,
         "line": after.lines.get(number) if after and not gone else None,
     })  # fmt: skip
-say("\nThe eight faults, as they show in the operations that reach torch (a step):")
-say(bench.table(rows, {"fault": "fault", "what": "what", "before": "before", "after": "yours", "line": "your line"}))
+titles = {"fault": "fault", "what": "what", "before": "before", "after": "yours", "line": "your line"}
+bench.say_table(rows, titles, title="The eight faults, as they show in the operations that reach torch (a step):")
 
 ablation = repair_one_by_one()
 worst = max(ablation, key=lambda row: row["alone_repaired"])
@@ -215,4 +215,4 @@ if (own := Path(my_training.__file__)).parent.resolve() != out.resolve():
 if not on_gpu:
     say("\nSpeeds are those of one core of this processor. (device: cpu)")
 path = bench.write_metrics("slow_training/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

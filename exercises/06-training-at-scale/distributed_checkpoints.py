@@ -212,15 +212,15 @@ if rank == 0:
         "slices": list_slices(contents, SHOWN) if contents else [],
         "half_written_taken": sum(row["taken"] == "yes" for row in folders[1:]) if folders else None,
     }  # fmt: skip
-    say("\n" + bench.table(metrics["slices"], {"tensor": SHOWN, "rows": "rows", "file": "file", "begins": "from byte",
-                                               "bytes": "bytes"}))  # fmt: skip
-    say("\n" + bench.table(worlds, {"ranks": "goes on with", "step_found": "from step", "loss_off": "loss off",
-                                    "load_s": "load s", "gb_per_s": "GB/s from disk"}))  # fmt: skip
-    say(f"\nwith the weights only the losses would be off by {metrics['model_only_off']:.2g}")
+    bench.say_table(metrics["slices"], {"tensor": SHOWN, "rows": "rows", "file": "file", "begins": "from byte",
+                                        "bytes": "bytes"})  # fmt: skip
+    bench.say_table(worlds, {"ranks": "goes on with", "step_found": "from step", "loss_off": "loss off",
+                             "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
+    say(f"with the weights only the losses would be off by {metrics['model_only_off']:.2g}")
     if filesystem == "tmpfs":
         say("the folder is a tmpfs, which lies in memory: the seconds say nothing about a disk")
     path = bench.write_metrics("distributed_checkpoints/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
     shutil.rmtree(root)
 
 world.wait_for_all()

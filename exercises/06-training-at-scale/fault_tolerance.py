@@ -307,11 +307,11 @@ if rank == 0:
         "restarts": life, "backend": dist.get_backend(),
     }  # fmt: skip
     titles = {"life": "life", "world": "ranks", "resumed_at": "from step", "last_step": "to step", "ended": "ended"}
-    say("\n" + bench.table(rows, titles | {"lost_steps": "steps lost", "first_step_s": "back after s"}))
+    bench.say_table(rows, titles | {"lost_steps": "steps lost", "first_step_s": "back after s"})
     say(f"A save every {every} steps; by Young's formula every {facts['young_every']}. Loss off: {metrics['loss_off']:.1e}")
     if device.type == "cpu":
         say("Losses, steps and lives hold anywhere. Seconds are those of this computer, made longer by --step-s and --save-s.")
     path = bench.write_metrics("fault_tolerance/1", device, world_size=size, seed=SEED, metrics=metrics)
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+    bench.say_end(path, device)
 world.wait_for_all()
 dist.destroy_process_group()

@@ -173,8 +173,7 @@ elif yours:
 
 columns = {"technique": "technique", "forward_mib": "forward", "backward_mib": "backward", "optimizer_mib": "optimizer",
            "peak_mib": "peak MiB", "flops_of_plain": "operations", "loss_gap": "loss off"}  # fmt: skip
-say("\nThe highest memory of each stage of a step, in MiB:")
-say(bench.table(rows, columns))
+bench.say_table(rows, columns, title="The highest memory of each stage of a step, in MiB:")
 say(f"weights, gradients and two moments: {floor / MIB:,.2f} MiB, the floor")
 
 # --- an estimate without a device ----------------------------------------------------------------------------------------
@@ -209,4 +208,4 @@ if not on_gpu:
 if (own := Path(my_step.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / "my_step.py")  # what was judged, beside the verdict
 path = bench.write_metrics("memory_optimisation/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

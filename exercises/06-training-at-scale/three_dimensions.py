@@ -144,9 +144,9 @@ if rank == 0:
         "median_ms": "step ms",
         "bottleneck": "bottleneck",
     }
-    say("\n" + bench.table(rows, titles))
+    bench.say_table(rows, titles)
     columns = {"order": "order, slowest first", "cross_node_bytes": "B between nodes", "yours": "yours"}
-    say("\n" + bench.table(orders, columns))
+    bench.say_table(orders, columns)
     if device.type == "cpu":
         say(
             "Bytes, losses and bubbles hold anywhere. Times do not: all ranks share this computer's cores, and no link is slow."
@@ -156,7 +156,7 @@ if rank == 0:
     if (own := Path(__file__).resolve().parent / "my_mesh.py").parent != path.parent.resolve():
         shutil.copyfile(own, path.parent / "my_mesh.py")  # what the mesh was made by, beside it
     (path.parent / "mesh.txt").write_text("\n".join([f"order, slowest first: {', '.join(order)}\n", *grids]), encoding="utf-8")
-    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}, mesh.txt")
+    bench.say_end(path, device)
 
 world.wait_for_all()
 dist.destroy_process_group()

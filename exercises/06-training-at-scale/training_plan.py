@@ -131,5 +131,5 @@ if world.rank == 0:
     path = bench.write_metrics("training_plan/1", world.device, world_size=world.size, seed=SEED, metrics=metrics)
     if path.parent.resolve() != HERE:
         shutil.copyfile(HERE / "my_plan.yaml", path.parent / "my_plan.yaml")  # what was judged, beside the figures
-    say(f"written: {path}")
+    bench.say_end(path, world.device)
 dist.destroy_process_group()

@@ -91,17 +91,13 @@ def summarise(rows: Sequence[Row]) -> Row:
     }
 
 
-def write_tables(compared: Sequence[Row], virtual: Sequence[Row], not_predicted: str | None) -> str:
-    """Bytes held, bytes sent, and the memory predicted, as text."""
+def say_tables(compared: Sequence[Row], virtual: Sequence[Row]) -> None:
+    """Bytes held, bytes sent, and the memory predicted, where the script was started by hand."""
     held = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
-    held |= {"state_bytes": "all three", "by_formula_bytes": "by your formula"}
+    bench.say_table(compared, held | {"state_bytes": "all three", "by_formula_bytes": "by your formula"})
     sent = {"label": "stage", "calls": "calls", "sent_bytes": "sent (rings)", "sent_by_formula_bytes": "by your formula"}
     sent |= {"sent_explained_bytes": "torch's own", "wire_bytes": "as Linux counts", "median_ms": "step ms", "loss": "loss"}
+    bench.say_table(compared, sent, title="Bytes that a rank sends in a step:")
     peak = {"ranks": "ranks", "stage": "stage", **{f"{part}_bytes": part for part in (*PARTS, "activations", "other", "peak")}}
-    blocks = [bench.table(compared, held), "Bytes that a rank sends in a step:\n" + bench.table(compared, sent)]
-    blocks.append(
-        "Predicted, at the peak of a step, bytes:\n" + bench.table(virtual, peak)
-        if virtual
-        else f"No memory predicted for other numbers of ranks: {not_predicted}"
-    )
-    return "\n\n".join(blocks)
+    if virtual:
+        bench.say_table(virtual, peak, title="Predicted, at the peak of a step, bytes:")

@@ -270,7 +270,9 @@ metrics = {
     "virtual": virtual, "not_predicted": not_predicted,
 }  # fmt: skip
 say(f"\n{parameters:,} parameters on {size} ranks: bytes a rank, on average (device: {device.type})")
-say(zero_report.write_tables(compared, virtual, not_predicted))
+zero_report.say_tables(compared, virtual)
+if not_predicted:
+    say(f"No memory predicted for other numbers of ranks: {not_predicted}")
 for name, reason in {"my_zero.py": formulas_broken, "my_sharded.py": sharded_broken}.items():
     if reason != "no error":
         say(f"{name}: {reason}")
@@ -281,4 +283,4 @@ for source in (Path(__file__).resolve().parent / name for name in ("my_zero.py",
     if source.parent != out:
         shutil.copyfile(source, out / source.name)  # what was measured, beside the measurements
 path = bench.write_metrics("zero_stages/1", device, world_size=size, seed=SEED, metrics=metrics)
-say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

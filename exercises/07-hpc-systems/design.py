@@ -73,10 +73,10 @@ host = ", ".join(sorted(shown.host_needs))
 say(f"The PCI devices of the computer; its host needs {host}:\n\n{shown.listing}\n")
 say("Profiles of the GPU, GiB and how many fit: " + ", ".join(f"{size} x {count}" for size, count in cases.PROFILES.items()))
 say(f"Machines, GiB each: {', '.join(map(str, machines))}\n")
-say(bench.table(
+bench.say_table(
     [row | {"judged": "open" if row["right"] is None else "right" if row["right"] else "wrong"} for row in rows],
     {"kind": "decision", "case": "case", "yours": "yours", "judged": ""},
-))  # fmt: skip
+)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 
@@ -101,4 +101,4 @@ out.mkdir(parents=True, exist_ok=True)
 if (own := Path(my_design.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / own.name)
 path = bench.write_metrics("design/1", bench.here(), world_size=1, seed=SEED, metrics=metrics)
-say(f"\nwritten: {path}")
+bench.say_end(path, bench.here())

@@ -71,7 +71,7 @@ for engine in engines:
     say(f"{engine}: {rows[-1]['why_not'] or 'measured'}")
 titles = {"engine": "engine", "start_ms": "start, ms", "product_ms": "product, ms", "pids_seen": "processes seen",
           "hostname_own": "own name", "root_writable": "can write /", "uid_inside": "user inside"}  # fmt: skip
-say("\n" + bench.table(rows, titles))
+bench.say_table(rows, titles)
 
 # --- the images ----------------------------------------------------------------------------------------------------------
 lint = []
@@ -103,4 +103,4 @@ for name in FILES:
     if out.resolve() != HERE:
         shutil.copyfile(HERE / name, out / name)
 path = bench.write_metrics("containers/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"\nwritten: {path}")
+bench.say_end(path, device)

@@ -79,10 +79,10 @@ for listing in topology.listings(args.puzzle):
 say(
     f"{rows[-1]['name']}, as nvidia-smi topo -m would print it:\n\n{topology.listings(args.puzzle)[-1].text.split('Legend')[0]}"
 )
-say(bench.table(rows, {"name": "computer", "best_groups": f"best groups of {args.size}: slowest links", "groups": "yours",
-                       "best_ring": "best ring: slowest hops", "ring": "yours"}))  # fmt: skip
+bench.say_table(rows, {"name": "computer", "best_groups": f"best groups of {args.size}: slowest links", "groups": "yours",
+                       "best_ring": "best ring: slowest hops", "ring": "yours"})  # fmt: skip
 if not written:
-    say("\nYour part is not written yet: my_topology.py")
+    say("Your part is not written yet: my_topology.py")
 
 # --- the links of this computer ----------------------------------------------------------------------------------------------
 sizes = links.sizes_up_to(args.max_bytes)
@@ -103,8 +103,8 @@ for way in dict.fromkeys(row["way"] for row in sweep):
     line = bandwidth.fit([row["bytes"] for row in points], [row["median_us"] / 1e6 for row in points])
     fits.append({"way": way, "latency_us": line and line.latency_s * 1e6, "gb_per_s": line and line.bandwidth,
                  "smallest_us": points[0]["median_us"], "largest_gb_per_s": points[-1]["gb_per_s"]})  # fmt: skip
-say("\n" + bench.table(fits, {"way": "link", "smallest_us": "64 KiB, us", "largest_gb_per_s": "largest, GB/s",
-                              "latency_us": "fit: latency, us", "gb_per_s": "fit: GB/s"}))  # fmt: skip
+bench.say_table(fits, {"way": "link", "smallest_us": "64 KiB, us", "largest_gb_per_s": "largest, GB/s",
+                       "latency_us": "fit: latency, us", "gb_per_s": "fit: GB/s"})  # fmt: skip
 if device.type != "cuda":
     say("PCIe and NVLink: not measured, there is no GPU here.")
 
@@ -132,4 +132,4 @@ out.mkdir(parents=True, exist_ok=True)
 if (own := Path(my_topology.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / own.name)
 path = bench.write_metrics("interconnect/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -64,8 +64,8 @@ for number, service in enumerate(services):
                  "within_ms": service.within_ms, "way": ways[number] if written else None, "profile": name, "gpu": gpu,
                  "start": start, "fits": None if not written else ways[number] == right_ways[number]})  # fmt: skip
 say(f"{len(services)} services on {card.name} ({card.gib} GiB{'' if card.profiles else ', no MIG'}):\n")
-say(bench.table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isolated": "isolated", "within_ms": "within, ms",
-                       "way": "way", "profile": "profile", "gpu": "GPU", "start": "at"}))  # fmt: skip
+bench.say_table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isolated": "isolated", "within_ms": "within, ms",
+                       "way": "way", "profile": "profile", "gpu": "GPU", "start": "at"})  # fmt: skip
 used = [name for name in names if name]
 problems = mig.find_problems(card, used, places) if written else []
 drawn = "\n".join(mig.draw(card, used, places)) if written and not problems else ""
@@ -92,8 +92,8 @@ measured, why = (
     gpu_sharing.measure(counts, args.seconds) if device.type == "cuda" else ([], "not measured: there is no GPU here")
 )
 if measured:
-    say("\n" + bench.table(measured, {"way": "way", "load": "load", "processes": "processes", "requests_per_s": "requests/s",
-                                      "p50_ms": "p50, ms", "p99_ms": "p99, ms"}))  # fmt: skip
+    bench.say_table(measured, {"way": "way", "load": "load", "processes": "processes", "requests_per_s": "requests/s",
+                               "p50_ms": "p50, ms", "p99_ms": "p99, ms"})  # fmt: skip
 if why:
     say(f"MPS: {why}")
 
@@ -116,4 +116,4 @@ for own in (Path(my_sharing.__file__), pods_file):
     if own.parent.resolve() != out.resolve():
         shutil.copyfile(own, out / own.name)
 path = bench.write_metrics("sharing/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"\nwritten: {path}")
+bench.say_end(path, device)

@@ -100,8 +100,8 @@ with tempfile.TemporaryDirectory(dir=place, prefix=".shard-") as folder:
     if device.type == "cuda":
         staged, gds = staging.measure(path, device)
 say(f"{args.megabytes} MiB in {records:,} records on {find_filesystem(place) or 'a file system that is not named'}\n")
-say(bench.table(rows, {"way": "way", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk",
-                       "cpu_s_per_gb": "CPU s/GB", "why": ""}))  # fmt: skip
+bench.say_table(rows, {"way": "way", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk",
+                       "cpu_s_per_gb": "CPU s/GB", "why": ""})  # fmt: skip
 
 # --- the random order ------------------------------------------------------------------------------------------------------
 size = records * args.record
@@ -110,11 +110,11 @@ readers = [
      "from_disk_mib": None if cost.from_disk is None else cost.from_disk / MIB}
     for name, cost in (("delivered", before), ("yours", after))
 ]  # fmt: skip
-say(f"\nA random order in {args.windows} windows:\n\n" + bench.table(readers, {
-    "reader": "reader", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk"}))  # fmt: skip
+titles = {"reader": "reader", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk"}
+bench.say_table(readers, titles, title=f"A random order in {args.windows} windows:")
 same = after.calls is not None and after.calls == before.calls
 if same:
-    say("\nYour part is as delivered: my_reader.py")
+    say("Your part is as delivered: my_reader.py")
 if staged:
     say("\n" + bench.table(staged, {"way": "to the GPU", "gb_per_s": "GB/s", "cpu_s_per_gb": "CPU s/GB"}))
 say(f"\nGPUDirect Storage: {gds['why']}")
@@ -136,4 +136,4 @@ metrics = {
 if (own := Path(my_reader.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / own.name)
 path = bench.write_metrics("storage/1", device, world_size=1, seed=args.seed, metrics=metrics)
-say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -114,13 +114,10 @@ else:
     say(f"An engine of {layers} layers, {ledger['width']} wide, {ledger['vocabulary']:,} words: "
         f"a prompt of {args.prompt} tokens, {made} made\n")  # fmt: skip
 before = 2 * layers if not real else 0  # calls that load the weights: a block and a copy a layer
-say(bench.table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "failed": "failed", "p50_us": "p50, us",
-                        "p99_us": "p99, us", "ledger": "ledger"}))  # fmt: skip
-say("\n" + bench.table(kernels, {"kernel": "kernel", "launches": "launches", "by_formula": "by your formula"}))
-say(
-    "\n"
-    + bench.table(sites, {"site": "who asked for memory", "calls": "blocks", "bytes": "bytes", "by_formula": "by your formula"})
-)
+bench.say_table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "failed": "failed", "p50_us": "p50, us",
+                        "p99_us": "p99, us", "ledger": "ledger"})  # fmt: skip
+bench.say_table(kernels, {"kernel": "kernel", "launches": "launches", "by_formula": "by your formula"})
+bench.say_table(sites, {"site": "who asked for memory", "calls": "blocks", "bytes": "bytes", "by_formula": "by your formula"})
 overhead = 100 * (traced_s / plain_s - 1)
 a_call_us = 1e6 * (traced_s - plain_s) / (counted.total - before)
 say(f"\nA request takes {1e3 * plain_s:.2f} ms, and {1e3 * traced_s:.2f} ms with the tracer: {overhead:+.0f} %, "
@@ -165,4 +162,4 @@ metrics = {
 if (own := Path(my_costs.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(own, out / own.name)
 path = bench.write_metrics("calls/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
-say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -139,14 +139,14 @@ if broken != "no":
 elif not written:
     say(f"Your part is not written yet: {file.name}. As delivered it counts calls:")
     say(bench.table(calls, {"workload": "workload", "api": "function", "calls": "calls"}) + "\n")
-say(bench.table(rows, {"workload": "workload", "allocations": "allocations", "allocations_true": "ledger", "bytes": "bytes",
-                       "bytes_true": "ledger", "failed": "failed", "failed_true": "ledger"}))  # fmt: skip
+bench.say_table(rows, {"workload": "workload", "allocations": "allocations", "allocations_true": "ledger", "bytes": "bytes",
+                       "bytes_true": "ledger", "failed": "failed", "failed_true": "ledger"})  # fmt: skip
 if counted_all:
     titles = {"workload": "workload", "site": "asked by", "alive_bytes": "bytes alive", "alive_true": "ledger"}
-    say("\n" + bench.table(sites, titles))
+    bench.say_table(sites, titles)
 if collective_rows:
     titles = {"rank": "rank", "allreduces": "all-reduces", "in_a_step": "in a step", "p50_us": "p50, us", "p99_us": "p99, us"}
-    say("\n" + bench.table(collective_rows, titles))
+    bench.say_table(collective_rows, titles)
 sizes = [{"size": allocations.name_size(power), "blocks": blocks[power]} for power in sorted(blocks)]
 metrics = {
     **vars(args), "tracer": tracer, "file": file.name, "trace_broken": broken, "workloads": rows, "sites": sites,
@@ -163,4 +163,4 @@ out.mkdir(parents=True, exist_ok=True)
 if out.resolve() != HERE:
     shutil.copyfile(file, out / file.name)
 path = bench.write_metrics("own_tracer/1", device, world_size=1, seed=args.seed, metrics=metrics)
-say(f"\n{bench.footer(bench.environment(device))}\nwritten: {path}")
+bench.say_end(path, device)

@@ -88,8 +88,8 @@ containers = [asdict(box) for box in ((play.engine, play.tracer) if play else ()
 sees = None if play is None or not play.engine.running else "yes" if play.sight.engine else "no"
 if play:
     say(f"\nplayed by {played_by}, traced by {tracer_name}:\n")
-    say(bench.table(containers, {"name": "container", "running": "running", "restarts": "restarts", "uid": "user",
-                                 "why": "why not"}))  # fmt: skip
+    bench.say_table(containers, {"name": "container", "running": "running", "restarts": "restarts", "uid": "user",
+                                 "why": "why not"})  # fmt: skip
     say(f"the tracer sees {play.sight.processes or 'no'} processes, the engine: {play.sight.engine or 'no'}")
     seen = [name for name, there in (("types", play.sight.btf), ("list of probes", play.sight.tracefs)) if there]
     say(f"of the kernel it has: {' and '.join(seen) or 'neither types nor a list of probes'}")
@@ -107,8 +107,8 @@ trace = {
 by_api = [{"api": api, "calls": count, "ledger": ledger.get(api) if ledger else None}
           for api, count in sorted((calls or {}).items())]  # fmt: skip
 if by_api:
-    say(f"\nOne request, prompt {args.prompt}, {args.tokens} tokens:\n")
-    say(bench.table(by_api, {"api": "call", "calls": "traced", "ledger": "ledger"}))
+    title = f"One request, prompt {args.prompt}, {args.tokens} tokens:"
+    bench.say_table(by_api, {"api": "call", "calls": "traced", "ledger": "ledger"}, title=title)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 running = sum(box["running"] for box in containers) if play else None
@@ -125,4 +125,4 @@ state = "".join(f"{json.dumps(box)}\n" for box in containers) or f"{refusal or w
 if out.resolve() != HERE:
     shutil.copyfile(pod_file, out / pod_file.name)
 path = bench.write_metrics("traced-pod/1", device, world_size=1, seed=SEED, metrics=metrics)
-say(f"\nwritten: {path}")
+bench.say_end(path, device)

@@ -173,6 +173,23 @@ def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
     return "\n".join([shown[0], "  ".join("-" * width for width in widths), *shown[1:]])
 
 
+def is_by_hand() -> bool:
+    """Whether a person started the script: gpucourse sets GPUCOURSE_OUT, from where it collects what the script writes."""
+    return "GPUCOURSE_OUT" not in os.environ
+
+
+def say_table(rows: Sequence[dict[str, object]], columns: dict[str, str], *, title: str = "") -> None:
+    """Print a table that the exercise's manifest has, too. Only by hand: gpucourse shows it itself, after the run."""
+    if is_by_hand():
+        say("\n" + (f"{title}\n" if title else "") + table(rows, columns) + "\n")
+
+
+def say_end(path: Path, device: torch.device, *more: str) -> None:
+    """Print what was measured on and where the results are. Only by hand: gpucourse collects them and shows both."""
+    if is_by_hand():
+        say(" · ".join([footer(environment(device)), *more]) + f"\nwritten: {path}")
+
+
 def _cell(value: object) -> str:
     if value is None:
         return "-"

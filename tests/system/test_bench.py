@@ -84,6 +84,24 @@ def test_a_table_lines_up_and_shows_what_was_not_measured(bench: ModuleType) -> 
     ]
 
 
+def test_tables_are_printed_only_for_somebody_who_started_the_script(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """gpucourse shows the tables of metrics.json after the run, and says where the results are."""
+
+    def print_all() -> str:
+        bench.say_table([{"ms": 1.5}], {"ms": "step ms"}, title="A step:")
+        bench.say_end(tmp_path / "metrics.json", bench.torch.device("cpu"), "an engine")
+        return capsys.readouterr().out
+
+    monkeypatch.delenv("GPUCOURSE_OUT", raising=False)
+    shown = print_all()
+    assert shown.startswith("\nA step:\nstep ms\n-------\n    1.5\n\ncpu (")
+    assert shown.endswith(f"cores a rank · an engine\nwritten: {tmp_path / 'metrics.json'}\n")
+    monkeypatch.setenv("GPUCOURSE_OUT", str(tmp_path))
+    assert print_all() == ""
+
+
 def test_the_record(bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUCOURSE_OUT", str(tmp_path / "out"))
     monkeypatch.setenv("GPUCOURSE_MODE", "local")

@@ -40,8 +40,13 @@ BRIEF = {"epochs": "1", "layers": "1", "compare_layers": "2", "hidden": "16"}
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return with_faults("0.1", tmp_path_factory.mktemp("tiny") / "a node's work", epochs="2")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tiny") / "a node's work"
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_folder: Path) -> Finished:
+    return with_faults("0.1", tiny_folder, epochs="2")
 
 
 @pytest.mark.slow
@@ -55,7 +60,7 @@ def test_tiny_transformers_learn(tiny: Finished) -> None:
 
 
 @pytest.mark.slow
-def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) -> None:
+def test_every_step_of_both_depths_is_on_record(tiny: Finished, tiny_folder: Path, tmp_path: Path) -> None:
     for row in tiny.metrics["models"]:
         mine = [step for step in tiny.metrics["curve"] if step["line"] == f"{row['layers']} layers"]
         assert [step["step"] for step in mine] == list(range(1, row["steps"] + 1))
@@ -67,15 +72,10 @@ def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) 
         assert row["parameters"] == row["layers"] * block + outside
     lines = {row["line"] for row in tiny.metrics["curve"] if row["layers"] is None}
     assert lines == {"guessing, 3.40", "counting, 2.92", "no model is better, 0.10"}, "the lesson's"
-    samples = (tiny_folder(tiny) / "samples.txt").read_text(encoding="utf-8")
+    samples = (tiny_folder / "samples.txt").read_text(encoding="utf-8")
     assert "2 layers wrote:\n" in samples
     assert "4 layers wrote:\n" in samples
     check_plots_and_tables(tiny, tmp_path)
-
-
-def tiny_folder(run: Finished) -> Path:
-    """Where a run wrote, as it said itself."""
-    return Path(next(line for line in run.output.splitlines() if line.startswith("written: ")).partition(": ")[2]).parent
 
 
 @pytest.mark.slow

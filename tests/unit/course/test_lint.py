@@ -181,6 +181,16 @@ def test_few_hints(clean_course: Any) -> None:
     assert lint(clean_course.load()) == ["modules/07-rivers/module.yaml: 7.1.hints: 1 of at least 3"]
 
 
+def test_of_several_tables_one_is_the_main_one(clean_course: Any) -> None:
+    first = "columns: [{key: litres, title: litres, digits: 1}]"
+    second = f"{first}\n      - title: Springs by day\n        rows: metrics.springs\n        {first}"
+    clean_course.change(first, second)
+    (line,) = lint(clean_course.load())
+    assert line.startswith("modules/07-rivers/module.yaml: 7.1.tables: 2 tables, and none is the one of a result (main: true)")
+    clean_course.change("title: Springs\n", "title: Springs\n        main: true\n")
+    assert lint(clean_course.load()) == []
+
+
 def test_the_number_of_processes_is_no_flag_of_the_script(clean_course: Any) -> None:
     count = "- {name: nproc, type: int, default: 2, min: 1, max: 8, help: how many processes}\n      - {name: depth"
     clean_course.change("- {name: depth", count)

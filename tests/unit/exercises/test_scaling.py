@@ -39,6 +39,13 @@ def test_amdahl_comes_back_out_of_karp_and_flatt(scaling: ModuleType) -> None:
     assert scaling.serial_percent(1.0, 1) is None
 
 
+def test_a_serial_share_is_never_negative(scaling: ModuleType) -> None:
+    assert scaling.describe_serial_share(1.6, 1.8, 2) == "11.1 to 25.0"
+    assert scaling.describe_serial_share(1.6, 2.1, 2) == "at most 25.0"
+    assert scaling.describe_serial_share(2.01, 2.1, 2) == "within noise"
+    assert scaling.describe_serial_share(0.9, 1.1, 1) is None
+
+
 def test_a_step_is_the_sum_of_its_parts(scaling: ModuleType) -> None:
     parts = scaling.losses_ms(step_ms=30.0, silent_ms=24.0, one_ms=40.0, share=0.5)
     assert parts == {"ideal_ms": 20.0, "slower_computing_ms": 4.0, "communication_ms": 6.0}
