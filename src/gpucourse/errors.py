@@ -1,6 +1,6 @@
 """Every failure that gpucourse expects, and the exit code that each one means.
 
-    GpucourseError                       1   a fault of gpucourse itself
+    GpucourseError                       1   a bug in gpucourse
     ├── UsageError                       2   wrong usage: an unknown name, a value out of range
     │   ├── UnknownName                      with "did you mean"
     │   └── ManifestError                    a file that a person wrote does not hold what it must

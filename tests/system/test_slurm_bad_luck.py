@@ -92,7 +92,7 @@ def test_a_batch_file_without_first_line_and_one_with_a_syntax_error(cluster: Le
     own = Path(batch(tmp_path, "--nodes=2", body="if true; then"))
     said = cluster.types("run", "--script", str(own), code=4)
     assert "syntax error" in said.err
-    assert "not all of its jobs ended well" in said.out
+    assert "not all of its jobs succeeded" in said.out
     own.write_text("echo no shebang\n", encoding="utf-8")
     assert "does not look like a batch script" in cluster.types("run", "--script", str(own), code=2).err
 

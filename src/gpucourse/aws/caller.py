@@ -72,5 +72,5 @@ def validate_cidr(text: str) -> str:
         raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_SAY_IT)
     address = network.network_address
     if not address.is_global and not any(address in example for example in _EXAMPLES):
-        raise UsageError(f"{text} is no address of the public internet, so AWS never sees it", hint=_SAY_IT)
+        raise UsageError(f"{text} is not a public internet address, so AWS never sees it", hint=_SAY_IT)
     return str(network)

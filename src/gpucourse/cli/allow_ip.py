@@ -15,7 +15,7 @@ def allow_ip(
     ctx: typer.Context,
     module: PaidModule,
     cidr: Annotated[
-        str, typer.Option("--ssh-cidr", help="The address, as 203.0.113.7/32; asked of the internet by default.")
+        str, typer.Option("--ssh-cidr", help="The address, such as 203.0.113.7/32 (default: looked up online).")
     ] = "",
     gpu: Annotated[str | None, gpu_option()] = None,
     json: JsonFlag = False,

@@ -118,7 +118,7 @@ def _fault(error: Exception, session: Session) -> GpucourseError:
             file.write(text)
         log = Path(name)
     return GpucourseError(
-        f"a fault of gpucourse itself: {type(error).__name__}: {error}",
-        hint="nothing that was recorded is lost; --verbose shows where it happened",
+        f"a bug in gpucourse: {type(error).__name__}: {error}",
+        hint="no record is lost; --verbose shows where it happened",
         log=log,
     )

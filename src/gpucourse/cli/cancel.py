@@ -23,7 +23,7 @@ def cancel(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """End a run on every node, and collect what it wrote."""
+    """Stop a run on every node, and collect its outputs."""
     from gpucourse.runs.cancel import cancel as act
     from gpucourse.workspace import runs as records
 

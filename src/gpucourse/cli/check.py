@@ -40,7 +40,7 @@ def check(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Check what a run left again; or all exercises; or a diagnosis."""
+    """Check a run again, or all exercises, or a diagnosis."""
     from gpucourse.learning.check import check_all
     from gpucourse.ui.views.checks import every as view_of_all
 

@@ -66,7 +66,7 @@ def deploy(
     over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="On AWS: build it even above the budget.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Deploy the lab of a module; typed again, it repairs what died."""
+    """Deploy the lab of a module; run again, it repairs dead nodes."""
     from gpucourse.labs.deploy import choose_target
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import UnknownHosts

@@ -44,7 +44,7 @@ def doctor(
         typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.", show_default=False),
     ] = None,
     ssh_cidr: Annotated[
-        str, typer.Option("--ssh-cidr", help="Your address, as 203.0.113.7/32; asked of the internet by default.")
+        str, typer.Option("--ssh-cidr", help="Your address, such as 203.0.113.7/32 (default: looked up online).")
     ] = "",
     policy: Annotated[bool, typer.Option("--policy", help="Print the IAM policy that the course needs, and stop.")] = False,
     request_quota: Annotated[

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def grade(
     ctx: typer.Context,
-    csv: Annotated[bool, typer.Option("--csv", help="One line a row, for a spreadsheet.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     review: Annotated[
         bool, typer.Option("--review", help="Judge free text. It counts on somebody else's bundle only.")
     ] = False,
@@ -43,7 +43,7 @@ def grade(
 ) -> int:
     """Your points, from evidence; or those of a bundle."""
     if more and not open_:
-        raise UsageError(f"{more[0]}: what is to be done with it?", hint=f"gpucourse grade --open {shlex.quote(str(more[0]))}")
+        raise UsageError(f"{more[0]}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(str(more[0]))}")
     opened = list(dict.fromkeys([*(open_ or ()), *(more or ())]))
     if bundle is not None and (open_ or csv or review or judge):
         raise UsageError("--bundle cannot be combined with other options", hint="gpucourse grade --bundle work.zip")

@@ -20,7 +20,7 @@ def init(
         bool | None,
         typer.Option(
             "--ssh-include/--no-ssh-include",
-            help="Add the line to ~/.ssh/config by which plain ssh knows the nodes, or take it away; and stop.",
+            help="Add the line to ~/.ssh/config that lets plain ssh reach the nodes, or remove it; then stop.",
             show_default=False,
         ),
     ] = None,

@@ -21,7 +21,7 @@ def logs(
         int | None, typer.Option("--rank", help="Only this rank, raw.", show_default=False, autocompletion=complete.ranks)
     ] = None,
     fold: Annotated[bool, typer.Option("--fold", help="Show lines that ranks share only once.")] = False,
-    times: Annotated[bool, typer.Option("--times", help="In the order of arrival, with seconds.")] = False,
+    times: Annotated[bool, typer.Option("--times", help="In order of arrival, with times.")] = False,
     tail: Annotated[
         int | None,
         typer.Option("--tail", "-n", min=0, help="Only the last N lines of each rank.", metavar="N", show_default=False),

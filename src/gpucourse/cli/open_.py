@@ -25,11 +25,11 @@ def open_(
         Path | None, typer.Option("--out", help="Where to write it (default: page in the workspace).", show_default=False)
     ] = None,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve it on loopback, for a browser that comes through ssh -L.")
+        bool, typer.Option("--serve", help="Serve it on loopback, for a browser that connects through ssh -L.")
     ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Show it in the browser.")] = True,
 ) -> int:
-    """A page to look at: lessons, progress, every run."""
+    """A web page of your lessons, progress and runs."""
     from gpucourse.learning.pages.open_ import open_ as act
     from gpucourse.ui.page.build import build
     from gpucourse.ui.page.folder import write_folder

@@ -23,7 +23,7 @@ def quiz(
     list_: Annotated[bool, typer.Option("--list", help="List every question, and stop.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Questions over the lessons; you can stop and go on later."""
+    """Questions about the lessons; stop and continue at any time."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 

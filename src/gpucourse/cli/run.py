@@ -42,7 +42,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on every lab of it: run 4 --all")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on each of its labs: run 4 --all")] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
     extra: Annotated[
         list[Path] | None,
@@ -81,7 +81,7 @@ def run(
         str | None,
         typer.Option(
             "--predict",
-            help="What it will measure, kept before it starts: --predict NAME=VALUE",
+            help="What it will measure, recorded before it starts: --predict NAME=VALUE",
             autocompletion=complete.predictions,
             show_default=False,
         ),
@@ -100,7 +100,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Run an exercise on every node, and check what comes of it."""
+    """Run an exercise on every node, and check its results."""
     session = session_of(ctx)
     if not (script or detach or dry_run):
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
@@ -235,7 +235,7 @@ def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
     """Raises UsageError where several runs were asked for in more than one way."""
     if len(sweep) > 1:
         raise UsageError(
-            f"--sweep is there {len(sweep)} times, and takes one parameter at a time",
+            f"--sweep was given {len(sweep)} times, and takes one parameter at a time",
             hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one",
         )
     if mixed:

@@ -48,7 +48,7 @@ def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_
         if given.closed:  # nobody is left to see anything, but the session counts
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
-                f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is whole",
+                f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is complete",
                 hint=f"gpucourse runs; the transcript: {runs.files_of(context.paths, opened_session.record).transcript}",
             )
         with session.console.watch() as live:

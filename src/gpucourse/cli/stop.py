@@ -14,7 +14,7 @@ from gpucourse.cli.session import session_of
 def stop(
     ctx: typer.Context, module: PaidModule, gpu: Annotated[str | None, gpu_option()] = None, json: JsonFlag = False
 ) -> int:
-    """Pause a lab on AWS: its disks stay, and little else costs."""
+    """Pause a lab on AWS: you pay for little but its disks."""
     from gpucourse.labs.change import stop as act
 
     session = session_of(ctx)

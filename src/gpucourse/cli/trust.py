@@ -27,7 +27,7 @@ def trust(
     ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Allow a workspace or a course that others own: it runs as you."""
+    """Trust somebody else's workspace or course: it runs code as you."""
     from gpucourse.ui.views.trust import trust_list as view
     from gpucourse.workspace import trust as records
 

@@ -58,7 +58,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="driver",
-        title="Driver and torch do not fit",
+        title="The driver does not match torch",
         signs=(
             r"NVIDIA driver on your system is too old",
             r"CUDA driver version is insufficient",

@@ -12,7 +12,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"ModuleNotFoundError: No module named '(?P<name>[^']+)'",),
         why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
         "yours that did not travel.",
-        next="a file or folder of your own travels with --with PATH; a package is installed for the node's Python: "
+        next="--with PATH uploads a file or folder of your own; a package is installed for the node's Python: "
         "{python} -m pip install (pip's name of it may differ)",
     ),
     Symptom(
@@ -32,8 +32,8 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
             r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
             r"(?m)^\S+: can't open file '(?P<name>[^']*)': \[Errno 2\]",
         ),
-        why="The script opens {name}, which is not on {node}. Only the script and what you name travels there.",
-        next="send it along: --with PATH (a file or a folder); it lies beside the script on every node",
+        why="The script opens {name}, which is not on {node}. Only the script and what you name is uploaded.",
+        next="upload it: --with PATH (a file or a folder) puts it beside the script on every node",
     ),
     Symptom(
         word="wrong-arguments",

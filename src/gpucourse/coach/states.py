@@ -195,9 +195,8 @@ def _diagnose_killed_rank(evidence: Evidence, log: Log) -> Diagnosis:
     return Diagnosis(
         symptom="rank-killed",
         title=f"Rank {log.rank} on {log.node} was killed",
-        why=f"Rank {log.rank} ended by signal 9 without a word of its own: somebody ended it from outside, or the kernel "
-        f"did, which "
-        "had no memory left. The others lost their peer in the middle of a collective.",
+        why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did "
+        "because memory ran out. The others lost their peer in the middle of a collective.",
         next=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it is empty, ask who "
         f"killed it",
         ranks=_ranks([log]),
@@ -225,7 +224,7 @@ def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
     return Diagnosis(
         symptom="left-early",
         title=f"{_name_ranks(ranks)} had left already",
-        why=f"{_name_ranks(ranks)} ended well, and the others still wanted to talk: they make more collectives. The usual "
+        why=f"{_name_ranks(ranks)} exited normally, and the others still make collectives. The usual "
         f"reasons are "
         "shares of the data that differ by a batch, or a branch on rank around a collective.",
         next=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) "

@@ -218,7 +218,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         else:
             yield from _difference(shown, parameter, flags[parameter.flag])
     named = {parameter.flag for parameter in passed}
-    yield from (f"{shown}: the flag {flag} is no parameter of {exercise.id}" for flag in flags if flag not in named)
+    yield from (f"{shown}: the flag {flag} is not a parameter of {exercise.id}" for flag in flags if flag not in named)
 
 
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
@@ -227,7 +227,7 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
     for fault in exercise.faults:
         shown = f"{manifest}: {exercise.id}.faults.{fault.id}"
         if fault.file not in sources:
-            yield f"{shown}: {fault.file} is no file of {exercise.id}"
+            yield f"{shown}: {fault.file} is not a file of {exercise.id}"
             continue
         text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
         judge = catalog.judge(module, name_fault_judge(fault))

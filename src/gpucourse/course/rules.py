@@ -83,7 +83,7 @@ def _check_parts(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
         named = part.get("checks", [])
         for number, check in enumerate(named if isinstance(named, list) else ()):
             if isinstance(check, str) and check not in checks:
-                yield Complaint((*place, "checks", number), f"'{check}' is no check of this exercise")
+                yield Complaint((*place, "checks", number), f"'{check}' is not a check of this exercise")
         if part.get("judge") is False and not named:
             yield Complaint((*place, "judge"), "is false, and no check of the run judges the part either")
 

@@ -32,7 +32,7 @@ _SAVED: dict[str, dict[str, Any]] = {
 }
 FEW = 8
 WORD_WIDTH = 6  # letters of a word that stand beside seven others under the x axis
-IN_A_ROW = 60  # letters of a legend that fit above the axes, beside its marks
+ROW, MOST_OVER = 0.055, 0.16  # of the picture's height: a row of a legend, and what more rows may take from the axes
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
 
@@ -127,14 +127,27 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
         _bars(axes, plot, data)
     else:
         _lines(axes, plot, data)
-    shown, labels = axes.get_legend_handles_labels()
-    if len(shown) > 1 or any(series.low for series in plot.series):
-        if plot.kind == "bar" and sum(map(len, labels)) <= IN_A_ROW:  # above the axes: bars leave no place that is surely free
-            place = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0}
-            axes.legend(frameon=False, fontsize=8.5, ncols=len(shown), **place)
-        else:
-            axes.legend(frameon=False, fontsize=9, loc="best")
+    if len(axes.get_legend_handles_labels()[0]) > 1 or any(series.low for series in plot.series):
+        _place_legend(axes)
     return figure
+
+
+def _place_legend(axes: Axes) -> None:
+    """A legend above the axes, where nothing is drawn, in as few rows as their width allows; they give up height for more
+    than one row. One of very many rows stands at their right."""
+    left, bottom, width, height = axes.get_position().bounds
+    above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
+    for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):
+        box = axes.legend(frameon=False, fontsize=8.5, ncols=columns, **above).get_window_extent()
+        if box.width <= axes.bbox.width + axes.bbox.x0 / 2:
+            break
+    figure_height = axes.bbox.height / height
+    over = box.height / figure_height - ROW
+    if over <= MOST_OVER:
+        axes.set_position((left, bottom, width, height - max(0.0, over)))
+        return
+    box = axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5)).get_window_extent()
+    axes.set_position((left, bottom, width - box.width / (axes.bbox.width / width), height))
 
 
 def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:

@@ -1,4 +1,4 @@
-"""`destroy`: outputs home first, then Terraform, then a leak scan that does not trust Terraform, then a receipt."""
+"""`destroy`: collects outputs, runs Terraform, then a leak scan that does not trust Terraform, and writes a receipt."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def _weigh_attempts(
     return replace(result, share=0.0, said=f"{result.said}; counts 0%: attempts at this exercise were removed")
 
 
-_NOT_GIVEN = "is in answers.yaml, but is not given yet: gpucourse answer"
+_NOT_GIVEN = "is in answers.yaml, but not submitted yet: gpucourse answer"
 
 
 def _judge(

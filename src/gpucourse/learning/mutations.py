@@ -28,7 +28,7 @@ def judge_mutation(context: Context, exercise: Exercise, question: Question) -> 
         except GpucourseError:  # a damaged file: the run shows nothing
             continue
         if record.expected_red == question.check and red == [question.check]:
-            said = f"as you said: {question.check} went red in run {record.id}"
+            said = f"as you predicted: {question.check} failed in run {record.id}"
             return _make_result(question, "passed", said, compute_credit(question, wrong, right=True))
         wrong += 1
     if not wrong:

@@ -50,7 +50,7 @@ class Subject:
 
 
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
-    """Put the report together and write it in these formats into `deliverables/F/`.
+    """Put the report together and write it in these formats into `deliverables/final/`.
 
     Raises MissingError where no run of any chapter is there yet, ManifestError for a plan with faults, StorageError.
     """

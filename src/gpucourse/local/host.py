@@ -146,7 +146,7 @@ class Host:
         if isinstance(node, MachineNode):
             await node.power(str(asked["way"]))
             return {}
-        raise ValueError(f"{asked['name']} is no machine of its own")
+        raise ValueError(f"{asked['name']} is not a separate machine")
 
     def _end_with_the_last(self) -> str:
         self._awaited = True

@@ -190,7 +190,7 @@ class Exercise(Strict):
     tasks: tuple[Text, ...] = Field(min_length=1, description="what to do, in order")
     questions: tuple[Question, ...] = Field(default=(), description="what is asked after a run")
     former_questions: tuple[Slug, ...] = Field(
-        default=(), description="asked by earlier versions: answers to them are kept, and count for nothing"
+        default=(), description="asked by earlier versions: answers to them are kept, and give no points"
     )
     hints: tuple[Text, ...] = Field(min_length=1, description="from gentle to plain, shown one at a time; three at least")
     tables: tuple[MetricsTable, ...] = Field(default=(), description="tables of rows of the metrics")

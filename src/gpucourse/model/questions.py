@@ -43,7 +43,7 @@ class Question(Strict):
     evidence: Literal["logic", "gpu"] = Field(default="logic", description="numeric: gpu where only a GPU can give the number")
     options: tuple[Text, ...] = Field(default=(), max_length=len(LETTERS), description="choice: the answers, a first")
     key: Letter | None = Field(default=None, description="choice: the letter of the right one")
-    check: Slug | None = Field(default=None, description="mutation: the check that goes red")
+    check: Slug | None = Field(default=None, description="mutation: the check that fails")
     edit: RelativePath | None = Field(default=None, description="mutation: the file that the learner edits")
     look_for: Text | None = Field(default=None, description="text: what a good answer says, for whoever judges it")
     explanation: Text | None = Field(default=None, description="why the answer is right; shown after it")

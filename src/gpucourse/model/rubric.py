@@ -106,7 +106,7 @@ class RubricPart(Strict):
             raise ValueError(f"the row {twice} appears twice")
         for row in self.rows:
             if strange := next((id_ for id_ in row.exercises if id_.partition(".")[0] != self.module), None):
-                raise ValueError(f"row {row.id}: {strange} is no exercise of module {self.module}")
+                raise ValueError(f"row {row.id}: {strange} is not an exercise of module {self.module}")
         return self
 
 

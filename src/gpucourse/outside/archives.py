@@ -180,7 +180,7 @@ def _text(field_: bytes) -> str:
 def _octal(field_: bytes) -> int:
     digits = field_.strip(b" \0")
     if digits.strip(b"01234567"):
-        raise OutsideError("the tar has a header with a number that is none")
+        raise OutsideError("the tar has a header with an invalid number")
     return int(digits or b"0", 8)
 
 
@@ -193,7 +193,7 @@ def _number(field_: bytes) -> int:
 
 def _decimal(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
-        raise OutsideError("the tar has an extended header with a number that is none")
+        raise OutsideError("the tar has an extended header with an invalid number")
     return int(text)
 
 

@@ -102,7 +102,7 @@ class SlurmOptions:
             return None
         match = _TIME.fullmatch(text)
         if match is None:
-            raise OptionRefused(f"--time={text} is no time: minutes, hours:minutes:seconds, or days-hours")
+            raise OptionRefused(f"--time={text} is not a time: minutes, hours:minutes:seconds, or days-hours")
         days, first, second, third = (int(part) if part is not None else None for part in match.groups())
         if days is not None:  # days-hours[:minutes[:seconds]]
             return days * 86400 + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
@@ -124,7 +124,7 @@ class SlurmOptions:
         for part in spelled.split(","):
             match = re.fullmatch(r"\[?(\d{1,6})(?:-(\d{1,6})(?::(\d{1,6}))?)?\]?", part)
             if match is None or (limit and not limit.isdigit()) or int(match[2] or match[1]) < int(match[1]):
-                raise OptionRefused(f"--array={text} is no array: numbers as in 0-3, 0-6:2 or 0,1,5, then at most %NUMBER")
+                raise OptionRefused(f"--array={text} is not an array: numbers as in 0-3, 0-6:2 or 0,1,5, then at most %NUMBER")
             low, high, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
             numbers |= set(range(low, high + 1, max(1, step)))
         return tuple(sorted(numbers)), int(limit or 0)
@@ -214,7 +214,7 @@ def _read_line(line: str, number: int, options: SlurmOptions) -> None:
         raise OptionRefused(str(error), number) from None
     if read.command:
         raise OptionRefused(
-            f"{line}: sbatch does not know what to do with '{read.command[0]}'; words of yours belong behind a #", number
+            f"{line}: sbatch does not know what to do with '{read.command[0]}'; put your own comments after a #", number
         )
     options.values.update(read.values)
 

@@ -44,7 +44,7 @@ def make_untrusted_error(node: str, what: str, error: object) -> NodeUntrusted:
     """The error for a message of a node that cannot be used."""
     return NodeUntrusted(
         f"{node}: {what} cannot be used: {printable(str(error))}",
-        hint="nothing of it was used. Somebody or something else may answer there: gpucourse status, then gpucourse deploy",
+        hint="it was not used. Another program may be answering there: gpucourse status, then gpucourse deploy",
     )
 
 
@@ -269,7 +269,7 @@ class Probe:
 
     def __post_init__(self) -> None:
         if not _VERSION.fullmatch(self.python):
-            raise ValueError("the version of Python is none")
+            raise ValueError("the version of Python is invalid")
         within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
         within(self.cores, 1, 1 << 16, "the number of cores")
         within(self.clock, 0, LATEST_CLOCK_S, "the clock")

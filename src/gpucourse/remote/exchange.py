@@ -182,7 +182,7 @@ class Exchange:
             if len(data) > MAX_ANSWER:
                 raise NodeUntrusted(
                     f"{self._name}: the answer of a command has more than {MAX_ANSWER >> 20} MiB",
-                    hint="nothing of it was used. Somebody or something else may answer there: gpucourse status",
+                    hint="it was not used. Another program may be answering there: gpucourse status",
                 )
             self._check_whole()
         return bytes(data)
@@ -335,7 +335,7 @@ class Exchange:
     def _cut(self) -> UnreachableError:
         return UnreachableError(
             f"{self._name}: the connection was cut before the command's exit code came",
-            hint="gpucourse status shows which nodes are alive; what was started on the node goes on",
+            hint="gpucourse status shows which nodes are alive; what was started on the node keeps running",
         )
 
     @staticmethod

@@ -281,7 +281,7 @@ class _NodeFollower(threading.Thread):
         if kept:
             self._view.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
         if log.full and not was_full:
-            self._view.tell(Note(text=f"{log.full}; the run goes on (log_limit in gpucourse.yaml)", level="warning"))
+            self._view.tell(Note(text=f"{log.full}; the run continues (log_limit in gpucourse.yaml)", level="warning"))
 
     def _log(self, whose: tuple[str, int | None]) -> LogFile:
         if whose not in self.logs:

@@ -63,7 +63,7 @@ class LogLimits:
     def admit(self, node: str, rank: int | None) -> None:
         """Take the log of a rank (None: of the launcher) on a host. Raises ValueError where the run cannot have it."""
         if self._hosts is not None and node not in {*self._hosts, self._head}:
-            raise ValueError(f"{node} is no node of this lab")
+            raise ValueError(f"{node} is not a node of this lab")
         if rank is not None and rank >= self._ranks:
             raise ValueError(f"there is no rank {rank}: {self._ranks} were started")
         if node not in {*self._hosts_known, self._head} and len(self._hosts_known) >= self._most_hosts:

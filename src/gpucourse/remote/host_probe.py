@@ -171,9 +171,9 @@ class _HostAnswer:
 
     def __post_init__(self) -> None:
         if not _PROGRAM.fullmatch(self.python):
-            raise ValueError("the path of its Python is none")
+            raise ValueError("the path of its Python is invalid")
         if not _VERSION.fullmatch(self.version):
-            raise ValueError("the version of its Python is none")
+            raise ValueError("the version of its Python is invalid")
         answers.within(len(self.gpus), 0, 64, "the number of GPUs")
         answers.within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
         answers.within(self.clock, 0, answers.LATEST_CLOCK_S, "the clock")

@@ -229,7 +229,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     if kind == "cannot_start":
         return MissingError(said, hint="gpucourse doctor says what the nodes lack")
     if kind in ("cut", "damaged", "missing"):
-        return UnreachableError(said, hint="type the command again: only what is missing travels")
+        return UnreachableError(said, hint="type the command again: only what is missing is sent")
     if kind in {"refused", "absent"}:
         return UsageError(said)
     return UnreachableError(said, hint="gpucourse ssh looks at the node")

@@ -87,7 +87,7 @@ class LogFile:
                 info = os.fstat(handle)
                 if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
                     raise StorageError(
-                        f"{self._path} is no plain file of the run's own",
+                        f"{self._path} is not a plain file of the run",
                         hint=f"see what it is (ls -li '{folder}'), move it away",
                     )
                 yield handle

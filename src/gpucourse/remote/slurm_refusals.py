@@ -51,7 +51,7 @@ _TABLE = (
         r"Unable to contact slurm controller|Connection refused|Unable to establish configuration|[Ss]ocket timed out|"
         r"Resource temporarily unavailable|did not answer within",
         InfrastructureError,
-        "Slurm's controller (slurmctld) does not answer. Jobs that run go on without it",
+        "Slurm's controller (slurmctld) does not answer. Running jobs continue without it",
         "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl status slurmctld on the head",
     ),
     _KnownError(

@@ -331,5 +331,5 @@ def _unusable(file: Path, error: Exception, *, own: bool) -> MissingError:
 def _make_lost_error(node: Node, error: BaseException) -> UnreachableError:
     return UnreachableError(
         f"{node.label}: the connection was lost ({str(error) or type(error).__name__})",
-        hint="gpucourse status shows which nodes are alive; what was started on the node goes on",
+        hint="gpucourse status shows which nodes are alive; what was started on the node keeps running",
     )

@@ -1,4 +1,4 @@
-"""`cancel`: a run ends on every node, and what it wrote comes home."""
+"""`cancel`: a run ends on every node, and what it wrote is collected."""
 
 from __future__ import annotations
 

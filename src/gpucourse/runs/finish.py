@@ -139,7 +139,7 @@ def _collect(
     environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}
     write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
     for refused in home.refused:
-        context.watch(Note(text=f"{refused.node}: {refused.name} was not taken: {refused.reason}", level="warning"))
+        context.watch(Note(text=f"{refused.node}: {refused.name} was not collected: {refused.reason}", level="warning"))
     if missed:
         runs.save(context.paths, record)
         raise _not_home(missed)

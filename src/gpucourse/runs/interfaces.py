@@ -24,7 +24,7 @@ _NO_PROGRAM = 127  # as a shell says it
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
     """The interface of each node that leads to the first of `nodes`; of the first one, that leads to the second.
 
-    A simulated node that is no machine of its own has the loopback interface. Raises MissingError where a node knows no way.
+    A simulated node that is not a separate machine has the loopback interface. Raises MissingError where a node knows no way.
     """
     from gpucourse.remote.fleet import values
 
@@ -55,4 +55,4 @@ def find_interface(link: Link, peer: Node) -> str:
     try:
         return answers.interface(match[1].decode(errors="replace"))
     except ValueError as error:
-        raise answers.make_untrusted_error(link.node.label, "the way that it names", error) from error
+        raise answers.make_untrusted_error(link.node.label, "the interface that it names", error) from error

@@ -24,7 +24,7 @@ def check_expectation(context: Context, module: Module, exercise: Exercise, chec
     )
     if not edited:
         raise UsageError(
-            f"every file of {exercise.id} is as it was delivered, so no check will go red",
+            f"every file of {exercise.id} is as it was delivered, so no check will fail",
             hint=f"edit {context.paths.exercises / context.catalog.sources(module, exercise)[exercise.script]}, "
             f"then: gpucourse run {exercise.id} --expect-red {check}",
         )
@@ -41,9 +41,9 @@ def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> s
     did."""
     red = list_red_checks(verdict)
     if red == [record.expected_red]:
-        return f"as you said: {record.expected_red} went red, and no other check"
-    what = f"{', '.join(red)} went red" if red else "no check went red"
+        return f"as you predicted: {record.expected_red} failed, and no other check"
+    what = f"{', '.join(red)} failed" if red else "no check failed"
     raise CheckFailed(
-        f"you said that {record.expected_red} would go red; {what}",
+        f"you predicted that {record.expected_red} would fail; {what}",
         hint=f"look at the edit again, then: gpucourse run {record.exercise} --expect-red CHECK",
     )

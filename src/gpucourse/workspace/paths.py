@@ -90,7 +90,7 @@ class WorkspacePaths:
 
     def report(self, ending: str) -> Path:
         """The final report in the format of that ending."""
-        return self.deliverables("F") / f"report.{ending}"
+        return self.deliverables("final") / f"report.{ending}"
 
     @property
     def page(self) -> Path:

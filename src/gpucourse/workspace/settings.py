@@ -36,7 +36,7 @@ class Settings(BaseModel):
     budget_usd: Decimal | None = Field(default=None, ge=0, le=10**9, description="what the course may cost in all, in USD")
     owner: str = Field(default="", max_length=64, description="who pays, as a tag of every resource; your login by default")
     ssh_cidr: str = Field(
-        default="", description="the address that may log in, as 203.0.113.7/32; asked of the internet by default"
+        default="", description="the address that may log in, such as 203.0.113.7/32 (default: looked up online)"
     )
     ssh_proxy_command: str = Field(default="", description="how SSH reaches cloud nodes and hosts, as OpenSSH's ProxyCommand")
     node_python: str = Field(
@@ -72,9 +72,9 @@ class Settings(BaseModel):
         try:
             words = shlex.split(value)
         except ValueError as error:
-            raise ValueError(f"is no command: {str(error).lower()}") from error
+            raise ValueError(f"is not a command: {str(error).lower()}") from error
         if value and not (words and words[0]):
-            raise ValueError("is no command: it names no program")
+            raise ValueError("is not a command: it names no program")
         return value
 
     @field_validator("rendezvous_ports")

@@ -23,7 +23,7 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
     learner.account.fail("RunInstances", "InsufficientInstanceCapacity", zone="us-east-2a")
     typed = learner.types("deploy", "1", "--target", "aws", "--yes", timeout=400)
     assert "Next: g4dn.xlarge in us-east-2b" in typed.err
-    assert "removing what the failed try left" in typed.err
+    assert "removing what the failed attempt left" in typed.err
     cloud = learner.deployment("01-aws-t4")["cloud"]
     assert cloud["zone"] == "us-east-2b"
     assert [(item["zone"], item["code"]) for item in cloud["tried"]] == [("us-east-2a", "InsufficientInstanceCapacity")]

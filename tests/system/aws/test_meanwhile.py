@@ -246,7 +246,7 @@ def test_more_time_has_a_limit_and_a_price(learner: CloudLearner) -> None:
     assert "gpucourse extend 3 68h is the most" in learner.types("extend", "3", "70h", code=2).err
     learner.sets(budget_usd=2)
     typed = learner.types("extend", "3", "2h", code=2)
-    assert "More time than the budget holds" in typed.out
+    assert "More time than the budget allows" in typed.out
     assert "gpucourse extend 3 2h --yes" in typed.err
     assert "has more time" in learner.types("extend", "3", "2h", "--yes").out
     learner.sets(budget_usd=None)

@@ -52,7 +52,7 @@ SCRIPT = "exercises/07-rivers/source.py"
     ("old", "new", "said"),
     [
         ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: has no flag --depth, a parameter of 7.1"),
-        ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: the flag --deep is no parameter of 7.1"),
+        ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: the flag --deep is not a parameter of 7.1"),
         ("type=int", "type=float", f"{SCRIPT}: --depth is of type float, in the manifest of type int"),
         ("type=int, ", "", f"{SCRIPT}: --depth is of type str, in the manifest of type int"),
         ("default=100", "default=99", f"{SCRIPT}: --depth has the default 99, in the manifest 100"),

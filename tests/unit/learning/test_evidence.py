@@ -162,7 +162,7 @@ def test_a_report_leaves_out_what_was_changed(learning: Learning) -> None:
     change_metrics(learning, record)
     said = learning.types("report", "--format", "md")
     assert f"left out: run {record.id}: metrics.json" in said.err
-    text = (learning.workspace / "deliverables/F/report.md").read_text()
+    text = (learning.workspace / "deliverables/final/report.md").read_text()
     assert kept.id in text
     assert record.id not in text
 

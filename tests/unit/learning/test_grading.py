@@ -235,8 +235,8 @@ def test_a_class_is_one_table_and_goes_on_past_a_broken_bundle(learning: Learnin
 def test_a_file_changed_in_the_bundle_shows(learning: Learning) -> None:
     other = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
     said = learning.types("grade", "--open", str(other), code=5)
-    assert "Not as it was when the bundle was made" in said.out
-    assert "Changed after the run, so it counts for nothing" in said.out
+    assert "Changed since the bundle was made" in said.out
+    assert "Changed after the run, so it gives no points" in said.out
     assert "metrics.json" in said.out
     assert rows(learning, "--open", str(other), code=5)["completed"] == 0
 

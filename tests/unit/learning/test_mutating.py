@@ -87,8 +87,8 @@ def test_the_exit_code_and_the_words(learning: Learning) -> None:
     right = mutate(learning, "wet", DRY)
     verdict = verdict_on(learning.context, exercise, right)
     assert code_of(right, verdict) == 0
-    assert confirm_expectation(right, verdict) == "as you said: wet went red, and no other check"
-    for expected, metrics, words in (("flows", DRY, "wet went red"), ("wet", METRICS, "no check went red")):
+    assert confirm_expectation(right, verdict) == "as you predicted: wet failed, and no other check"
+    for expected, metrics, words in (("flows", DRY, "wet failed"), ("wet", METRICS, "no check failed")):
         wrong = mutate(learning, expected, metrics)
         with pytest.raises(CheckFailed, match=words):
             code_of(wrong, verdict_on(learning.context, exercise, wrong))

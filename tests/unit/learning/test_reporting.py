@@ -46,14 +46,14 @@ def rivers(learning: Learning) -> Learning:
 
 
 def read_report(rivers: Learning, ending: str) -> str:
-    return unescape((rivers.workspace / "deliverables" / "F" / f"report.{ending}").read_bytes().decode("utf-8", "replace"))
+    return unescape((rivers.workspace / "deliverables" / "final" / f"report.{ending}").read_bytes().decode("utf-8", "replace"))
 
 
 def test_without_runs_there_is_nothing_to_report(rivers: Learning) -> None:
     said = rivers.types("report", code=3)
     assert "no good run of 1.1, 1.2" in said.err
     assert "gpucourse run 1.1" in said.err
-    assert not (rivers.workspace / "deliverables" / "F").exists()
+    assert not (rivers.workspace / "deliverables" / "final").exists()
 
 
 def test_the_newest_good_run_of_each_subject(rivers: Learning) -> None:
@@ -82,7 +82,7 @@ def test_what_is_missing_is_named_with_its_command(rivers: Learning) -> None:
     ):
         assert words in missing
     said = rivers.types("report")
-    assert "Not in it yet" in said.out
+    assert "Still missing" in said.out
 
 
 def test_the_recommendation_is_the_learners_own_words(rivers: Learning) -> None:
@@ -100,7 +100,7 @@ def test_the_recommendation_is_the_learners_own_words(rivers: Learning) -> None:
 def test_one_format(rivers: Learning, ending: str, files: list[str]) -> None:
     rivers.record()
     rivers.types("report", "--format", ending, "--author", "Ada Example")
-    assert sorted(path.name for path in (rivers.workspace / "deliverables" / "F").iterdir()) == files
+    assert sorted(path.name for path in (rivers.workspace / "deliverables" / "final").iterdir()) == files
 
 
 def test_a_damaged_run_is_left_out_and_named(rivers: Learning) -> None:

@@ -236,7 +236,7 @@ def test_names_of_an_honest_cluster_are_taken(paths: RunPaths) -> None:
 def test_a_lab_has_logs_of_its_own_nodes_only(paths: RunPaths) -> None:
     hosts = {"node0", "node1", "node2"}
     follow(Scripted([name_frames("node2", 1), name_frames("node0", 0, 1), END]), paths, scheduled=True, hosts=hosts)
-    with pytest.raises(FollowBroken, match="node3 is no node of this lab"):
+    with pytest.raises(FollowBroken, match="node3 is not a node of this lab"):
         follow(Scripted([name_frames("node3", 1), END]), paths, scheduled=True, hosts=hosts)
     assert {path.name for path in paths.logs.glob("*.log")} == {"node2-rank1.log", "node0-rank0.log"}
 

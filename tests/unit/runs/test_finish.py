@@ -199,5 +199,5 @@ def test_a_run_under_slurm_has_logs_of_its_labs_nodes_only(context: Context) -> 
     record = save_an_ended_run(context, "20260101-000000-a", ranks=0)
     record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
     named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
-    with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is no node of this lab"):
+    with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
         follow._follow(context, fleet, record, 20.0)

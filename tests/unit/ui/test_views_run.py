@@ -86,7 +86,7 @@ def test_the_result_of_it_is_its_table_what_did_not_pass_and_what_is_next() -> N
         "  Write it.\n"
         "– Bandwidth: not measured, needs a GPU\n"
         "\n"
-        "refused    1 file not taken from the nodes\n"
+        "refused    1 file not collected from the nodes\n"
         "run        20261121-101500-otter, 2 ranks on 2 nodes\n"
         "all of it  gpucourse show 3.1 --run 20261121-101500-otter --verbose\n"
         "\n"

@@ -158,14 +158,14 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     Raises LeftoverError where something stays: a try elsewhere would then cost twice.
     """
     stack = lab.deployment.stack
-    with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed try left"):
+    with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed attempt left"):
         take_down.with_terraform(context, lab, lab.find_resources())
         _found, left = take_down.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
     stays = [resource for resource in left if resource.seen]
     if stays:
         names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in stays)
         raise LeftoverError(
-            f"what the failed try of {stack} left could not be removed, so nothing is tried elsewhere: {names}",
+            f"what the failed attempt at {stack} left could not be removed, so nothing is tried elsewhere: {names}",
             hint="by hand:\n" + "\n".join(resource.remove for resource in stays),
         )
 

@@ -86,7 +86,7 @@ def extend(context: Context, extension: Extension) -> ChangeResult:
             try:
                 instances.retag_expires(account, ids, extension.expires)
             except GpucourseError as error:
-                warnings.append(f"the tags still say the old end, which nothing acts on: {error.what}")
+                warnings.append(f"the tags still show the old deadline, which nothing uses: {error.what}")
         cloud.expires = extension.expires.isoformat(timespec="seconds")
         deployments.save(context.paths, deployment)
         return ChangeResult(

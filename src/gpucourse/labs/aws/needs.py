@@ -50,7 +50,7 @@ def lab_of(module: Module) -> AwsLab:
     """The module's lab on AWS, as the manifest has it. Raises UsageError where it has none."""
     if module.lab.aws is None:
         raise UsageError(
-            f"module {module.id} needs no cloud: its lab stands on this computer",
+            f"module {module.id} needs no cloud: its lab runs on this computer",
             hint=f"gpucourse deploy {module.id} --target local",
         )
     return module.lab.aws

@@ -216,7 +216,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
         if not ok:
             raise InfrastructureError(
                 f"{link.node.name}: the driver does not see the GPUs of its {link.node.instance_type}: {detail}",
-                hint="take the lab down and deploy it again: another machine may be well",
+                hint="take the lab down and deploy it again: another machine may work",
             )
 
     if real := [node for node in nodes if node.name not in simulated]:

@@ -130,7 +130,7 @@ def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) 
         return NodeHealth(node=name, healthy=False, detail="no such instance any more")
     node = lab.inventory.find_node(name) if lab.inventory else None
     if instance.state == "running" and node and instance.address != node.address:
-        detail = f"runs under another address now, {instance.address}: gpucourse start {lab.module}"
+        detail = f"has another address now, {instance.address}: gpucourse start {lab.module}"
         return NodeHealth(node=name, healthy=False, detail=detail)
     detail = f"{instance.state} (spot)" if instance.market == "spot" else instance.state
     return NodeHealth(node=name, healthy=instance.state == "running", detail=detail)

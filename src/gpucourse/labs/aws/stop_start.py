@@ -65,7 +65,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
                     else f"{instance.node} was stopped before"
                     for instance in cloud_instances
                 ),
-                f"its disks stay and cost ${now or 0:.2f} an hour{was}; what lay on the fast local disk is gone",
+                f"its disks stay and cost ${now or 0:.2f} an hour{was}; what was on the fast local disk is gone",
             ],
             warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
             expires=cloud.expires,
@@ -122,7 +122,7 @@ def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
     """`alone`: no schedule outside the nodes ends it, and a stopped node does not look at its own deadline."""
     if alone:
         return f"nothing ends it while it is stopped, so its disks cost until you type gpucourse destroy {module}"
-    return f"its deadline stands: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
+    return f"its deadline still applies: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
 
 
 def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:

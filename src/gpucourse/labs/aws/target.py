@@ -47,7 +47,7 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         return Health(
             labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in seen.labs.items()},
             warnings=[
-                f"no record knows {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
+                f"no record explains {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
                 for vm in seen.unrecorded
             ],
         )

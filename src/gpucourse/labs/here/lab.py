@@ -80,9 +80,11 @@ class HereLab:
                 words, env=environment, capture_output=True, text=True, timeout=_DRIVER_S, check=False, stdin=subprocess.DEVNULL
             )
         except subprocess.TimeoutExpired as error:
-            raise InfrastructureError(f"the node did not go {verb} within {_DRIVER_S:.0f} s", hint=self._again) from error
+            raise InfrastructureError(
+                f"the node could not be brought {verb} within {_DRIVER_S:.0f} s", hint=self._again
+            ) from error
         if completed.returncode:
-            raise InfrastructureError(completed.stderr.strip() or f"the node did not go {verb}", hint=self._again)
+            raise InfrastructureError(completed.stderr.strip() or f"the node could not be brought {verb}", hint=self._again)
 
     @property
     def _again(self) -> str:

@@ -77,7 +77,7 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
         who = ", ".join(silent) if silent else "not all the others by the same one"
         raise InfrastructureError(
             f"{head.node.typed} cannot be reached from {who}; tried: {', '.join(tried)}",
-            hint="the machines must share a network, and let each other in: ask who keeps their firewall",
+            hint="the machines must share a network and accept each other's connections: ask whoever manages their firewall",
         )
     nodes = [replace(head.node, private_address=shared)]
     for host, addresses in zip(others, reached, strict=True):

@@ -11,7 +11,7 @@ from gpucourse.model.deployment import LocalDeployment
 
 _LACKS = (
     "All nodes are this one computer: hostname, address and processes are the same on each (SLURMD_NODENAME and SLURM_NODEID "
-    "tell them apart), and ssh leads to no machine of its own. For machines of their own: "
+    "tell them apart), and ssh does not reach separate machines. For separate machines: "
 )
 
 

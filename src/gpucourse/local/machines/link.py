@@ -36,7 +36,7 @@ def parse(text: str) -> NetworkLink:
     rate, _, delay = text.strip().lower().replace(" ", "").partition(",")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
     if not match:
-        raise ValueError(f"{text!r} is no link: write a rate such as 100mbit or 1gbit, and if you like a delay: 1gbit,2ms")
+        raise ValueError(f"{text!r} is not a link: write a rate such as 100mbit or 1gbit, and if you like a delay: 1gbit,2ms")
     bits = round(float(match[1]) * _UNITS[match[2]])
     if not _SLOWEST <= bits <= _FASTEST:
         raise ValueError(f"{rate}: a simulated link carries 1mbit to 100gbit")
@@ -58,5 +58,5 @@ def _milliseconds(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms)", text)
     value = float(match[1]) / (1000 if match[2] == "us" else 1) if match else -1.0
     if not 0 < value <= _LONGEST_MS:
-        raise ValueError(f"{text!r} is no delay: write 200us to {_LONGEST_MS:g}ms")
+        raise ValueError(f"{text!r} is not a delay: write 200us to {_LONGEST_MS:g}ms")
     return value

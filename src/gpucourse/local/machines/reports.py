@@ -36,7 +36,7 @@ def describe_ended_daemons(absent: Sequence[str]) -> str:
     """A node whose daemons of these names do not run."""
     what = f"{' and '.join(absent)} of it ended"
     if "slurmctld" in absent:
-        what += ": Slurm takes no commands; jobs that run go on, one just submitted may restart or be lost"
+        what += ": Slurm takes no commands; running jobs continue, one just submitted may restart or be lost"
     return what
 
 

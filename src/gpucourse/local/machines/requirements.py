@@ -40,7 +40,7 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
     """Raises Lacking where machines, a Slurm on them, or a cable of this speed cannot be had here. What runs inside machines
     may come from `layer`, packages that were unpacked aside."""
     if not sys.platform.startswith("linux"):
-        raise Lacking("machines of their own need Linux and its namespaces", "on a Linux computer, or: --target aws")
+        raise Lacking("separate machines need Linux namespaces", "on a Linux computer, or: --target aws")
     outside = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
     within = f"{layer}/usr/sbin:{layer}/usr/bin:{_PATH}" if layer else _PATH
     missing = _list_missing(outside, _PATH) | _list_missing(_INSIDE | (_SLURM if slurm else {}), within)
@@ -111,7 +111,7 @@ def _require_namespaces() -> None:
     )
     if tried.returncode:
         raise NoNamespaces(
-            f"this computer allows no namespaces of one's own: {tried.stderr.strip()[:160] or 'unshare refused'}",
+            f"this computer does not let you create namespaces: {tried.stderr.strip()[:160] or 'unshare refused'}",
             _way_to_allow(),
         )
 

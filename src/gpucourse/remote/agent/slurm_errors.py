@@ -10,7 +10,7 @@ import stat
 from gpucourse.remote.agent.job import Job, mapping
 
 MOST_BYTES = 1 << 20
-"""So much of the end of an error file is added; the file itself comes home as it is."""
+"""So much of the end of an error file is added; the file itself is collected as it is."""
 
 _WORD = re.compile(r"%(\d*)([%a-zA-Z])")
 

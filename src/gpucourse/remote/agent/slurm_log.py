@@ -48,7 +48,7 @@ def log_change(job: Job, old: Row, new: Row) -> None:
     if say.phase(now) == say.WAITING:
         _note(job, _describe_wait(job, new, reason))
     elif say.phase(now) == say.UNKNOWN:
-        _note(job, f"{_name(new)} is {now}, a word that this program does not know; it asks on")
+        _note(job, f"{_name(new)} is {now}, a state that this program does not know; it keeps asking")
     elif now == "FORGOTTEN":
         _note(job, *_describe_forgotten(new, was))
     elif now == "TIMEOUT":
@@ -60,7 +60,7 @@ def log_change(job: Job, old: Row, new: Row) -> None:
 def log_silence(job: Job, words: str) -> None:
     """Say that Slurm does not answer, in its own words, and what to type."""
     said = " ".join(words.split())[:300]
-    again = "Jobs that run go on. It is asked again; where its controller is down, the lab's own is brought back by: "
+    again = "Running jobs continue. It is asked again; where its controller is down, the lab's own is brought back by: "
     _note(job, f"Slurm does not answer: {said}", f"{again}gpucourse deploy {_module(job)}")
 
 
@@ -137,7 +137,7 @@ def _describe_wait(job: Job, row: Row, reason: str) -> str:
     words = say.why(reason)
     line = "{} is {} ({}){}".format(_name(row), row["state"], reason, ": " + words if words else "")
     if reason in say.HELD:
-        line += ". To let it go: " + _on_the_head(job, "scontrol release {}".format(row["job"]))
+        line += ". To release it: " + _on_the_head(job, "scontrol release {}".format(row["job"]))
     if reason == say.FAILED_START:
         line += f"; gpucourse status says why, and in a lab of your own gpucourse deploy {_module(job)} repairs it"
     if reason == "BeginTime":

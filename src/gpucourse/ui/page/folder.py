@@ -23,7 +23,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
         raise UsageError(
-            f"{folder} holds something that is no page of gpucourse, so nothing is written there",
+            f"{folder} holds something that is not a page of gpucourse, so nothing is written there",
             hint="gpucourse open --out DIR, with a folder that is new or empty",
         )
     with storing(folder):

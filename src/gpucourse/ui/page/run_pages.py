@@ -151,7 +151,7 @@ def _summarize(record: RunRecord) -> list[Block]:
                 ),
                 ("error", Cell(record.error, "bad") if record.error else ""),
                 ("drill", "a fault was injected on purpose" if record.drill else ""),
-                ("profiler", "it ran under the profiler, so it counts for nothing" if record.profiled else ""),
+                ("profiler", "it ran under the profiler, so it gives no points" if record.profiled else ""),
                 ("phases", ", ".join(f"{name} {format_seconds(length)}" for name, length in record.phases_s.items())),
                 ("gpucourse", record.gpucourse),
             ]
@@ -220,5 +220,5 @@ def _list_files(content: RunContent) -> list[Block]:
         blocks.append(table(["node", "file", Column("size", align="right")], rows, title="Collected"))
     if record.refused:
         refused = [(item.node, item.name, item.reason) for item in record.refused[:MOST_FACTS]]
-        blocks.append(table(["node", "file", "reason"], refused, title="Not taken"))
+        blocks.append(table(["node", "file", "reason"], refused, title="Not collected"))
     return blocks

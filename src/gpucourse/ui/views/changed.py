@@ -34,7 +34,7 @@ def more_time(extension: Extension) -> View:
             ("budget left", None if extension.left is None else usd(extension.left) if extension.left > 0 else "nothing"),
         ]
     )
-    return View(title="More time than the budget holds" if extension.above_budget else "More time", blocks=(about,))
+    return View(title="More time than the budget allows" if extension.above_budget else "More time", blocks=(about,))
 
 
 def _now(done: ChangeResult) -> Facts:

@@ -119,7 +119,7 @@ def _sums(quotes: Sequence[Quote], budget: Budget) -> Block:
 
 def _place(cloud: Cloud) -> list[tuple[str, str | Cell]]:
     left = -seconds_since(cloud.expires)
-    guard = "AWS ends the nodes ten minutes later, should they not do so themselves"
+    guard = "AWS ends the nodes ten minutes later if they have not ended themselves"
     return [
         ("where", f"{cloud.zone}: {cloud.instance_type} ({cloud.gpu.upper()}, {cloud.market})"),
         ("costs", f"${Decimal(cloud.usd_per_hour):.2f} an hour ({cloud.priced})" if cloud.usd_per_hour else ""),

@@ -37,7 +37,7 @@ def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
         blocks.append(Paragraph(_signs(list(result.signs.values()))))
     if result.changed:
         lines = tuple(Cell(f"{name}: {', '.join(files[:6])}", "bad") for name, files in result.changed.items())
-        blocks.append(Items(lines, title="Changed after the run, so it counts for nothing"))
+        blocks.append(Items(lines, title="Changed after the run, so it gives no points"))
     footer = []
     if result.waiting:
         judge = f"by you: gpucourse grade --open {bundle} --review"
@@ -63,7 +63,7 @@ def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
     )
     seal: Block = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
     if bundle.changed:
-        seal = Items(tuple(Cell(name, "bad") for name in bundle.changed[:12]), title="Not as it was when the bundle was made")
+        seal = Items(tuple(Cell(name, "bad") for name in bundle.changed[:12]), title="Changed since the bundle was made")
     return shown._replace(blocks=(about, seal, *shown.blocks))
 
 

@@ -148,7 +148,7 @@ def _receipt(receipt: Receipt) -> list[Block]:
         facts(
             [
                 ("stack", f"{receipt.stack} (module {receipt.module})"),
-                ("deployed", f"{receipt.created} to {receipt.destroyed}" if receipt.created else "no record says since when"),
+                ("deployed", f"{receipt.created} to {receipt.destroyed}" if receipt.created else "start time not recorded"),
                 ("removed", f"{len(receipt.removed)} of {len(receipt.existed)} resources"),
                 ("outputs", _outputs(receipt)),
                 ("ended before", "\n".join(receipt.ended)),

@@ -22,13 +22,13 @@ def report(result: ReportResult) -> View:
             [
                 *(("file", str(path)) for path in result.files),
                 ("compared", ", ".join(content.subjects)),
-                ("made of", f"{format_count(len(set(sources)), 'run')}: {', '.join(dict.fromkeys(sources))}"),
+                ("made from", f"{format_count(len(set(sources)), 'run')}: {', '.join(dict.fromkeys(sources))}"),
             ]
         )
     ]
     missing = content.everything_missing
     if missing:
-        blocks.append(Items(tuple(sentence.replace("`", "") for sentence in missing), title="Not in it yet"))
+        blocks.append(Items(tuple(sentence.replace("`", "") for sentence in missing), title="Still missing"))
     mark = UNICODE.error if missing else UNICODE.good
     footer = ("Type the command again when that is done: the report is written again.",) if missing else ()
     return View(title=f"{mark} {content.title}", blocks=tuple(blocks), footer=footer, mode=content.mode)

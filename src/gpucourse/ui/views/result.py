@@ -91,7 +91,7 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None) -> Cell:
         return Cell(f"{UNICODE.bad} {record.state.replace('_', ' ')}{where}: {_reason(record)}", style)
     where += f", with {record.restarts_in_words}" if record.restarts else ""
     if verdict is None:
-        counts = ": profiled, which slows it: it counts for nothing" if record.profiled else ""
+        counts = ": profiled, which slows it down: it gives no points" if record.profiled else ""
         return Cell(f"{UNICODE.good} succeeded{where}{counts}", "good")
     if verdict.verdict == "passed" and any(part.verdict == "failed" for part in verdict.parts):
         return Cell(f"{UNICODE.bad} your part is wrong{where}: {count_checks(verdict)}", "bad")
@@ -133,7 +133,7 @@ def _reason(record: RunRecord) -> str:
         return f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}{restarts}"
     if record.slurm is not None:
         bad = [f"job {row.job} {row.state}" for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked]
-        return f"not all of its jobs ended well ({', '.join(bad[:JOBS])})" if bad else "not all of its jobs ended well"
+        return f"not all of its jobs succeeded ({', '.join(bad[:JOBS])})" if bad else "not all of its jobs succeeded"
     ends = ", ".join(f"{end.node} {end.reason} {end.code}" for end in record.node_exits if end.code)
     return record.error or f"a node's launcher failed{f' ({ends})' if ends else ''}"
 
@@ -198,13 +198,13 @@ def _facts(
     plots = [path for item in exercise.plots if (path := files.plot(item.file, "png")).is_file()] if exercise else []
     nodes = slurm.summary(record) or f"{format_count(record.world_size, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
-    refused = f"{format_count(len(record.refused), 'file')} not taken from the nodes" if record.refused else ""
+    refused = f"{format_count(len(record.refused), 'file')} not collected from the nodes" if record.refused else ""
     later = slurm.describe_later(record) if record.has_ended else ""
     return facts(
         [
             *(("your part", _part(part)) for part in (verdict.parts if verdict else ())),
             ("predicted", _prediction(prediction) if prediction else None),
-            ("you said", f"{record.expected_red} goes red" if record.expected_red else ""),
+            ("predicted", f"{record.expected_red} fails" if record.expected_red else ""),
             ("logs", Cell(full, "warn") if full else None),
             ("refused", Cell(refused, "warn") if refused else None),
             ("pictures", f"{len(plots)} in {shorten_path(files.folder)}" if plots else ""),
@@ -215,7 +215,7 @@ def _facts(
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
             ("counts", describe_own(record)),
             ("folder", shorten_path(files.folder) if record.own_script else ""),
-            ("all of it", f"gpucourse show {quote(record.subject)} --run {record.id} --verbose" if record.has_ended else ""),
+            ("details", f"gpucourse show {quote(record.subject)} --run {record.id} --verbose" if record.has_ended else ""),
         ]
     )
 

@@ -95,12 +95,12 @@ def details(
         blocks.extend(checks(verdict))
     if record.profiled:
         blocks.append(
-            Paragraph("It ran under the profiler, which slows it: it counts for nothing. Open a trace in ui.perfetto.dev.")
+            Paragraph("It ran under the profiler, which slows it down: it gives no points. Open a trace in ui.perfetto.dev.")
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
     if record.refused:
         rows = [(item.node, item.name, item.reason) for item in record.refused]
-        blocks.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
+        blocks.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not collected"))
     if verdict is not None and exercise is not None:
         blocks.extend(after_run(exercise, verdict.parts, part_files or {}))
     return brief._replace(blocks=tuple(blocks))
@@ -155,7 +155,7 @@ def _summary(record: RunRecord) -> Facts:
             ("jobs", slurm.summary(record)),
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
-            ("you said", f"{record.expected_red} goes red" if record.expected_red else ""),
+            ("predicted", f"{record.expected_red} fails" if record.expected_red else ""),
             ("environment", environment(record.environment, record.handed_on)),
             ("torchrun", record.torchrun),
             ("counts", describe_own(record)),

@@ -190,12 +190,12 @@ def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResour
     known = [resource for resource in before if resource.seen]
     ids = (
         ", ".join(resource.id for resource in known if resource.kind in {"instance", "file system", "volume"})
-        or "nothing that costs was seen"
+        or "no resource that costs money was found"
     )
     commands = "\n".join(resource.remove for resource in known)
     raise LeftoverError(
         f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.meanwhile(context, deployment)}. "
-        f"At the beginning there stood: {ids}",
+        f"At the beginning there was: {ids}",
         hint=f"{_again(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
 

@@ -30,6 +30,6 @@ def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | N
         if resource.seen and (not known or (resource.kind in IN_THE_WAY and resource.id not in known))
     ]
     if resources:
-        context.watch(Note(text=f"removing {len(resources)} things that an interrupted try left", level="warning"))
+        context.watch(Note(text=f"removing {len(resources)} things that an interrupted attempt left", level="warning"))
         remove(lab.account, resources, context.watch)
     return resources

@@ -27,7 +27,7 @@ def find_untracked(context: Context, *, module: str | None = None) -> list[Cloud
     if not where:
         return []
     known = {deployment.uid for deployment in deployments.every(context.paths)}
-    with stage(context.watch, "untracked", f"looking for what no record knows in {', '.join(where)}"):
+    with stage(context.watch, "untracked", f"looking for resources that no record explains in {', '.join(where)}"):
         resources = resource_scan.find(Account(where[0], context.environ), course=context.workspace.id, regions=where)
     return [resource for resource in resources if _is_untracked(resource, known, module)]
 
