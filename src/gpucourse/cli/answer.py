@@ -66,7 +66,8 @@ def answer(
         )
     if json:
         session.console.document({"exercise": answering.exercise.id, "run": answering.pinned, "answers": results})
-    session.console.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode))
+    step = session.find_step()
+    session.console.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode, next_step=step))
     return _code(results, exercise)
 
 

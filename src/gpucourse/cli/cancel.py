@@ -39,5 +39,8 @@ def cancel(
 
         session.console.document({"run": describe_run(record)})
     what = f"run {record.id} of {record.subject} is {record.state}; its outputs are collected"
-    session.console.show(View(headline=Cell(what), mode=record.mode, next=f"gpucourse logs {record.id}"))
+    step = record.advice or session.find_step()
+    session.console.show(
+        View(headline=Cell(what), footer=(f"Its logs: gpucourse logs {record.id}",), mode=record.mode, next=step)
+    )
     return ExitCode.DONE

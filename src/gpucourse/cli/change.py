@@ -21,5 +21,5 @@ def show_change(session: Session, act: Callable[[], ChangeResult], *, json: bool
         result = act()
     if json:
         session.console.document(result)
-    session.console.show(change_result(result))
+    session.console.show(change_result(result, session.find_step()))
     return ExitCode.DONE

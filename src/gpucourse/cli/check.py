@@ -71,7 +71,7 @@ def check(
 
 def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) -> int:
     """Judge a run of one exercise again, with the learner's parts, and give the exit code."""
-    from gpucourse.cli.outcome import code_of, find_step
+    from gpucourse.cli.outcome import code_of
     from gpucourse.learning.check import check, is_script
     from gpucourse.runs.drill import open_drill
     from gpucourse.runs.parts import list_part_files
@@ -87,7 +87,7 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
     if json:
         session.console.document({"run": record.id, "verdict": verdict})
     _, checked = session.context.catalog.exercise(exercise)
-    view = check_result(record, checked, verdict, find_step(session))
+    view = check_result(record, verdict, session.find_step())
     if session.console.verbose:
         yours = after_run(checked, verdict.parts, list_part_files(session.context, checked))
         view = view._replace(blocks=(*checks(verdict), *yours))
@@ -97,7 +97,7 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
 
 def _check_script(session: Session, name: str, run: str | None, *, json: bool) -> int:
     """Judge a run of a script of the learner's own again, by the checks that it brought, and give the exit code."""
-    from gpucourse.cli.outcome import code_of, find_step
+    from gpucourse.cli.outcome import code_of
     from gpucourse.learning.check import check_script
     from gpucourse.ui.views.checks import checks
     from gpucourse.ui.views.result import check_result
@@ -105,7 +105,7 @@ def _check_script(session: Session, name: str, run: str | None, *, json: bool) -
     record, verdict = check_script(session.context, name, run)
     if json:
         session.console.document({"run": record.id, "verdict": verdict})
-    view = check_result(record, None, verdict, find_step(session))
+    view = check_result(record, verdict, session.find_step())
     session.console.show(view._replace(blocks=tuple(checks(verdict))) if session.console.verbose else view)
     return code_of(record, verdict)
 

@@ -177,7 +177,6 @@ def _show_built(session: Session, built: BuildResult, *, prices: dict[str, objec
     """Show every lab that stands. Raises the gravest error of those that do not: it decides the exit code."""
     from gpucourse.cli.documents.describe import describe_built, describe_errors
     from gpucourse.cli.ssh_include import offer_line
-    from gpucourse.learning.next_ import read_module_signs
     from gpucourse.ui.views.cloud import cloud_deploy_result as paid
     from gpucourse.ui.views.lab import deploy_result
 
@@ -188,11 +187,9 @@ def _show_built(session: Session, built: BuildResult, *, prices: dict[str, objec
         gravest = {"error": describe_errors(built.errors)} if built.errors else {}
         console.document({"labs": [describe_built(lab) for lab in built.labs], **(prices or {}), **gravest})
     for lab in built.labs:
-        module = context.catalog.module(lab.deployment.module)
-        first = next((number for number, signs in read_module_signs(context, module).items() if not signs.is_done), "")
         show = paid if lab.deployment.costs else deploy_result
         ssh_config = context.paths.stack(lab.deployment.stack).ssh_config
-        console.show(show(lab, ssh_config, first, whole=console.verbose))
+        console.show(show(lab, ssh_config, session.find_step(), whole=console.verbose))
     if built.labs:
         offer_line(session, built.labs[0].deployment.module, ask=ask)
     if not built.errors:

@@ -82,13 +82,12 @@ def doctor(
 
 def _machine(session: Session, meant: str, module: str | None, *, json: bool) -> int:
     from gpucourse.labs.doctor import doctor as act
-    from gpucourse.learning.next_ import find_next_step
     from gpucourse.ui.views.doctor import machine
 
     findings = act(session.context, meant, module)
     if json:
         session.console.document({"findings": findings})
-    session.console.show(machine(findings, f"gpucourse deploy {module}" if module else find_next_step(session.context).command))
+    session.console.show(machine(findings, session.find_step(), module or ""))
     return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
 
 
@@ -100,7 +99,7 @@ def _account(session: Session, target: HasAccount, look: PreflightRequest, *, js
         examined = target.examine(session.context, look)
     if json:
         session.console.document({"target": target.name, **vars(examined), "usd": examined.usd})
-    session.console.show(account(examined))
+    session.console.show(account(examined, session.find_step()))
     return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
 

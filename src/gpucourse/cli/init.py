@@ -27,7 +27,6 @@ def init(
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
     from gpucourse.learning.init import copy_exercises
-    from gpucourse.learning.next_ import find_next_step
 
     session = session_of(ctx)
     if ssh_include is not None:
@@ -43,5 +42,5 @@ def init(
     context = session.context
     copies = copy_exercises(context)
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
-    session.console.note(f"settings: {context.paths.settings}. Next: {find_next_step(context).command}")
+    session.console.note(f"settings: {context.paths.settings}. Next: {session.find_step()}")
     return ExitCode.DONE

@@ -102,7 +102,7 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     prediction = read_prediction(context, exercise, record)
-    metrics, step = read_metrics(files.metrics), find_step(session)
+    metrics, step = read_metrics(files.metrics), session.find_step()
     if session.console.verbose:
         view = details(
             record,
@@ -124,13 +124,6 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
         "folder": files.folder,
     }
     return view, document
-
-
-def find_step(session: Session) -> str:
-    """The command that `gpucourse next` would name."""
-    from gpucourse.learning.next_ import find_next_step
-
-    return find_next_step(session.context).command
 
 
 def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunResult:

@@ -35,7 +35,7 @@ def run_all(session: Session, run_request: RunRequest, *, json: bool) -> int:
     steps = act(context, module, run_request, run_exercise)
     if json:
         session.console.document({"steps": steps})
-    session.console.show(view(steps))
+    session.console.show(view(steps, session.find_step()))
     bad = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not bad:
         return ExitCode.DONE

@@ -33,7 +33,8 @@ def run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bo
         keys = ("id", "exercise", "parameter", "unit", "state", "points")
         sweep = {key: getattr(done.sweep, key) for key in keys}
         session.console.document({"sweep": sweep, "folder": done.folder, "files": done.files})
-    session.console.show(view(done, whole=session.console.verbose))
+    step = "" if done.own_script else session.find_step()
+    session.console.show(view(done, whole=session.console.verbose, next_step=step))
     if (error := act.make_failure(done.sweep)) is not None:
         raise error
     bad = [point for point in done.sweep.points if point.verdict in {"failed", "error"}]

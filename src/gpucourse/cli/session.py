@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.cli.options import Options
+from gpucourse.errors import GpucourseError
 from gpucourse.ui.console import Console
 from gpucourse.workspace.locate import find_root, open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
@@ -69,6 +70,15 @@ class Session:
         from gpucourse.figures.plot_worker import PlotWorker
 
         return PlotWorker()
+
+    def find_step(self) -> str:
+        """The command that `gpucourse next` names; `gpucourse next` itself where a record that cannot be read hides it."""
+        from gpucourse.learning.next_ import find_next_step
+
+        try:
+            return find_next_step(self.context).command
+        except GpucourseError:
+            return "gpucourse next"
 
     def close(self) -> None:
         """End what the command began and needs no more."""

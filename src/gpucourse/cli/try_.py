@@ -34,8 +34,10 @@ def try_(
         tried = try_parts(context, chosen)
     if json:
         session.console.document({"exercise": chosen.id, "parts": [item.result for item in tried]})
-    session.console.show(view(chosen, tried))
-    return code_of(tried)
+    code = code_of(tried)
+    step = "" if code or any(item.result.verdict == "open" for item in tried) else session.find_step()
+    session.console.show(view(chosen, tried, step))
+    return code
 
 
 def code_of(tried: Sequence[TriedPart]) -> int:

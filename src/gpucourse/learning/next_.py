@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.grading.signs import list_unanswered, read_signs
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, Signs
 from gpucourse.runs.prepare import find_deployed_lab
 from gpucourse.workspace import deployments, runs
+
+BAD = frozenset({"failed", "error"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +34,17 @@ def find_next_step(context: Context) -> NextStep:
     that was changed last, else in the first exercise that is not done. Raises MissingError for a course without exercises."""
     if not context.catalog.modules:
         raise MissingError("this course has no exercises", hint="gpucourse list")
-    for exercise in _order_exercises(context):
+    newest = _find_newest_run(context)
+    number, current = _find_place(context, newest)
+    for exercise in _order_exercises(context, number, current):
         evidence = gather(context, exercise, thorough=False)
         signs = read_signs(evidence)
-        if not signs.is_done:
-            module = context.catalog.exercise(exercise.id)[0]
-            what, command = _choose(context, module, exercise, evidence, signs)
-            return NextStep(exercise=exercise, signs=signs, what=what, command=command)
+        module = context.catalog.exercise(exercise.id)[0]
+        chosen = _choose_after_run(context, module, newest, evidence) if newest and exercise.id == current else None
+        if chosen is None and not signs.is_done:
+            chosen = _choose(context, module, exercise, evidence, signs)
+        if chosen is not None:
+            return NextStep(exercise=exercise, signs=signs, what=chosen[0], command=chosen[1])
     return NextStep(
         exercise=None, signs=None, what="every exercise is done: hand in your work", command="gpucourse grade --bundle work.zip"
     )
@@ -49,26 +55,48 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
     return {exercise.id: read_signs(gather(context, exercise, thorough=False)) for exercise in module.exercises}
 
 
-def _order_exercises(context: Context) -> Iterator[Exercise]:
-    """Every exercise, those where the learner is now before the others; some come twice."""
+def _order_exercises(context: Context, number: str, current: str) -> Iterator[Exercise]:
+    """Every exercise, those of the module and the exercise where the learner is now before the others; some come twice."""
     modules = {module.id: module for module in context.catalog.modules}
-    number, exercise_id = _find_place(context)
     here = modules.get(number)
     if here is not None:
-        yield from (exercise for exercise in here.exercises if exercise.id == exercise_id)
+        yield from (exercise for exercise in here.exercises if exercise.id == current)
         yield from here.exercises
     for module in modules.values():
         yield from module.exercises
 
 
-def _find_place(context: Context) -> tuple[str, str]:
+def _find_place(context: Context, newest: RunRecord | None) -> tuple[str, str]:
     """The module of the newest run or of the lab that was changed last, and the exercise where it is a run."""
-    records = (record for record in runs.iterate_newest_first(context.paths) if not record.own_script and not record.drill)
     labs = deployments.readable(context.paths)[0]
-    places = [(record.created, record.module, record.exercise) for record in islice(records, 1)]
+    places = [(newest.created, newest.module, newest.exercise)] if newest else []
     places += [(lab.created, lab.module, "") for lab in labs]
     # A lab's moment has no fraction of a second: the first 19 characters of both are what can be compared.
     return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
+
+
+def _find_newest_run(context: Context) -> RunRecord | None:
+    """The newest run of an exercise; drills and scripts of the learner's own aside."""
+    records = (record for record in runs.iterate_newest_first(context.paths) if not record.own_script and not record.drill)
+    return next(records, None)
+
+
+def _choose_after_run(
+    context: Context, module: Module, record: RunRecord, evidence: ExerciseEvidence
+) -> tuple[str, str] | None:
+    """What to do where the newest run, of this exercise, has not ended or did not go well; else None."""
+    if not record.has_ended:
+        return f"run {record.id} is still running: follow it", record.advice
+    if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):
+        return None
+    try:
+        find_deployed_lab(context, module)
+    except MissingError:
+        return None
+    if record.advice:
+        why = record.diagnoses[0].title if record.diagnoses else record.state.replace("_", " ")
+        return f"run {record.id} did not succeed: {why}", record.advice
+    return f"a check of run {record.id} did not pass", f"gpucourse hint {record.exercise}"
 
 
 def _choose(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence, signs: Signs) -> tuple[str, str]:
@@ -83,7 +111,7 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
 
 
 def _choose_run(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:
-    bad = [check.title for check in evidence.checks if check.verdict in {"failed", "error"}]
+    bad = [check.title for check in evidence.checks if check.verdict in BAD]
     try:
         find_deployed_lab(context, module)
     except MissingError as error:

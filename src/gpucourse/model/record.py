@@ -197,6 +197,16 @@ class RunRecord:
         return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
 
     @property
+    def advice(self) -> str:
+        """What to type about a run that has not ended, that failed, or of a script of the learner's own; else empty."""
+        if not self.has_ended:
+            return f"gpucourse logs {self.id} -f"
+        if self.state in {"succeeded", "cancelled"}:
+            return f"gpucourse logs {self.id}" if self.own_script else ""
+        rank = f" --rank {self.culprit}" if self.culprit is not None else ""
+        return self.diagnoses[0].next if self.diagnoses else f"gpucourse logs {self.id}{rank}"
+
+    @property
     def has_ended(self) -> bool:
         """Whether the run has come to an end, whichever."""
         return self.state in ENDED

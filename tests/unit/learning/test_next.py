@@ -51,7 +51,13 @@ def test_next_stays_where_the_learner_is(learning: Learning, monkeypatch: pytest
     lab_and_state = {"stack": "03-local", "mode": "local", "launcher": "torchrun", "state": "failed"}
     record = RunRecord(id=run_id, exercise="3.2", module="3", created=now_utc("milliseconds"), **lab_and_state)  # type: ignore[arg-type]
     runs.save(learning.context.paths, record)
+    assert find_next() == ("3.2", f"gpucourse logs {run_id}")
+    record.state = "cancelled"
+    runs.save(learning.context.paths, record)
     assert find_next() == ("3.2", "gpucourse run 3.2")
+    record.state = "running"
+    runs.save(learning.context.paths, record)
+    assert find_next() == ("3.2", f"gpucourse logs {run_id} -f")
 
 
 def test_the_same_words_on_every_screen(learning: Learning) -> None:

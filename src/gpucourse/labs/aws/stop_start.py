@@ -114,7 +114,7 @@ def start(context: Context, module: str, *, gpu: str | None = None) -> ChangeRes
             warnings=late,
             expires=cloud.expires,
             usd_per_hour=ledger.per_hour(context, deployment),
-            next=f"gpucourse run {deployment.module}.1",
+            next="",
         )
 
 

@@ -28,8 +28,11 @@ WORDS = {
 }
 
 
-def answers(exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "") -> View:
-    """Every question of an exercise, with what its answer is worth, and the explanations."""
+def answers(
+    exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "", next_step: str = ""
+) -> View:
+    """Every question of an exercise, with what its answer is worth, and the explanations. `next_step`: the command that `next`
+    names."""
     columns: list[Column | str] = ["", Column("question", style="strong"), Column("answer", wrap=True), Column("", wrap=True)]
     blocks: list[Block] = [table(columns, [_row(result) for result in results])]
     explained = tuple((result.id, result.explanation) for result in results if result.explanation)
@@ -41,9 +44,14 @@ def answers(exercise: Exercise, results: Sequence[AnswerResult], *, run: str | N
         blocks.append(Paragraph(_COMPARE, "dim"))
     blocks.append(Paragraph(summary(results)))
     open_ones = [result.id for result in results if result.verdict == "open"]
-    footer = (f"Still open: {', '.join(open_ones)}. Answer: gpucourse answer {exercise.id}",) if open_ones else ()
+    answer = f"gpucourse answer {exercise.id}"
+    how = "" if next_step == answer else f" Answer: {answer}"
     return View(
-        title=f"{exercise.id}  questions{f', run {run}' if run else ''}", blocks=tuple(blocks), footer=footer, mode=mode
+        title=f"{exercise.id}  questions{f', run {run}' if run else ''}",
+        blocks=tuple(blocks),
+        footer=(f"Still open: {', '.join(open_ones)}.{how}",) if open_ones else (),
+        mode=mode,
+        next=next_step,
     )
 
 

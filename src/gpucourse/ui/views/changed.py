@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from gpucourse.labs.results import ChangeResult, Extension
 
 
-def change_result(done: ChangeResult) -> View:
-    """Every change in a sentence, then what did not go well."""
+def change_result(done: ChangeResult, next_step: str = "") -> View:
+    """Every change in a sentence, then what did not go well. `next_step`: the command that `next` names."""
     blocks: list[Block] = [Items(tuple(done.changed))]
     if done.warnings:
         blocks.append(Items(tuple(Cell(text, "warn") for text in done.warnings), title="Mind"))
     blocks.append(_now(done))
-    return View(headline=Cell(f"{UNICODE.good} {done.title}", "good"), blocks=tuple(blocks), next=done.next)
+    headline = Cell(f"{UNICODE.good} {done.title}", "good")
+    footer = (f"Useful now: {done.next}",) if done.next and done.next != next_step else ()
+    return View(headline=headline, blocks=tuple(blocks), footer=footer, next=next_step)
 
 
 def more_time(extension: Extension) -> View:

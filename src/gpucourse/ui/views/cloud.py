@@ -46,7 +46,7 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
     return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", blocks=tuple(blocks), footer=footer)
 
 
-def cloud_deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "", *, whole: bool = False) -> View:
+def cloud_deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
     """What is deployed now and until when, what it costs, what was tried before, how to get in, what to type next. `whole`:
     Terraform and the SSH configuration as well."""
     deployment = result.deployment
@@ -60,7 +60,7 @@ def cloud_deploy_result(result: DeployResult, ssh_config: Path, exercise: str = 
         blocks=tuple(blocks),
         footer=(say_end(deployment),),
         mode=deployment.target,
-        next=f"gpucourse {f'run {exercise}' if exercise else f'show {deployment.module}'}",
+        next=next_step,
     )
 
 

@@ -20,24 +20,34 @@ _STATES: dict[str, tuple[str, Style]] = {
 }
 
 
-def machine(findings: Sequence[Finding], start: str) -> View:
-    """Everything that was looked at on this machine for a module, and the command that repairs what is not well. `start`: the
-    command to begin with where nothing is missing."""
-    blocks = _findings(findings)
-    step = start if _is_ready(findings) else ""
-    title = "What the course needs on this machine"
-    return View(title=title, blocks=tuple(blocks), footer=(_verdict(findings),), next=step)
+def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> View:
+    """Everything that was looked at on this machine for a module, and the command that repairs what is not well.
+    `next_step`: the command that `next` names, shown where nothing is missing, beside the one that deploys the `module`."""
+    ready = _is_ready(findings)
+    deploy = f"gpucourse deploy {module}"
+    lab = (f"The lab: {deploy}",) if ready and module and deploy != next_step else ()
+    return View(
+        title="What the course needs on this machine",
+        blocks=tuple(_findings(findings)),
+        footer=(_verdict(findings), *lab),
+        next=next_step if ready else "",
+    )
 
 
-def account(examined: PreflightReport) -> View:
-    """Everything that was looked at in the account, what the course costs there, and what mends what is not well."""
+def account(examined: PreflightReport, next_step: str = "") -> View:
+    """Everything that was looked at in the account, what the course costs there, and what repairs what is not well.
+    `next_step`: the command that `next` names, shown where nothing is missing."""
     blocks = _findings(examined.findings)
     blocks.append(_prices(examined))
     blocks.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
-    first = examined.prices[0].module
-    step = f"gpucourse deploy {first} --target aws" if _is_ready(examined.findings) else ""
-    title = f"What the course needs of AWS in {examined.region} ({examined.market})"
-    return View(title=title, blocks=tuple(blocks), footer=(_verdict(examined.findings),), next=step)
+    ready = _is_ready(examined.findings)
+    lab = (f"A lab on AWS: gpucourse deploy {examined.prices[0].module} --target aws",) if ready else ()
+    return View(
+        title=f"What the course needs of AWS in {examined.region} ({examined.market})",
+        blocks=tuple(blocks),
+        footer=(_verdict(examined.findings), *lab),
+        next=next_step if ready else "",
+    )
 
 
 def quotas(short: Sequence[ShortQuota], region: str) -> View:

@@ -71,7 +71,7 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
     return View(
         title=f"{exercise}  {diagnosis.fault.title}",
         blocks=(Paragraph(f"Right. {diagnosis.fault.explanation}"),),
-        next=f"repair it in {diagnosis.copy}, then: gpucourse break {exercise} --repaired",
+        footer=(f"Repair it in {diagnosis.copy}, then: gpucourse break {exercise} --repaired",),
     )
 
 

@@ -47,7 +47,7 @@ def deploy_plan(result: DeployResult) -> View:
     return View(title=f"Plan for module {deployment.module}", blocks=tuple(blocks), footer=footer, mode=deployment.mode)
 
 
-def deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "", *, whole: bool = False) -> View:
+def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
     """What is deployed now, how to get in, what to type next. `whole`: Terraform and the SSH configuration as well."""
     deployment = result.deployment
     return View(
@@ -55,7 +55,7 @@ def deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "", *,
         blocks=(lab_facts(result, ssh_config, healed="repaired", whole=whole),),
         footer=(say_end(deployment),),
         mode=deployment.mode,
-        next=f"gpucourse {f'run {exercise}' if exercise else f'show {deployment.module}'}",
+        next=next_step,
     )
 
 

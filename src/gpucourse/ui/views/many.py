@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpucourse.runs.run_module import ExerciseRun
 
 
-def sweep(done: SweepResult, *, whole: bool = False) -> View:
+def sweep(done: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
     """The table over all values, and where the plot is; `whole`: every value with its run and every file as well."""
     record = done.sweep
     columns: list[Column | str] = [
@@ -44,16 +44,18 @@ def sweep(done: SweepResult, *, whole: bool = False) -> View:
     good = sum(point.state == "succeeded" and point.verdict not in {"failed", "error"} for point in record.points)
     told = f"{good} of {format_count(len(record.points), 'value')} of {record.parameter} passed"
     is_good = good == len(record.points)
+    runs = [point.run for point in record.points if point.run]
     return View(
         title=f"{done.own_script or record.exercise}  by {record.parameter}",
         headline=Cell(f"{UNICODE.good if is_good else UNICODE.bad} {told}", "good" if is_good else "bad"),
         blocks=tuple(blocks),
         mode=record.mode or "",
-        next=f"gpucourse compare {' '.join(runs[:2])}" if len(runs := [p.run for p in record.points if p.run]) > 1 else "",
+        footer=(f"Side by side: gpucourse compare {' '.join(runs[:2])}",) if len(runs) > 1 else (),
+        next=next_step,
     )
 
 
-def everything(steps: Sequence[ExerciseRun]) -> View:
+def everything(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
     """Every exercise on every lab, and what to do with the runs."""
     columns: list[Column | str] = [Column("", style="strong"), Column("exercise", wrap=True), "lab", "state", "checks"]
     columns += [Column("took", align="right"), "run"]
@@ -73,7 +75,7 @@ def everything(steps: Sequence[ExerciseRun]) -> View:
     footer = [f"Side by side: gpucourse compare {' '.join(pair)}"] if pair else []
     footer.append("Points: gpucourse grade. The report: gpucourse report")
     modes = {step.mode for step in steps}
-    return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
+    return View(blocks=tuple(blocks), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "", next=next_step)
 
 
 def rehearsals(done: Sequence[Rehearsal]) -> View:

@@ -26,12 +26,18 @@ LINES_SHOWN, LONGEST_LINE = 20, 200
 SLOW_S = 3.0
 
 
-def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart]) -> View:
-    """What `try` found: of each part its verdict, the reason, where, what it printed, and what to do next."""
+def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "") -> View:
+    """What `try` found: of each part its verdict, the reason, where, what it printed, and what to do next. `next_step`: the
+    command that `next` names, where every part is right."""
     blocks = [block for item in tried_parts for block in _try_part(exercise, item)]
     slow = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
     footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
-    return View(title=f"{exercise.id}  {exercise.title}", blocks=tuple(blocks), footer=(footer,) if slow > SLOW_S else ())
+    return View(
+        title=f"{exercise.id}  {exercise.title}",
+        blocks=tuple(blocks),
+        footer=(footer,) if slow > SLOW_S else (),
+        next=next_step,
+    )
 
 
 def _try_part(exercise: Exercise, item: TriedPart) -> list[Block]:
@@ -63,7 +69,7 @@ def _next_step(exercise: Exercise, item: TriedPart) -> str:
     if checks and verdict == "passed":
         return f"Checks of a run decide: gpucourse run {exercise.id}"
     if verdict == "passed":
-        return f"Handed in. Next: gpucourse show {exercise.id}"
+        return "Handed in."
     if verdict == "open":
         return f"Write it in {item.file.name}, save, then type: gpucourse try {exercise.id}"
     return f"Change {item.file.name}, save, then type: gpucourse try {exercise.id}"

@@ -45,21 +45,21 @@ def result(
     prediction: PredictionResult | None = None,
     next_step: str = "",
 ) -> View:
-    """How a run went. `prediction`: the learner's. `next_step`: the command after a run with which nothing is wrong.
+    """How a run went. `prediction`: the learner's. `next_step`: the command that `next` names.
 
     Of a run with a script of the learner's own, nothing that the exercise asks for is shown.
     """
     if record.own_script:
         exercise = metrics = None
         verdict = verdict if record.brings_checks else None
-    lines = [*_failure(record), *_list_warnings(record), *(list_open_checks(verdict) if verdict else ())]
+    lines = [*_failure(record, _next(record, next_step)), *_list_warnings(record), *(list_open_checks(verdict) if verdict else ())]
     below: list[Block] = [Lines(tuple(lines))] if lines else []
     view = View(
         title=f"{record.subject}{f'  {exercise.title}' if exercise else ''}",
         headline=headline(record, verdict),
         blocks=(*below, _facts(record, files, exercise, verdict, prediction)),
         mode=record.mode,
-        next=_next(record, exercise, verdict) or next_step,
+        next=_next(record, next_step),
     )
     if metrics is not None and exercise is not None:
         return _add_table(view, _find_main_table(exercise, metrics))
@@ -67,7 +67,7 @@ def result(
     return _add_table(view, jobs[0] if jobs else None)
 
 
-def check_result(record: RunRecord, exercise: Exercise | None, verdict: ExerciseVerdict, next_step: str = "") -> View:
+def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
     """What `check` found, without what the run measured."""
     lines = list_open_checks(verdict)
     parts = facts([("your part", _part(part)) for part in verdict.parts])
@@ -76,7 +76,7 @@ def check_result(record: RunRecord, exercise: Exercise | None, verdict: Exercise
         headline=headline(record, verdict),
         blocks=(*([Lines(tuple(lines))] if lines else []), *([parts] if parts.pairs else [])),
         mode=verdict.mode,
-        next=_next(record, exercise, verdict) or next_step,
+        next=_next(record, next_step),
     )
 
 
@@ -138,14 +138,15 @@ def _reason(record: RunRecord) -> str:
     return record.error or f"a node's launcher failed{f' ({ends})' if ends else ''}"
 
 
-def _failure(record: RunRecord) -> list[Content]:
-    """What went wrong, once: the symptom, the line that shows it, why."""
+def _failure(record: RunRecord, next_step: str) -> list[Content]:
+    """What went wrong, once: the symptom, the line that shows it, why; and what to do where `next_step` does not say it."""
     if record.state == "succeeded" or not record.diagnoses:
         return []
     first, *others = record.diagnoses
     seen = [Cell(f"  {_place(quote, first.title)}{quote.line[:200]}") for quote in first.seen[:1]]
     more = [Cell(f"  besides: {', '.join(item.title for item in others)}", "dim")] if others else []
-    return [Cell(f"{first.title} [{first.symptom}]", "bad"), *seen, Cell(f"  {first.why}", "dim"), *more]
+    to_do = [] if first.next == next_step else [Cell(f"  what to do: {first.next}", "accent")]
+    return [Cell(f"{first.title} [{first.symptom}]", "bad"), *seen, Cell(f"  {first.why}", "dim"), *more, *to_do]
 
 
 def _list_warnings(record: RunRecord) -> list[Content]:
@@ -232,15 +233,6 @@ def _prediction(prediction: PredictionResult) -> Cell:
     return Cell(f"{UNICODE.mark(prediction.verdict)} {prediction.prediction}{measured}", style)
 
 
-def _next(record: RunRecord, exercise: Exercise | None, verdict: ExerciseVerdict | None) -> str:
-    """What to do about a run that goes on or that something is wrong with; empty where nothing is."""
-    if not record.has_ended:
-        return f"gpucourse logs {record.id} -f"
-    if record.state != "succeeded":
-        rank = f" --rank {record.culprit}" if record.culprit is not None else ""
-        return record.diagnoses[0].next if record.diagnoses else f"gpucourse logs {record.id}{rank}"
-    if verdict is None or exercise is None:
-        return f"gpucourse logs {record.id}" if record.own_script else ""
-    if verdict.verdict in {"failed", "error"} and not record.expected_red:
-        return f"gpucourse hint {exercise.id}"
-    return ""
+def _next(record: RunRecord, next_step: str) -> str:
+    """The command that `next` names; of a script of the learner's own and of a drill, the one about this run."""
+    return record.advice if record.own_script or record.drill or not next_step else next_step

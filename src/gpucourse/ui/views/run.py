@@ -58,7 +58,7 @@ def runs(listed: Sequence[ListedRun]) -> View:
     modes = {run.record.mode for run in listed}
     return View(
         blocks=(table(columns, [_run_row(run) for run in listed]),),
-        next=f"gpucourse logs {newest}",
+        footer=(f"The newest one's logs: gpucourse logs {newest}",),
         mode=SIMULATED if SIMULATED in modes else "",
     )
 

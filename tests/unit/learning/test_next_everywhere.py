@@ -1,0 +1,77 @@
+"""The line `Next:` of every command names what `gpucourse next` names, wherever the learner is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from gpucourse.workspace import deployments
+from tests.learning import METRICS, Learning
+from tests.unit.learning.test_predicting import deploy
+
+DRY = METRICS | {"wet": False}
+RIGHT = ("why=Down.", "speedup=1.9", "busy=80", "where=b")
+
+
+def record(learning: Learning, *, lab: bool = True, metrics: dict[str, object] | None = None, **other: object) -> None:
+    """A run of 1.1, with the lab that it ran on or without."""
+    if lab:
+        deploy(learning)
+    learning.record(metrics=metrics, **other)
+
+
+def answer(learning: Learning, *answers: str) -> None:
+    """A good run of 1.1, and answers to its questions."""
+    record(learning)
+    learning.types("answer", "1.1", *(word for item in answers for word in ("--set", item)), code=None)
+
+
+def finish(learning: Learning) -> None:
+    """Both exercises are done."""
+    answer(learning, *RIGHT)
+    learning.record("1.2")
+
+
+def destroy(learning: Learning) -> None:
+    """The lab is gone, and a good run is left."""
+    record(learning)
+    deployments.drop(learning.context.paths, "01-local")
+
+
+STATES: dict[str, Callable[[Learning], object]] = {
+    "empty": lambda learning: None,
+    "deployed": deploy,
+    "running": lambda learning: record(learning, state="running", collected=False),
+    "ran": record,
+    "failed": lambda learning: record(learning, state="failed"),
+    "failed before destroy": lambda learning: record(learning, lab=False, state="failed"),
+    "cancelled": lambda learning: record(learning, state="cancelled"),
+    "a check failed": lambda learning: record(learning, metrics=DRY),
+    "a check failed after a good run": lambda learning: (record(learning), record(learning, metrics=DRY)),
+    "answered": lambda learning: answer(learning, *RIGHT),
+    "answered wrong": lambda learning: answer(learning, "speedup=7"),
+    "done": finish,
+    "destroyed": destroy,
+}
+COMMANDS = (
+    "list", "show 1", "show 1.1", "show 1.2", "show 1.1 --run 1.1", "hint 1.1", "status", "runs", "check 1.1", "check --all",
+    "check 1.1 --verbose", "answer 1.1 --set where=b", "answer 1.1 --set where=a", "grade", "quiz --list", "cost",
+    "doctor --module 1", "doctor", "init WORKSPACE", "destroy 1", "destroy --all", "report", "reset 1.2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_next_is_that_of_next(learning: Learning, state: str) -> None:
+    STATES[state](learning)
+    shown = 0
+    for command in COMMANDS:
+        if command.startswith("destroy") and deployments.readable(learning.context.paths)[0]:
+            continue  # the record of a lab alone; a lab that is there is destroyed in tests/system
+        said = learning.types(*command.replace("WORKSPACE", str(learning.workspace)).split(), code=None)
+        now = learning.types("next", "--json").document["command"]  # afterwards: a command may change where the learner is
+        for step in re.findall(r"Next: (.*)", said.out + said.err):
+            assert step in {now, "gpucourse next"}, f"{command} names another step than next"
+            shown += 1
+    assert shown >= 3
