@@ -6,6 +6,7 @@ Two to three pages: where there is more to show, pictures and letters become sma
 from __future__ import annotations
 
 import io
+import struct
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpucourse.errors import MissingError
 from gpucourse.model.node import is_simulated
-from gpucourse.model.report import LOCAL, Chapter, Grid, Report, Saying
+from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report, Saying
 
 if TYPE_CHECKING:
     from fpdf import FPDF
@@ -36,6 +37,8 @@ GAP = 4.5
 """Between two columns of a table, in millimetres."""
 PICTURE_MM = 118.0
 """The width of a picture: two of them and their chapter's text share a page."""
+LEAST_SHARE = 0.62
+"""Of that width, where a page has no more room."""
 MOST_PAGES, SCALES = 3, (1.0, 0.9, 0.8)
 BOX = "\u25a1"
 
@@ -147,8 +150,6 @@ def _title(pdf: Pages, report: Report) -> None:
 
 
 def _chapter(pdf: Pages, chapter: Chapter) -> None:
-    from fpdf.enums import Align
-
     pdf.ln(3)
     if pdf.will_page_break(32):  # a heading does not stand alone at the foot of a page
         pdf.add_page()
@@ -162,14 +163,36 @@ def _chapter(pdf: Pages, chapter: Chapter) -> None:
     _write_missing(pdf, chapter.missing)
     for grid in chapter.grids:
         _grid(pdf, grid)
-    for picture in chapter.pictures:
-        pdf.ln(2)
-        pdf.image(io.BytesIO(picture.png), x=Align.C, w=PICTURE_MM * pdf.scale_of_text, alt_text=picture.title)
-    for saying in chapter.sayings:
-        _write_saying(pdf, saying)
+    _pictures_and_sayings(pdf, chapter)
     if chapter.sources:
         pdf.ln(1)
         _write(pdf, f"From the runs {', '.join(chapter.sources)}.", size=7.5, colour=SOFT)
+
+
+def _pictures_and_sayings(pdf: Pages, chapter: Chapter) -> None:
+    """The pictures, then the author's words. A picture for which a page has too little room is made smaller; where that is not
+    enough, words come before it, so that no page ends in a gap."""
+    from fpdf.enums import Align
+
+    pictures, sayings = list(chapter.pictures), list(chapter.sayings)
+    while pictures or sayings:
+        width = _fit(pdf, pictures[0]) if pictures else None
+        if pictures and (width is not None or not sayings):
+            picture = pictures.pop(0)
+            pdf.ln(2)
+            full = PICTURE_MM * pdf.scale_of_text
+            pdf.image(io.BytesIO(picture.png), x=Align.C, w=width or full, alt_text=picture.title)
+        else:
+            _write_saying(pdf, sayings.pop(0))
+
+
+def _fit(pdf: Pages, picture: Picture) -> float | None:
+    """The width in mm at which the rest of the page holds the picture: its usual one, or a smaller one; None where even the
+    smallest is too high."""
+    across, down = struct.unpack(">II", picture.png[16:24])  # where every PNG has them
+    full = PICTURE_MM * pdf.scale_of_text
+    width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5) * across / down)
+    return width if width >= LEAST_SHARE * full else None
 
 
 def _grid(pdf: Pages, grid: Grid) -> None:
