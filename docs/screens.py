@@ -1,4 +1,4 @@
-"""The screens in the pages of docs, made by running the commands that stand above them.
+"""The screens in the pages of docs, made by running the commands that are above them.
 
 `python -m docs.screens` runs every page with such screens, each with a home folder of its own, and fails where a screen has
 changed in form: numbers, names of runs and spaces may differ. `--write` stores the screens as they are now.

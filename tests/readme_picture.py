@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "run.svg"
 EXERCISE, RUN = "3.2", ("run", "3.2", "--nodes", "2")
-SHOWN = "/home/learner/gpucourse"  # stands in the picture where the workspace is
+SHOWN = "/home/learner/gpucourse"  # is in the picture where the workspace is
 TEXT = "{http://www.w3.org/2000/svg}text"
 COLUMN = 12.2  # units of the picture from one character to the next
 
@@ -59,7 +59,7 @@ def _join(pieces: list[tuple[int, str]]) -> str:
 
 
 def headings(svg: str) -> list[str]:
-    """What stands in bold in the result of the run, from its title on."""
+    """What is in bold in the result of the run, from its title on."""
     bold = set(re.findall(r"\.(\S+) \{[^}]*font-weight: ?bold", svg))
     texts = ET.fromstring(svg).iter(TEXT)
     words = [(text.text or "").replace("\xa0", " ").strip() for text in texts if text.attrib["class"] in bold]

@@ -25,7 +25,7 @@ from tests.simulated import SimulatedNodes
 
 @dataclass(kw_only=True)
 class ToyProposal(Proposal):
-    """A lab that is about to stand."""
+    """A lab that is about to exist."""
 
     deployment: Deployment
 

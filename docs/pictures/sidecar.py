@@ -1,4 +1,4 @@
-"""The picture of B.1: a pod with an engine and a tracer, and the kernel that both stand on."""
+"""The picture of B.1: a pod with an engine and a tracer, and the kernel that both share."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def draw_container() -> Canvas:
     picture = Canvas(
         "A container and its host",
         "Two columns. Left the host: its processes, its files, its name. Right a container: its own process numbers, a root "
-        "folder from an image, its own name. Both stand on one kernel with the GPU's driver. libcuda is put from the host into "
+        "folder from an image, its own name. Both share one kernel with the GPU's driver. libcuda is put from the host into "
         "the container.",
         230,
     )

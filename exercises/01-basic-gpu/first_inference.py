@@ -1,4 +1,4 @@
-"""First inference: an engine loads a language model, a client asks it over HTTP, and the clock stands at the client.
+"""First inference: an engine loads a language model, a client asks it over HTTP, and the clock runs at the client.
 
 You will learn    what loading costs; time to first token and time per token; why a longer answer takes longer, and by how much
 You will produce  the generated text; times of the first (cold) and of warm requests; metrics.json

@@ -1,6 +1,6 @@
 """Your part of 1.2: the times of an answer, from what a client sees of its stream.
 
-You will learn    which moments TTFT, TPOT and tokens/s stand between, and what in a stream is no token
+You will learn    which moments TTFT, TPOT and tokens/s are between, and what in a stream is no token
 You will produce  a `summarise` that is right for any engine's stream
 Try it            gpucourse try 1.2
 Your part         the body of `summarise`; keep its name and its parameters

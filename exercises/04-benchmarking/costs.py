@@ -1,4 +1,4 @@
-"""What tokens cost: from a price an hour and tokens a second. The prices stand in gpus.json, with date and source."""
+"""What tokens cost: from a price an hour and tokens a second. The prices are in gpus.json, with date and source."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-MATMULS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0}  # and where the first of the two factors stands
+MATMULS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0}  # and where the first of the two factors is
 LIBRARY = ("/torch/optim/", "/torch/amp/", "/torch/autograd/", "/torch/nn/", "/torch/utils/")
 ATTRIBUTED = {"aten::_local_scalar_dense", "aten::lift_fresh", "aten::_to_copy", "aten::clone", "aten::copy_"}
-COPIES = {"aten::clone": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # and where the tensor stands that is copied
+COPIES = {"aten::clone": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # and where the tensor is that is copied
 Caller = tuple[int | None, bool]  # the line that asked, and whether a library of torch did so for it
 NOBODY: Caller = (None, False)
 HALF = (torch.float16, torch.bfloat16)

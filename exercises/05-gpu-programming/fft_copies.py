@@ -68,7 +68,7 @@ def _overlap(
 
 
 def _time_plans(signals: torch.Tensor, length: int, device: torch.device) -> dict[str, float]:
-    """A transform with its plan still to make, and again: events stand around the call, so the processor's work counts."""
+    """A transform with its plan still to make, and again: events enclose the call, so the processor's work counts."""
     cache = torch.backends.cuda.cufft_plan_cache[device.index or 0]
     cache.clear()
     first, again = bench.time_each(lambda: torch.fft.rfft(signals, length), device, 2)

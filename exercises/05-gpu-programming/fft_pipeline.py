@@ -112,7 +112,7 @@ def limit_gflops(gflop_per_s: float) -> float | None:
 
 
 def find_percent(scores: torch.Tensor) -> float:
-    """Of how many signals the largest score stands where the pulse begins, in percent."""
+    """Of how many signals the largest score is where the pulse begins, in percent."""
     return 100 * (scores.argmax(dim=1).cpu() == recording.places).float().mean().item()
 
 

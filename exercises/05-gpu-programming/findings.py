@@ -23,7 +23,7 @@ LEARNERS = {"my_kernels.cu": ("vector_add", "block_sum"), "my_warps.cu": ("trans
 SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than a block of 256 has threads
 ORDERS = (1, 2, 3)  # of the threads, beside the plain one
 COUNTED = 4096  # elements where requests are counted: whole blocks of every size, and whole tiles
-# Up to the name of a kernel; __launch_bounds__(256) may stand before or behind void.
+# Up to the name of a kernel; __launch_bounds__(256) may be before or behind void.
 _KERNEL = r"__global__(?:[^;{}()]|\([^()]*\))*?\bvoid\b(?:[^;{}()]|\([^()]*\))*?\b"
 LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
 
@@ -42,7 +42,7 @@ def build(file: Path, folder: Path) -> emulator.Program:
 
 
 def find_body(text: str, kernel: str) -> str | None:
-    """What stands between the braces of a kernel, without comments and texts; None where there is no such kernel."""
+    """What is between the braces of a kernel, without comments and texts; None where there is no such kernel."""
     code = blank_out(text)
     begin = re.search(rf"{_KERNEL}{kernel}\s*\([^;{{]*\{{", code)
     if begin is None:

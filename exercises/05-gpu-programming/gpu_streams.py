@@ -53,7 +53,7 @@ class CudaDevice:
             self.outputs[chunk].copy_(self.memory[buffer], non_blocking=True)
 
     def record(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
-        """An event after all that stands in `stream`."""
+        """An event after all that is in `stream`."""
         event = torch.cuda.Event()
         event.record(stream)
         return event

@@ -19,11 +19,11 @@ def run(device: Any, chunks: int) -> None:
     device.copy_in(stream, chunk, buffer)    the host's chunk into a buffer of the device
     device.compute(stream, buffer)           the kernel works on what is in the buffer, in place
     device.copy_out(stream, buffer, chunk)   the buffer to the host's output for that chunk
-    device.record(stream)                    gives an event: all that stands in the stream now
+    device.record(stream)                    gives an event: all that is in the stream now
     device.wait(stream, event)               what comes into the stream from now on waits for the event
     device.buffers                           how many buffers there are, numbered from 0
 
-    Each call only queues something, and returns at once. What is here is right and has no overlap: everything stands in one
+    Each call only queues something, and returns at once. What is here is right and has no overlap: everything is in one
     stream, and two engines of three always wait. Overlap all three, for any number of chunks and of buffers.
     """
     stream = device.stream()

@@ -193,7 +193,7 @@ def read_symbol(symbol: str) -> str:
 
 
 def count_sass(cuobjdump: str, cubin: Path, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]] | None:
-    """How often each of the `wanted` instructions stands in each kernel of a cubin, by symbol; None where it cannot be read."""
+    """How often each of the `wanted` instructions is in each kernel of a cubin, by symbol; None where it cannot be read."""
     path = os.pathsep.join([str(Path(cuobjdump).parent), os.environ.get("PATH", "")])
     try:
         done = subprocess.run(

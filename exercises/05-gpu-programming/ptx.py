@@ -1,4 +1,4 @@
-"""Triton kernels compiled for GPUs that are not here: PTX, the assembly language of NVIDIA GPUs, and what stands in it.
+"""Triton kernels compiled for GPUs that are not here: PTX, the assembly language of NVIDIA GPUs, and what is in it.
 
 The interpreter and the compiler exclude each other in one process, so `Compilation` starts another one: this file as a script.
 """
@@ -50,7 +50,7 @@ class Variant:
 
 
 def count(ptx: str) -> dict[str, int]:
-    """How often instructions of each kind stand in the text. A loop stands there once, however often it is taken."""
+    """How often instructions of each kind are in the text. A loop is there once, however often it is taken."""
     return {name: len(re.findall(pattern, ptx)) for name, pattern in COUNTED.items()}
 
 

@@ -1,7 +1,7 @@
 """Streams and events of a device that is not there: what they permit, how long it takes, and what no event orders.
 
-A device has three engines: one copies to it, one computes, one copies back. Each operation stands in a stream. Two operations
-are ordered where they stand in the same stream, or where an event says so; nothing else orders them. From the operations that a
+A device has three engines: one copies to it, one computes, one copies back. Each operation is in a stream. Two operations
+are ordered where they are in the same stream, or where an event says so; nothing else orders them. From the operations that a
 program has queued follow
 
     its time     `Replay.units`: every engine takes, of the operations that may begin, the one that was queued first
@@ -21,7 +21,7 @@ COPY_IN, COMPUTE, COPY_OUT = ENGINES = ("copy in", "compute", "copy out")
 MOST_ORDERS = 16  # of the orders in which a hazard shows: one is enough for a wrong value, nearly always the first
 MOST_A_CHUNK = 100  # operations; three do the work
 NUMBERS = 16  # of each chunk that is executed
-UNTOUCHED = -1.0  # what stands in memory that nothing has been copied to
+UNTOUCHED = -1.0  # what is in memory that nothing has been copied to
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -34,7 +34,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Event:
-    """A point in a stream: all that stood in it when the event was recorded. `after` is the last of those operations, None
+    """A point in a stream: all that was in it when the event was recorded. `after` is the last of those operations, None
     where the stream was empty; `queued` is how many operations there were in all streams."""
 
     stream: int
@@ -125,7 +125,7 @@ class ReplayedDevice:
         self._queue(COPY_OUT, stream, buffer, (f"buffer {buffer}",), (f"output {chunk}",), chunk)
 
     def record(self, stream: Stream) -> Event:
-        """An event: everything that stands in `stream` now, and nothing that is queued later."""
+        """An event: everything that is in `stream` now, and nothing that is queued later."""
         self._check(stream)
         return Event(stream.number, self._last.get(stream.number), len(self.operations))
 

@@ -1,4 +1,4 @@
-"""Your part of 6.3: which rank stands where in a mesh, who talks to whom, and what that sends from node to node.
+"""Your part of 6.3: which rank is where in a mesh, who talks to whom, and what that sends from node to node.
 
 You will learn    how an order of dimensions turns rank numbers into places; which ranks form a group; which order keeps the
                   many messages of tensor parallelism inside a node
@@ -18,7 +18,7 @@ As delivered dp varies fastest: ranks 0 and 1 hold the same slice of two copies.
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """Where a rank stands: for each of "dp", "pp" and "tp" its coordinate, from 0 to `sizes` - 1 of that dimension.
+    """Where a rank is: for each of "dp", "pp" and "tp" its coordinate, from 0 to `sizes` - 1 of that dimension.
 
     Ranks are numbered from 0. From one rank to the next the last dimension of `order` goes up by 1; when it has gone through,
     it begins at 0 again, and the dimension before it goes up by 1.
@@ -29,7 +29,7 @@ def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dic
 def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
     """The groups of ranks that talk to each other in this dimension: a list of groups, each a list of ranks.
 
-    The ranks of a group differ in their coordinate of `dimension` and in no other, and stand in the order of that coordinate.
+    The ranks of a group differ in their coordinate of `dimension` and in no other, and are in the order of that coordinate.
     Every rank is in exactly one group; the order of the groups is free.
     """
     raise NotImplementedError("groups: which coordinates do the ranks of a group have in common?")

@@ -82,7 +82,7 @@ def _of_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
 
 
 def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
-    """Parameters that one GPU of a stage holds, before ZeRO: its layers, and what stands before or behind all layers, each
+    """Parameters that one GPU of a stage holds, before ZeRO: its layers, and what comes before or after all layers, each
     divided by tp."""
     shape = work.shape
     numbers = shape.layers / plan.pp * shape.layer_parameters

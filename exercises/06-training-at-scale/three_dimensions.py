@@ -59,7 +59,7 @@ except ValueError as error:
     parser.error(f"--layouts must be auto, or numbers as 2x2x2,1x2x4 (dp x pp x tp), and not {error}")
 crew.start(args.ranks_per_node)
 
-# --- set-up: which layouts, and who stands where ----------------------------------------------------------------------------
+# --- set-up: which layouts, and who is where ----------------------------------------------------------------------------
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.set_num_threads(1)  # on CPUs one thread a rank, so that its processor time is the time in which it was busy

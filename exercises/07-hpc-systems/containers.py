@@ -82,7 +82,7 @@ def find_reason(engine: str) -> str | None:
 
 @contextmanager
 def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
-    """The words that stand before a command so that it runs in that engine; what they need is gone afterwards."""
+    """The words that come before a command so that it runs in that engine; what they need is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="image-") as folder:
         root = Path(folder)
         places = ["/usr", *_python_folders()]

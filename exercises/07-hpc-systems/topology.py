@@ -82,7 +82,7 @@ class Listing:
 
 
 def rank_link(link: str) -> int:
-    """The rank of a link: the more, the faster. NVLink stands above all of PCIe, and counts its lanes."""
+    """The rank of a link: the more, the faster. NVLink is above all of PCIe, and counts its lanes."""
     return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
 
 

@@ -92,7 +92,7 @@ class Trace:
 
 
 class Tracer(Protocol):
-    """A way to count. What stands in `environment` and `descriptors` has to be given to the engine when it starts."""
+    """A way to count. What is in `environment` and `descriptors` has to be given to the engine when it starts."""
 
     name: str
     stacks: bool  # whether it sees more than the function that made a call

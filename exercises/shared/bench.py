@@ -118,7 +118,7 @@ def time_each(
 ) -> list[float]:
     """Seconds of each of exactly `count` calls, back to back, or each after a call of `before`, whose time is not counted.
 
-    Cold ones are the caller's to drop. GPU work is asynchronous: there a pair of events stands around each call, and the
+    Cold ones are the caller's to drop. GPU work is asynchronous: there a pair of events encloses each call, and the
     clock is read after all of them.
     """
     ready = before or _nothing
@@ -141,7 +141,7 @@ def time_each(
 
 
 def _nothing() -> None:
-    """What stands before calls that follow each other at once."""
+    """What comes before calls that follow each other at once."""
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

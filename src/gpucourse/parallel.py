@@ -35,7 +35,7 @@ def try_all(
     """What each task gave, in their order, or the error of gpucourse that it met; at most `limit` run at the same time. Any
     other error is a fault and is raised.
 
-    A task that has not ended `within_s` seconds from now is left alone: CloudUnreachable stands in its place. Ctrl-C leaves
+    A task that has not ended `within_s` seconds from now is left alone: CloudUnreachable takes its place. Ctrl-C leaves
     at once, and the threads do not hold the process; with `on_interrupt` it is called, what has begun is waited for, and then
     KeyboardInterrupt is raised. A single task of that kind runs in the caller's thread, where Ctrl-C arrives.
     """

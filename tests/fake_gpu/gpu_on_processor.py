@@ -63,10 +63,10 @@ class Stream:
     """A stream of a device that finishes each operation before the next is queued."""
 
     def wait_event(self, event: Event) -> None:
-        """All that stands before the event is over."""
+        """All that is before the event is over."""
 
     def wait_stream(self, stream: Stream) -> None:
-        """All that stands in the other stream is over."""
+        """All that is in the other stream is over."""
 
 
 class CUDAGraph:

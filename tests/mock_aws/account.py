@@ -223,7 +223,7 @@ def mock_account(
 ) -> Iterator[Account]:
     """An empty, paid-for account in a process of its own, whose logs lie in `folder`.
 
-    `behind` each instance may stand one of `computers`, simulated nodes that answer SSH through `proxy_command`, or `machines`
+    `behind` each instance may be one of `computers`, simulated nodes that answer SSH through `proxy_command`, or `machines`
     (see there), which do at their first boot what the user data say. `quotas`: limits by code. Fails at the end if a call met a
     gap of the mock, unless the test allows `gaps`.
     """
@@ -239,7 +239,7 @@ def mock_account(
         yield account
     finally:
         process.end()
-        uid = folder / "uid"  # whatever stands behind its instances ends in any case
+        uid = folder / "uid"  # whatever is behind its instances ends in any case
         if uid.exists():
             health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))
     assert gaps or not account.list_unimplemented_calls(), account.list_unimplemented_calls()

@@ -118,7 +118,7 @@ class Faults:
             return any(matches_call(pattern, call) for pattern in self._denied)
 
     def before(self, call: Call, facts: Mapping[str, str]) -> Refusal | None:
-        """What stands in the way of a call; slow ones wait in here."""
+        """What is in the way of a call; slow ones wait in here."""
         with self._lock:
             if self._calls_left is not None:
                 self._expired = self._calls_left <= 0

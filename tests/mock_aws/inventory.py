@@ -1,4 +1,4 @@
-"""Everything in the account that it was not born with: what would be billed, or stand in somebody's way."""
+"""Everything in the account that it was not born with: what would be billed, or are in somebody's way."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ STANDING = {"computers": SimulatedComputers, "machines": SimulatedMachines}
 
 def main(folder: Path, behind: str, line: Connection) -> None:
     """Serve one account on a free port of 127.0.0.1, which is told through `line`, until the other end of the line is closed:
-    so it never outlives whoever started it. `behind`: what stands behind its instances, if anything."""
+    so it never outlives whoever started it. `behind`: what is behind its instances, if anything."""
     mock_random.seed()  # moto's own chance, which every fork would have the same: the ids of one account in another
     state = State(folder=folder)
     patches.install(state)

@@ -22,7 +22,7 @@ UNIMPLEMENTED = "unimplemented.log"
 
 
 class Computers(Protocol):
-    """What stands behind the instances, if anything does."""
+    """What is behind the instances, if anything does."""
 
     def reconcile(self) -> None:
         """Have a computer for each instance that runs, and none for the others."""

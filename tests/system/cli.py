@@ -41,7 +41,7 @@ class Typed:
 
 @dataclass
 class Learner:
-    """Somebody with a workspace. `before`: what stands before every command that is run to its end."""
+    """Somebody with a workspace. `before`: what is before every command that is run to its end."""
 
     workspace: Path
     environ: dict[str, str] = field(default_factory=dict)

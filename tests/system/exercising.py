@@ -148,7 +148,7 @@ def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], 
 
 
 def by_command_line(learner: Learner, exercise_id: str, **settings: str) -> tuple[Finished, Path]:
-    """A run typed by a learner whose lab stands, and that passed: what came of it, and the folder that came home."""
+    """A run typed by a learner whose lab exists, and that passed: what came of it, and the folder that came home."""
     typed = learner.types("run", exercise_id, *(word for item in settings.items() for word in ("--set", "=".join(item))))
     folder = learner.run_folder()
     return read_finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder

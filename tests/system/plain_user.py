@@ -29,7 +29,7 @@ _ETC = {
 
 
 def words_of_a_plain_user(folder: Path, *, lent: bool = True) -> tuple[str, ...]:
-    """What stands before a command so that the plain user types it; `folder` becomes his. Without `lent` numbers he may make no
+    """What is before a command so that the plain user types it; `folder` becomes his. Without `lent` numbers he may make no
     namespaces that are of use. Skips where that cannot be had."""
     if os.geteuid() != 0:
         pytest.skip("these tests run as a plain user already: the other tests of the cluster show what this one would")

@@ -36,7 +36,7 @@ NO_GPU = '{"torch": "2.11.0", "gpus": []}'
 
 
 def list_commands() -> list[str]:
-    """What stands after `gpucourse` in the page's blocks, each once, in their order."""
+    """What is after `gpucourse` in the page's blocks, each once, in their order."""
     lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
     typed = [line.split("#")[0].strip() for line in lines]
     return list(dict.fromkeys(match[1] for line in typed if (match := re.match(r"(?:\S+/)?gpucourse (.+)", line))))

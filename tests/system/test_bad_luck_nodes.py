@@ -131,7 +131,7 @@ def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learne
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
     deploying.send_signal(signal.SIGINT)
     _, said = deploying.communicate(timeout=STUCK_S)
-    assert deploying.returncode in {0, 130}, said.decode()  # 0: all nodes stood before the signal arrived
+    assert deploying.returncode in {0, 130}, said.decode()  # 0: all nodes was before the signal arrived
     if deploying.returncode == 130:
         assert b"gpucourse deploy 3 continues, gpucourse destroy 3 takes it down" in said
         assert learner.documents("status")["stacks"][0]["deployment"]["phase"] == "failed"

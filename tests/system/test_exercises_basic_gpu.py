@@ -77,7 +77,7 @@ def test_two_products_are_right_and_timed(tmp_path: Path) -> None:
     assert [row["bytes"] for row in values["allocations"]] == [3 * 64 * 64 * 4, 3 * 256 * 256 * 4]
     for row in values["rows"]:
         assert row["gflop_per_s"] == pytest.approx(2 * row["size"] ** 3 / row["median_ms"] / 1e6, rel=1e-3)
-        assert row["percent_of_peak"] is None, "no data sheet stands behind this computer's processor"
+        assert row["percent_of_peak"] is None, "no data sheet is behind this computer's processor"
     assert min(row["copies_ms"] for row in values["speedups"]) > 0, "timed alone, and not as a difference of two times"
     assert values["slow_time_ratio"] > 1
     assert (values["mode"], values["cuda"]) == ("local", None)

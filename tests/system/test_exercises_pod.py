@@ -39,7 +39,7 @@ RIGHTS = "add: [SYS_ADMIN, SYS_PTRACE]"
 
 
 def run_solved(folder: Path, old: str = "", new: str = "") -> Finished:
-    """One process with the solution in the place of the learner's part, in which `new` stands in the place of `old`."""
+    """One process with the solution in the place of the learner's part, in which `new` is in the place of `old`."""
     exercise, script = lay_out("B.1", folder)
     text = SOLVED.read_text(encoding="utf-8")
     assert not old or text.count(old) == 1

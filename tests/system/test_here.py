@@ -23,7 +23,7 @@ LISTED = '{"torch": "2.11.0", "gpus": ["NVIDIA L4"]}'
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
-    """An empty workspace; whatever stands in the end is taken down."""
+    """An empty workspace; whatever is in the end is taken down."""
     made = Learner(tmp_path / "w")
     yield made
     made.types("destroy", "--all", "--discard", "--yes")

@@ -223,7 +223,7 @@ def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) 
 
 
 def _look_for_loss(world: World, code: int, verb: str) -> None:
-    """Outputs that are not home are an error; the run waits for another try, and its lab stands."""
+    """Outputs that are not home are an error; the run waits for another try, and its lab exists."""
     record = world.record()
     lost = [refused for refused in record["refused"] if refused["reason"].startswith("not collected")]
     assert (code == 7) == bool(lost)

@@ -219,7 +219,7 @@ def test_an_interrupted_apply_is_destroyed(stack: Terraformed, moment: str) -> N
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_apply_is_swept(stack: Terraformed, moment: str) -> None:
-    """Terraform does not write its state aside: killed at that moment it leaves an empty file, and forgets what stands."""
+    """Terraform does not write its state aside: killed at that moment it leaves an empty file, and forgets what exists."""
     end_in_the_middle(stack, moment, signal.SIGKILL)
     (stack.folder / "terraform.tfstate").write_bytes(b"")
     stack.destroy()

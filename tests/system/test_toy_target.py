@@ -38,7 +38,7 @@ class ToyLearner(Learner):
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[ToyLearner]:
-    """An empty workspace; whatever stands in the end is taken down."""
+    """An empty workspace; whatever is in the end is taken down."""
     made = ToyLearner(tmp_path / "w")
     made.takes_ports()
     yield made

@@ -27,7 +27,7 @@ def list_commands(text: str) -> Iterator[list[str]]:
     blocks = _BLOCK.findall(text)
     lines = [line for block in blocks for line in _LINE.findall(block)]
     for line in [*lines, *_INLINE.findall(_BLOCK.sub("", text))]:
-        command = re.split(r"\s{2,}|\s#|\s&&|\s>|;", line)[0]  # what stands behind it is its explanation, or another command
+        command = re.split(r"\s{2,}|\s#|\s&&|\s>|;", line)[0]  # what is behind it is its explanation, or another command
         if not command.startswith("-") and not _PLACEHOLDERS.search(command):
             yield shlex.split(command)
 

@@ -55,7 +55,7 @@ def literals(path: Path) -> Iterator[str]:
 
 @cache
 def texts() -> list[tuple[str, str]]:
-    """Where a text stands, and the text: the program's messages, the pages, the lessons and the manifests."""
+    """Where a text is, and the text: the program's messages, the pages, the lessons and the manifests."""
     return [(place, text) for place, text in list_texts() if text not in SLURMS_OWN]
 
 

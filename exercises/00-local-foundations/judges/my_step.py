@@ -37,7 +37,7 @@ WAYS = {
     ),
     "no-shift": Way(
         "the model was asked for the token that it had just seen. Copying it is all that it would learn, and its loss would "
-        "fall to nothing: what comes next stands one place further",
+        "fall to nothing: what comes next is one place further",
         ("tokens[:, :-1], tokens[:, 1:]", "tokens[:, :-1], tokens[:, :-1]"),
     ),
     "swapped": Way(

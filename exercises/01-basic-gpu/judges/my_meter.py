@@ -11,7 +11,7 @@ from gpucourse.judge import Case, Part, Way
 KEYS = ("energy_j", "mean_power_w", "utilisation_percent")
 WAYS = {
     "mean-times-time": Way(
-        "that is the mean of all samples times the time. The samples do not stand at even distances: where the monitor was "
+        "that is the mean of all samples times the time. The samples are not at even distances: where the monitor was "
         "late, one of them stands for a longer stretch than the others",
         (
             "(ended - begun) * (low + high) / 2",

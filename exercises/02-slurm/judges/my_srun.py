@@ -27,8 +27,8 @@ WAYS = {
         (" bash", ""),
     ),
     "behind-command": Way(
-        "{words} stands behind bash, and so goes to bash, not to srun: the command and all after it are not srun's. Options of "
-        "srun stand in front of it",
+        "{words} is behind bash, and so goes to bash, not to srun: the command and all after it are not srun's. Options of "
+        "srun are in front of it",
         ("--gres=gpu:1 --time=00:30:00 --pty bash", "--pty bash --gres=gpu:1 --time=00:30:00"),
     ),
     "sbatch": Way(

@@ -10,7 +10,7 @@ from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.slurm_options import SlurmOptions, expand
 
 BELOW_COMMAND = (
-    "line {number}, '{line}', stands below the first command. sbatch stops reading requests there, so it is a mere comment, "
+    "line {number}, '{line}', is below the first command. sbatch stops reading requests there, so it is a mere comment, "
     "and nobody says so: move it up, above every command"
 )
 NO_GPU = (

@@ -19,7 +19,7 @@ WAYS = {
         ('if mode == "strong" else 1.0', "if False else 1.0"),
     ),
     "upside-down": Way(
-        "your speed-up is a slowdown: it is below 1 where the workers are faster. One worker's time stands above",
+        "your speed-up is a slowdown: it is below 1 where the workers are faster. One worker's time is above",
         ("workers * ideal[1] / step[1]", "step[1] / (workers * ideal[1])"),
     ),
     "fastest-against-slowest": Way(

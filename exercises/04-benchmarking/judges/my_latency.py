@@ -82,7 +82,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Percentiles, then the times of requests, then the choice, which stands on the first."""
+    """Percentiles, then the times of requests, then the choice, which is based on the first."""
     percentile, latencies = part.function("percentile"), part.function("latencies")
     choose_batch = part.function("choose_batch")
     cases: list[Case] = []

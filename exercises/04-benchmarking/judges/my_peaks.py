@@ -41,7 +41,7 @@ WAYS = {
         ("float16 * 1e12 / (bandwidth * 1e9)", "bandwidth * 1e9 / (float16 * 1e12)"),
     ),
     "ridge-of-float32": Way(
-        "your ridge stands on the float32 peak: it asks when the tensor cores become the limit, and theirs is the float16 one",
+        "your ridge uses the float32 peak: it asks when the tensor cores become the limit, and theirs is the float16 one",
         ('"ridge": float16 * 1e12', '"ridge": float32 * 1e12'),
     ),
     "ridge-units": Way(
@@ -59,7 +59,7 @@ INPUTS = (
 
 
 def judge(part: Part) -> None:
-    """Every figure of four GPUs: first the two peaks, then the memory, then the ridge, which stands on them."""
+    """Every figure of four GPUs: first the two peaks, then the memory, then the ridge, which is based on them."""
     derive_peaks = part.function("derive_peaks")
     answers = [(name, numbers, part.call(derive_peaks, *numbers, case=name)) for name, numbers in INPUTS]
     for name, _, answer in answers:

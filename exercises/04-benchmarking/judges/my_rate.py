@@ -22,7 +22,7 @@ WAYS = {
         ("median(early)", "min(early)"),
     ),
     "mean-of-times": Way(
-        "your burst stands on the mean of the times, which a single outlier moves. Take their median",
+        "your burst is based on the mean of the times, which a single outlier moves. Take their median",
         ("operations / median(early)", "operations / (sum(early) / len(early))"),
     ),
     "clock-from-zero": Way(

@@ -12,7 +12,7 @@ from gpucourse.judge.verdict import Verdict
 BLOCK, COUNTED = 256, 4096  # threads of a block, and the elements where requests are counted: see findings.py
 OTHER_BLOCKS = (32, 1024)  # one warp, and the most threads that a block may have
 FIXED_BLOCK = (
-    "{kernel} is right in blocks of {usual} threads, and not in blocks of {block}: {why}. A number stands where blockDim.x "
+    "{kernel} is right in blocks of {usual} threads, and not in blocks of {block}: {why}. A number is where blockDim.x "
     "belongs, or shared memory has too little room for the 1,024 threads of the largest block"
 )
 RENAMED = (

@@ -14,7 +14,7 @@ from gpucourse.judge import Part, Verdict
 
 @dataclass(frozen=True)
 class TensorCase:
-    """One input: its name for the learner, what the part gave, what is right, and what each wrong way gives (one way may stand
+    """One input: its name for the learner, what the part gave, what is right, and what each wrong way gives (one way may exist
     there several times). `values` fill the names in the words of a way."""
 
     name: str

@@ -41,7 +41,7 @@ WAYS = {
         ("__syncthreads();  // both tiles are complete", "if (threadIdx.y < T / 2) __syncthreads();"),
     ),
     "past-the-end": Way(
-        "{kernel} uses memory outside its matrices: {fault}. How many tiles stand in a row of n numbers, and which one is the "
+        "{kernel} uses memory outside its matrices: {fault}. How many tiles are in a row of n numbers, and which one is the "
         "last?",
         ("for (int first = 0; first < n; first += T) {", "for (int first = 0; first <= n; first += T) {"),
     ),
@@ -100,11 +100,11 @@ WAYS = {
         ),
     ),
     "fixed-size": Way(
-        "{kernel} is right with {usual}, and not with {other} ({why}): a number stands where a template argument belongs",
+        "{kernel} is right with {usual}, and not with {other} ({why}): a number is where a template argument belongs",
         ("first += K) {", "first += 8) {"),
     ),
     "fixed-n": Way(
-        "{kernel} is right with n = {usual}, and not with n = {other}: a number stands where n belongs",
+        "{kernel} is right with n = {usual}, and not with n = {other}: a number is where n belongs",
         (
             "b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * n + column];",
             "b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * 64 + column];",

@@ -19,7 +19,7 @@ CASES = (  # chunks, buffers, units of a copy in, a compute and a copy out
 IN_THE_WORST = " In the worst order that this permits, {wrong} of {chunks} chunks come back wrong."
 WAYS = {
     "compute-early": Way(
-        "{hazard}: they stand in two streams, so the kernel may begin before its chunk is there. Record an event after the "
+        "{hazard}: they are in two streams, so the kernel may begin before its chunk is there. Record an event after the "
         "copy, and let the kernel's stream wait for it." + IN_THE_WORST,
         ("        device.wait(computing, arrival)\n", ""),
     ),
@@ -59,7 +59,7 @@ WAYS = {
         ),
     ),
     "shares-a-stream": Way(
-        "right, and {percent:.0f}% of the overlap where 95% are wanted: {engines} stand in one stream, where each waits for "
+        "right, and {percent:.0f}% of the overlap where 95% are wanted: {engines} are in one stream, where each waits for "
         "the one before it. So those two engines never work at the same time",
         (
             "copying_in, computing, copying_out = device.stream(), device.stream(), device.stream()",
@@ -159,7 +159,7 @@ def _judge_time(part: Part, device: ReplayedDevice, spans: Replay, case: str) ->
 
 
 def _find_shared_stream(operations: Sequence[Operation]) -> str:
-    """Two kinds of operation that stand in one stream, as words; empty where each has its own."""
+    """Two kinds of operation that are in one stream, as words; empty where each has its own."""
     engines: dict[int, list[str]] = {}
     for operation in operations:
         kinds = engines.setdefault(operation.stream, [])

@@ -18,7 +18,7 @@ WAYS = {
         (' and (path / ".metadata").is_file()', ""),
     ),
     "renamed-late": Way(
-        "latest names {given}, where .metadata stands under its first name still: it is whole only once that was renamed",
+        "latest names {given}, where .metadata is under its first name still: it is whole only once that was renamed",
         ('(path / ".metadata").is_file()', 'any(path.glob(".metadata*"))'),
     ),
     "any-file": Way(
@@ -31,7 +31,7 @@ WAYS = {
     ),
     "by-time": Way(
         "latest names {given}, and {right} is of a later step: somebody copied the folder, and its time is new. The step "
-        "stands in the name",
+        "is in the name",
         ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.stat().st_mtime) if whole"),
     ),
     "oldest": Way(

@@ -39,7 +39,7 @@ WAYS = {
         ("parameter.copy_(new.view_as(parameter))", "parameter = new.view_as(parameter)"),
     ),
     "misplaced": Way(
-        "the new weights are right, and stand at the wrong places: the share of rank 0 comes first when all are gathered, so "
+        "the new weights are right, and are at the wrong places: the share of rank 0 comes first when all are gathered, so "
         "rank 0 must update the first share, and so on",
         (
             "dist.all_gather_into_tensor(whole, weights)",

@@ -13,7 +13,7 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "cards-as-gpus": Way(
-        "the {cards} network cards (NIC) stand in the same table, and you took them for GPUs: there are {count}",
+        "the {cards} network cards (NIC) are in the same table, and you took them for GPUs: there are {count}",
         ('sum(name.startswith("GPU") and name[3:].isdigit() for name in head.split("\\t"))',
          'sum(name[:3] in ("GPU", "NIC") and name[3:].isdigit() for name in head.split("\\t"))'),
     ),

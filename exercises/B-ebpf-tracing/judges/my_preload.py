@@ -32,7 +32,7 @@ WAYS = {
         ("add(-blocks[place].bytes,", "add(0,"),
     ),
     "site-unknown": Way(
-        "blocks are alive of {sites}, which is no function of the engine: who called cudaMalloc stands in "
+        "blocks are alive of {sites}, which is no function of the engine: who called cudaMalloc is in "
         "__builtin_return_address(0), taken in cudaMalloc itself",
         ("name_of(__builtin_return_address(0))", "name_of((void *)cudaMalloc)"),
     ),

@@ -45,7 +45,7 @@ WAYS = {
         ("$pointer = *(uint64*)uptr(@where[tid]);", "$pointer = @where[tid];"),
     ),
     "returned-code-as-address": Way(
-        "a key of @size is what cudaMalloc returns, and that is an error code: 0. The address of the block stands where its "
+        "a key of @size is what cudaMalloc returns, and that is an error code: 0. The address of the block is where its "
         "first argument points",
         ("$pointer = *(uint64*)uptr(@where[tid]);", "$pointer = retval;"),
     ),

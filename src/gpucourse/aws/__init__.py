@@ -1,1 +1,1 @@
-"""The AWS account, asked directly: before a lab stands, while it stands, and after. Terraform builds; this looks and proves."""
+"""The AWS account, asked directly: before a lab exists, while it exists, and after. Terraform builds; this looks and proves."""

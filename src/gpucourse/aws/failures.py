@@ -11,7 +11,7 @@ from gpucourse.aws.failure_table import ROWS, UNKNOWN, FailureRow
 from gpucourse.model.cloud import Failure
 
 _BOX = re.compile(r"[│╷╵\s]+")
-_FORMS = (  # the shapes in which an error code stands in a text, the most telling first
+_FORMS = (  # the shapes in which an error code is in a text, the most telling first
     re.compile(r"api error (?P<code>[A-Za-z][\w.]*): (?P<message>.*?)(?= operation error |$)"),
     re.compile(
         r"An error occurred \((?P<code>[A-Za-z][\w.]*)\) when calling the \w+ operation(?: \([^)]*\))?: (?P<message>.*)"

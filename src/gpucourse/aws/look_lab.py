@@ -17,7 +17,7 @@ _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
 
 
 def zones(account: Account, labs: Sequence[LabNeed]) -> list[Finding]:
-    """5: for each lab there is a zone that offers all of its types, since its nodes must stand in one zone."""
+    """5: for each lab there is a zone that offers all of its types, since its nodes must be in one zone."""
     zone_offers = offerings.offers(account, (machines.instance_type for lab in labs for machines in lab.machines))
     return [_zones_of(zone_offers, lab) for lab in labs]
 
@@ -119,7 +119,7 @@ def networks(account: Account) -> list[Finding]:
 
 
 def leftovers(account: Account, standing: frozenset[str], regions: Iterable[str], now: datetime | None = None) -> list[Finding]:
-    """9: nothing with the course's tags stands that this workspace does not know of."""
+    """9: nothing with the course's tags exists that this workspace does not know of."""
     what = "leftovers"
     moment = now or datetime.now(UTC)
     resources = resource_scan.find(account, regions=dict.fromkeys([account.region, *regions]), strict=True)

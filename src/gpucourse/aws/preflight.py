@@ -47,7 +47,7 @@ class LabEnvironment:
 
 
 def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
-    """Everything that stands between these labs and this account in its region, in the order in which to mend it.
+    """Everything that keeps these labs from this account in its region, in the order in which to mend it.
 
     Without credentials the account's own looks are one finding. Never raises for what AWS or the network answers.
     """

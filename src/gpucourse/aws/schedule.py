@@ -75,7 +75,7 @@ def arm(
     """Let AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved there.
 
     `wanted` are the stack's tags, with Project, Course and Stack. Never raises for what AWS answers: the finding says
-    whether the backstop stands.
+    whether the backstop exists.
     """
     ids = sorted(set(instances))
     stack = wanted["Stack"]

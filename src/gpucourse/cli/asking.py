@@ -28,5 +28,5 @@ def ask(session: Session, prompt: str) -> str | None:
         raise
     if not line:
         err.write("\n")
-    err.apart = False  # what was typed stands above
+    err.apart = False  # what was typed is above
     return line.strip() if line else None

@@ -98,7 +98,7 @@ def _signals() -> Iterator[None]:
 
 
 def _too_long(error: OSError) -> UsageError:
-    """A name that was typed, or that stands in a manifest, is longer than the file system takes."""
+    """A name that was typed, or that is in a manifest, is longer than the file system takes."""
     return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
 
 

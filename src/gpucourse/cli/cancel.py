@@ -10,7 +10,6 @@ from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
-from gpucourse.ui.tables import Cell, View
 
 
 def cancel(
@@ -25,6 +24,7 @@ def cancel(
 ) -> int:
     """Stop a run on every node, and collect its outputs."""
     from gpucourse.runs.cancel import cancel as act
+    from gpucourse.ui.views.result import cancelled
     from gpucourse.workspace import runs as records
 
     session = session_of(ctx)
@@ -38,9 +38,5 @@ def cancel(
         from gpucourse.cli.documents.describe import describe_run
 
         session.console.document({"run": describe_run(record)})
-    what = f"run {record.id} of {record.subject} is {record.state}; its outputs are collected"
-    step = record.advice or session.find_step()
-    session.console.show(
-        View(headline=Cell(what), footer=(f"Its logs: gpucourse logs {record.id}",), mode=record.mode, next=step)
-    )
+    session.console.show(cancelled(record, session.find_step()))
     return ExitCode.DONE

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.model.record import RunRecord
 
 Completer = Callable[[typer.Context, str], list[str]]
-Words = Mapping[str, Any]  # what stands in the line already, by the parameter of the command
+Words = Mapping[str, Any]  # what is in the line already, by the parameter of the command
 
 
 def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
@@ -25,7 +25,7 @@ def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
 
 
 def _with_line(names: Callable[[Session, Words], Iterator[str]], about: str | None = None) -> Completer:
-    """A completion that also sees what stands in the line."""
+    """A completion that also sees what is in the line."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
@@ -38,7 +38,7 @@ def _with_line(names: Callable[[Session, Words], Iterator[str]], about: str | No
 
 
 def _read_line(ctx: typer.Context) -> Words:
-    """What stands in the line. Behind an option that still lacks its value the parser leaves the arguments unread."""
+    """What is in the line. Behind an option that still lacks its value the parser leaves the arguments unread."""
     names = [parameter.name for parameter in ctx.command.params if parameter.param_type_name == "argument"]
     return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
 

@@ -1,4 +1,4 @@
-"""deploy: what would stand is proposed, shown and asked about where it costs, and then built; on any target."""
+"""deploy: what would be built is proposed, shown and asked about where it costs, and then built; on any target."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def format_command(request: DeployRequest) -> str:
 
 
 def _parts(text: str | None) -> tuple[str, ...]:
-    """What stands between the commas."""
+    """What is between the commas."""
     return tuple(filter(None, (text or "").replace(" ", "").split(",")))
 
 
@@ -174,7 +174,7 @@ def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
 
 
 def _show_built(session: Session, built: BuildResult, *, prices: dict[str, object] | None = None, ask: bool, json: bool) -> int:
-    """Show every lab that stands. Raises the gravest error of those that do not: it decides the exit code."""
+    """Show every lab that exists. Raises the gravest error of those that do not: it decides the exit code."""
     from gpucourse.cli.documents.describe import describe_built, describe_errors
     from gpucourse.cli.ssh_include import offer_line
     from gpucourse.ui.views.cloud import cloud_deploy_result as paid

@@ -98,7 +98,7 @@ def _check_target(name: str | None) -> str | None:
 
 
 def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
-    """What stands after each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
+    """What follows each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
     given twice: nobody could say which of the two was meant."""
     values: dict[str, str] = {}
     for setting in settings:

@@ -34,12 +34,12 @@ def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
 
 
 def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
-    """A run that goes on without us, and how to come back to it."""
+    """A run that continues without us, and how to come back to it."""
+    from gpucourse.ui.views.result import started
+
     if json:
         session.console.document({"run": describe_run(record)})
-    started = Cell(f"run {record.id} of {record.subject} is running in the background")
-    stop = f"Stop it: gpucourse cancel {record.id}"
-    session.console.show(View(headline=started, footer=(stop,), mode=record.mode, next=f"gpucourse logs {record.id} -f"))
+    session.console.show(started(record))
     return ExitCode.DONE
 
 

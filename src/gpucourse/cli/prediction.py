@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
-    """The prediction that stands after --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
+    """The prediction that follows --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
     asked = exercise.predict
     if asked is None:
         why = f": {exercise.no_predict}" if exercise.no_predict else ""

@@ -8,7 +8,7 @@ from gpucourse.errors import GpucourseError
 
 
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
-    """After a lab was built: ask once, where a person is there, and add the line where they want it. What stands in the way is
+    """After a lab was built: ask once, where a person is there, and add the line where they want it. What is in the way is
     said, and stops nothing."""
     from gpucourse.labs import ssh_include
 

@@ -1,4 +1,4 @@
-"""From evidence to diagnoses. Causes stand before what follows from them; among equals the rank that ended first counts."""
+"""From evidence to diagnoses. Causes come before what follows from them; among equals the rank that ended first counts."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _keys(model: type[BaseModel], place: Path) -> list[str]:
-    """The keys that may stand at a place, read from the model's JSON Schema."""
+    """The keys that may be at a place, read from the model's JSON Schema."""
     schema = _schema(model)
     here = schema
     for step in place:

@@ -1,4 +1,4 @@
-"""Which keys a script writes into its metrics, read from its source: every word that stands in it as a key may be one.
+"""Which keys a script writes into its metrics, read from its source: every word that is in it as a key may be one.
 
 This finds the manifest that asks for what no script writes, without running anything. It cannot prove the opposite: that a
 key is written in every case shows when the exercise runs (`dev check --run`).

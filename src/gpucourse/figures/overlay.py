@@ -30,7 +30,7 @@ class RecordedPlot:
 def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
     """`data` with the points of the record; as it is where the record has none that stand on the same axes.
 
-    Where words stand under the x axis, only points at words of the run are added."""
+    Where words are under the x axis, only points at words of the run are added."""
     try:
         other = _read_rows(plot, record)
     except MissingError:  # the record has no number for this plot

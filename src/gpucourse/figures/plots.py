@@ -31,7 +31,7 @@ _SAVED: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
 FEW = 8
-WORD_WIDTH = 6  # letters of a word that stand beside seven others under the x axis
+WORD_WIDTH = 6  # letters of a word that are beside seven others under the x axis
 ROW, MOST_OVER = 0.055, 0.16  # of the picture's height: a row of a legend, and what more rows may take from the axes
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
@@ -134,7 +134,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 
 def _place_legend(axes: Axes) -> None:
     """A legend above the axes, where nothing is drawn, in as few rows as their width allows; they give up height for more
-    than one row. One of very many rows stands at their right."""
+    than one row. One of very many rows is at their right."""
     left, bottom, width, height = axes.get_position().bounds
     above = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):

@@ -144,7 +144,7 @@ def _ideal(
 ) -> list[PlotPoint]:
     if plot.ideal_key:
         points = _points(rows, places, plot.ideal_key, log_y=plot.log_y)
-        return [*{point.x: point for point in points}.values()]  # rows of several lines may stand at one x
+        return [*{point.x: point for point in points}.values()]  # rows of several lines may be at one x
     first = next((points[0] for points in series if points), None)
     if not plot.ideal or first is None or not first.x:
         return []

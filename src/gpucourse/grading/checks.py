@@ -52,7 +52,7 @@ def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
 
 
 def overall(results: Sequence[CheckResult]) -> Verdict:
-    """The one word for many checks; the rule stands at the top of this file."""
+    """The one word for many checks; the rule is at the top of this file."""
     words = {result.verdict for result in results}
     return next((word for word in _WORST_FIRST if word in words), "not_measured")
 

@@ -1,4 +1,4 @@
-"""`deploy`: which target is meant, and the record that stands before anything is made and says how it went."""
+"""`deploy`: which target is meant, and the record that is written before anything is made and says how it went."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
 
 @contextmanager
 def record_outcome(context: Context, deployment: Deployment) -> Iterator[None]:
-    """The record stands before anything is created, and says how it went whatever happens in the block."""
+    """The record is written before anything is created, and says how it went whatever happens in the block."""
     deployments.save(context.paths, deployment, "creating")
     try:
         yield

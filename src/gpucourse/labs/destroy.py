@@ -74,7 +74,7 @@ class DestroyResult:
 
 
 def survey(context: Context, which: DestroyRequest) -> Survey:
-    """The labs that are meant. With all of them, or with a module that no record knows, targets where something may stand that
+    """The labs that are meant. With all of them, or with a module that no record knows, targets where something may exist that
     is on no record are asked as well.
 
     Raises UnknownName for a module that the course does not have, UsageError where none of the labs that are meant may be
@@ -226,7 +226,7 @@ def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
 
 
 def _still_there(*receipts: Receipt) -> LeftoverError:
-    """What is left, by name. Why, and the command that removes each, stand in the receipts."""
+    """What is left, by name. Why, and the command that removes each, are in the receipts."""
     left = [item for receipt in receipts for item in receipt.leftovers]
     listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in left)
     again = (

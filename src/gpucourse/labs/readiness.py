@@ -22,7 +22,7 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
     """Write the SSH configuration, then wait until every node is ready: each check on all of them at once.
 
     Raises UnreachableError or InfrastructureError that names every node that fell off. A missing torch is only said: the
-    lab stands, and exercises that need it say so again.
+    lab exists, and exercises that need it say so again.
     """
     from gpucourse.remote.execute import probe
     from gpucourse.remote.fleet import Fleet, values

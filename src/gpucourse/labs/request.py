@@ -11,7 +11,7 @@ class DeployRequest:
     """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
 
     `link` and `unpack_slurm` are about simulated nodes; `hosts`, `key` and `trust` (fingerprints of host keys that the learner
-    vouches for) about machines that exist already; what stands between them about labs that cost money, where several GPUs are
+    vouches for) about machines that exist already; what is between them about labs that cost money, where several GPUs are
     several labs. A target refuses what has no meaning for it.
     """
 

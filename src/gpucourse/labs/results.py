@@ -1,4 +1,4 @@
-"""What the verbs of a target give back: what would stand, what was built, what a command changed."""
+"""What the verbs of a target give back: what would be built, what was built, what a command changed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PricedProposal(Proposal):
 
 @dataclass(frozen=True, kw_only=True)
 class BuildResult:
-    """What came of a proposal: the labs that stand, and an error for each that does not."""
+    """What came of a proposal: the labs that exist, and an error for each that does not."""
 
     labs: list[DeployResult]
     errors: list[GpucourseError] = field(default_factory=list)
@@ -68,7 +68,7 @@ class BuildResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeResult:
-    """What a command changed about a lab that stands: sentences about what is different now, and what did not go well; the
+    """What a command changed about a lab that exists: sentences about what is different now, and what did not go well; the
     lab's end (ISO 8601, UTC) and cost (USD) now."""
 
     stack: str

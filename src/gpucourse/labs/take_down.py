@@ -16,7 +16,7 @@ class Removable(Protocol):
     """What stands of a lab, and how it goes."""
 
     def list_existing(self) -> list[str]:
-        """What stands, for the receipt."""
+        """What exists, for the receipt."""
         ...
 
     def down(self, watcher: Watcher) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a target is: a kind of place where labs stand. The registry here and the folders beside it alone know their names."""
+"""What a target is: a kind of place where labs are. The registry here and the folders beside it alone know their names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ D_contra = TypeVar("D_contra", bound="Deployment", contravariant=True)
 
 
 class Target(Protocol[P, D_contra]):
-    """A kind of place where labs stand. A class with this base writes the four abstract verbs; the other
+    """A kind of place where labs are. A class with this base writes the four abstract verbs; the other
     methods say what is right where there is nothing special. Errors are those of errors.py.
 
     `name` is what `--target` takes; `no_clock` says why its labs can neither be paused nor given more time. What only some
@@ -44,7 +44,7 @@ class Target(Protocol[P, D_contra]):
 
     @abstractmethod
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
-        """What would stand, its price, and what hinders it; changes nothing. The locks of the stacks are held for the block."""
+        """What would be built, its price, and what hinders it; changes nothing. The stacks' locks are held for the block."""
         ...
 
     @abstractmethod
@@ -55,7 +55,7 @@ class Target(Protocol[P, D_contra]):
     @abstractmethod
     def health(self, context: Context, labs: Sequence[D_contra], *, ask_nodes: bool) -> Health:
         """How these labs are right now. Changes nothing; with `ask_nodes`, what the nodes themselves know is asked, too. It is
-        called without labs as well: something may stand that no record explains."""
+        called without labs as well: something may exist that no record explains."""
         ...
 
     @abstractmethod
@@ -67,7 +67,7 @@ class Target(Protocol[P, D_contra]):
         ...
 
     def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
-        """What its labs take of this computer besides what every lab does, and whether it is there. `meant`: labs are to stand
+        """What its labs take of this computer besides what every lab does, and whether it is there. `meant`: labs are to exist
         on this target, so that what lacks is in the way."""
         return []
 
@@ -148,7 +148,7 @@ class Forgettable(Protocol):
 
 @runtime_checkable
 class Searchable(Protocol):
-    """A target where things of this workspace may stand that no record knows, and can be found."""
+    """A target where things of this workspace may exist that no record knows, and can be found."""
 
     def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
         """What stands of this workspace (of one module) and is on no record of it. Raises what asking raises."""

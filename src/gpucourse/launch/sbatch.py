@@ -75,7 +75,7 @@ def _wishes(job: SbatchJob) -> str:
     if job.partition:
         wishes.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        wishes.append(("One task for each of these numbers; what stands after % may run at once.", f"--array={job.array}"))
+        wishes.append(("One task for each of these numbers; what is after % may run at once.", f"--array={job.array}"))
     wishes.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.max_restarts:
         wishes.append(("On each, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))

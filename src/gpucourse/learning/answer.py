@@ -110,7 +110,7 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
 
 
 def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
-    """Count the answers that stand in the handed-in sheet as given; every question with what its answer is worth. Raises
+    """Count the answers that are in the handed-in sheet as given; every question with what its answer is worth. Raises
     ManifestError, StorageError."""
     results = evidence.answers_of(context, exercise, in_sheet=True)
     record = evidence.find_answered_run(context, exercise)

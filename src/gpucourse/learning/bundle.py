@@ -80,7 +80,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
         files={name: digest for name, source in kept.items() if (digest := seals.sha256(source))},
         left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in kept),
     )
-    # Not strict: where the clock once stood before 1980, which a zip cannot say, its earliest date stands for it.
+    # Not strict: where the clock once showed a date before 1980, which a zip cannot say, its earliest date stands for it.
     with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
         bundle.writestr(CARD, to_json(card))
         for name, source in kept.items():
@@ -98,7 +98,7 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
         card = _read_card(path, root)
         # Only files that were unpacked are looked at: the names on the card are its sender's.
         wrong = {name for name in there if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - there)
-        for name in wrong & there:  # nobody knows what stood there: it counts for nothing
+        for name in wrong & there:  # nobody knows what was there: it counts for nothing
             (root / name).unlink()
         inside = Context(
             workspace=open_workspace(root),

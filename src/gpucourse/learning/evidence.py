@@ -71,7 +71,7 @@ def find_good_run(context: Context, exercise: Exercise, run: str) -> RunRecord:
 def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) -> tuple[AnswerResult, ...]:
     """Every question with what the handed-in answer is worth; one that cannot be read counts as open, and says why.
 
-    `in_sheet`: also those that stand in the sheet and were not given yet, as if each were the first attempt. Where the run's
+    `in_sheet`: also those that are in the sheet and were not given yet, as if each were the first attempt. Where the run's
     files are damaged, or not as it left them, only the answers that speak of it are not comparable.
     """
     from gpucourse.learning.answer_sheet import load_sheet

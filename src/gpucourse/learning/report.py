@@ -109,7 +109,7 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
             continue
         device = str(metrics.get("device") or "device unknown")
         name = f"{device}, {record.parameters.get(chapter.by)}" if chapter.by else device
-        subjects.pop(name, None)  # the newest one stands last
+        subjects.pop(name, None)  # the newest one comes last
         subjects[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
     newest = max(subjects, key=lambda name: subjects[name].record.created, default=None)
     return {newest: subjects[newest]} if chapter.newest and newest else subjects

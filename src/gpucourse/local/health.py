@@ -26,7 +26,7 @@ _LONGEST_LINE = 255  # RFC 4253, 4.2
 
 
 def banner(uid: str, name: str) -> str:
-    """How a node names itself in the first line that it says to whoever connects (no dash or blank may stand in it)."""
+    """How a node names itself in the first line that it says to whoever connects (no dash or blank may be in it)."""
     return f"gpucourse_{_plain(uid)}_{_plain(name)}"
 
 

@@ -66,7 +66,7 @@ def spec_file(folder: Path, name: str) -> Path:
 
 
 def host_key(folder: Path, name: str) -> Path:
-    """The node's private SSH key; its public part stands beside it, with `.pub`."""
+    """The node's private SSH key; its public part is beside it, with `.pub`."""
     return folder / name / "host_key"
 
 

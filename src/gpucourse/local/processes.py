@@ -23,7 +23,7 @@ _POLL_S = 0.02
 
 
 def marker(variable: str, value: str) -> str:
-    """How a variable stands in an environment."""
+    """How a variable is written in an environment."""
     return f"{variable}={value}"
 
 

@@ -1,6 +1,6 @@
 """The SSH server: the only file that knows the library behind it.
 
-Each node listens on a port of 127.0.0.1 with its own host key and lets in one user, with the keys that stand in the node's
+Each node listens on a port of 127.0.0.1 with its own host key and lets in one user, with the keys that are in the node's
 `.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; SFTP is served here.
 """
 

@@ -25,7 +25,7 @@ class CheckKind:
     """One kind of check. `name` is its key in a manifest, `words` what a person reads before the operand ("at least").
 
     `operand` is the type that pydantic holds the operand to; `find_objection` says what else is wrong with one, or None. An
-    operand may be a path into the evidence: then it is replaced by what stands there before anything is compared. `holds` takes
+    operand may be a path into the evidence: then it is replaced by what is there before anything is compared. `holds` takes
     the value, the operand and the tolerance, and returns None where the two cannot be compared, which is never a pass. Numbers
     that are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
     """

@@ -1,4 +1,4 @@
-"""The words of the cloud target: what a lab needs, what it costs, what stands there, what went wrong. Money is Decimal USD."""
+"""The words of the cloud target: what a lab needs, what it costs, what is there, what went wrong. Money is Decimal USD."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class CloudResource:
     """Something that the account holds with the course's tags. `remove` is the exact command that removes it by hand.
 
     `seen` is False where AWS did not let us look for this kind: then `remove` is the command that looks. `note` says what
-    stood in the way of removing it.
+    was in the way of removing it.
     """
 
     kind: str

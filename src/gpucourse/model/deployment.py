@@ -26,7 +26,7 @@ class PlacementAttempt:
 
 @dataclass(kw_only=True)
 class Cloud:
-    """Where a lab stands in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
+    """Where a lab is in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
 
     `placement_group`: whether it is asked for; AWS may have had no room for one. `backstop` says how the scheduled
     termination outside the nodes stands (empty: armed). `tried` holds the places that failed before.
@@ -158,7 +158,7 @@ class LocalDeployment(Deployment):
 
     @property
     def is_simulated(self) -> bool:
-        """Always, also before a node stands."""
+        """Always, also before a node exists."""
         return True
 
     @property
@@ -173,7 +173,7 @@ class LocalDeployment(Deployment):
 
     @property
     def has_slurm(self) -> bool:
-        """Whether a head with Slurm stands before the nodes that are counted."""
+        """Whether a head with Slurm is added to the nodes that are counted."""
         return self.variables.scheduler == "slurm"
 
 

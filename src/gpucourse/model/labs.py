@@ -1,4 +1,4 @@
-"""What stands under a module, a target each: the `lab` of a manifest."""
+"""What lies under a module, a target each: the `lab` of a manifest."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AwsLab(Strict):
     min_nodes: int | None = Field(
         default=None, ge=1, le=8, description="so few are taken where the quota allows no more; by default as many as `nodes`"
     )
-    head: bool = Field(default=False, description="one machine without a GPU stands before them (t3.medium)")
+    head: bool = Field(default=False, description="one machine without a GPU is added to them as the head (t3.medium)")
     disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as the stack makes it")
     storage_gib: int = Field(default=0, ge=0, le=1000, description="what the module usually keeps on the shared file system")
     placement_group: bool = Field(default=False, description="the nodes close together, where AWS has room")
@@ -74,7 +74,7 @@ def _check_most(lab: AnyLab) -> AnyLab:
 
 
 class Labs(Strict):
-    """The lab of a module, a target each. With the scheduler Slurm a head stands before the nodes that are counted."""
+    """The lab of a module, a target each. With the scheduler Slurm a head is added to the nodes that are counted."""
 
     scheduler: Literal["slurm"] | None = Field(
         default=None, description="slurm: the nodes are a Slurm cluster, with a head before them"

@@ -129,7 +129,7 @@ class LearnerPart(Strict):
 class CodeFault(Strict):
     """An error that benchmarks really make: `break --how code` puts it into a copy of the exercise, the learner finds it.
 
-    `was` stands once in `file` (the script, or a file that travels with it) and `becomes` takes its place. The judge of the
+    `was` occurs once in `file` (the script, or a file that travels with it) and `becomes` takes its place. The judge of the
     repaired copy is `judges/fault_<id>.py` beside the scripts, with _ for each -.
     """
 

@@ -30,7 +30,7 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """So many units at a rate. Where it is of something that stands: `item` is its id in the cloud, `since` when it began,
+    """So many units at a rate. Where it is of something that exists: `item` is its id in the cloud, `since` when it began,
     where the cloud says so."""
 
     what: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Mode = str
-"""What the nodes of a run were, as its record says it: SIMULATED, or the name of the target that they stand on."""
+"""What the nodes of a run were, as its record says it: SIMULATED, or the name of the target that they are on."""
 SIMULATED: Mode = "local"
 CERTAIN_OF_GPU = frozenset({"aws", "here"})
 """The targets whose labs stand only where there is a GPU. Machines that somebody had already may have none."""

@@ -77,7 +77,7 @@ class GivenPrediction:
 class RunRecord:
     """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC.
 
-    Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows. A rank that says nothing for
+    Under Slurm `nodes` is the one that is asked; where the jobs ran is recorded in their rows. A rank that says nothing for
     `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
     which ran in the exercise's place; what it did says nothing about the exercise. `place`: the folder of its runs below

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A table: titles, rows of the same length as text, and which columns hold numbers. `note` stands below it."""
+    """A table: titles, rows of the same length as text, and which columns hold numbers. `note` is below it."""
 
     title: str
     columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Points, and what they stand on."""
+"""Points, and what they are on."""
 
 from __future__ import annotations
 

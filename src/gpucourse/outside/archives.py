@@ -237,7 +237,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
     """Refuse a table of contents that is too large before `zipfile` reads it whole; gives the size of the zip."""
     size = file.seek(0, 2)
-    tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # what may stand before the end's own record, too
+    tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # what may be before the end's own record, too
     file.seek(tail_at)
     tail = file.read()
     plain = tail[-_ZIP_END.size :]

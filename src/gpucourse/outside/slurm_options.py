@@ -55,7 +55,7 @@ class OptionRefused(Exception):
 
 @dataclass
 class SlurmOptions:
-    """Options by their long names, the last of each: a flag has the value "". `command` is what stands behind them.
+    """Options by their long names, the last of each: a flag has the value "". `command` is what follows them.
 
     Of a file: `unread` are lines with #SBATCH below the first command, `nearly` such that sbatch takes for mere comments,
     each with its number.

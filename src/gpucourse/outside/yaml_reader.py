@@ -55,7 +55,7 @@ class Document:
     empty: bool = False
 
     def line(self, path: Path) -> int | None:
-        """The line of a key, or of the nearest one around it that stands in the file."""
+        """The line of a key, or of the nearest one around it that is in the file."""
         while path not in self.lines:
             if not path:
                 return None

@@ -58,7 +58,7 @@ class TerraformStack:
         return self.paths.folder
 
     def addresses(self) -> list[str]:
-        """What stands, as Terraform addresses, from the state file alone. Raises InfrastructureError where it is damaged."""
+        """What exists, as Terraform addresses, from the state file alone. Raises InfrastructureError where it is damaged."""
         return state.addresses(self.paths.state)
 
     def exists(self) -> bool:
@@ -66,7 +66,7 @@ class TerraformStack:
         return self.paths.error_state.exists() or bool(self.addresses())
 
     def prepare(self, watcher: Watcher = ignore_event) -> None:
-        """Make the folder ready: wait for the Terraform of a killed command, copy the template unless something stands
+        """Make the folder ready: wait for the Terraform of a killed command, copy the template unless something exists
         already (then its own copy stays), store the variables.
 
         Raises MissingError where the template is not there, StorageError, StackBusy, InfrastructureError, Interrupted.
@@ -147,7 +147,7 @@ class TerraformStack:
         return [address for action, address in said.finished if action == "delete"]
 
     def discard_if_empty(self) -> bool:
-        """Remove Terraform's folder if nothing stands and no Terraform works on it; whether it is gone."""
+        """Remove Terraform's folder if nothing exists and no Terraform works on it; whether it is gone."""
         if is_held(self.paths.terraform_lock) or self.exists():
             return False
         with storing(self.paths.terraform):

@@ -1,4 +1,4 @@
-"""What stands, read from Terraform's state file without starting Terraform."""
+"""What exists, read from Terraform's state file without starting Terraform."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def addresses(state: Path) -> list[str]:
 
 
 def values(state: Path) -> set[str]:
-    """Every id and name that the state remembers of what was built: whatever stands as text in its attributes.
+    """Every id and name that the state remembers of what was built: whatever exists as text in its attributes.
 
     Raises InfrastructureError where the file is no state.
     """

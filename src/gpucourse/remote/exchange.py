@@ -76,7 +76,7 @@ class EndedEarly(UnreachableError):
 
 
 class Silent(UnreachableError):
-    """The connection stands and the command says nothing for too long: to ask again would only wait again."""
+    """The connection is open and the command says nothing for too long: to ask again would only wait again."""
 
 
 class Exchange:

@@ -21,7 +21,7 @@ _MOST_TIMES = 16 << 20
 
 
 class LogFile:
-    """The log at `path` that `node` tells; the moments at which its pieces arrived stand in `times`. No file is held open: a
+    """The log at `path` that `node` tells; the moments at which its pieces arrived are in `times`. No file is held open: a
     cluster may have more logs than one process may have files.
 
     The size of the file is the offset from which the node goes on. At `limit` bytes a sentence is added that says so, and

@@ -13,7 +13,7 @@ from gpucourse.outside.names import printable
 
 MOST_ROWS, _LONGEST_CELL = 200, 200
 NOTHING = "–"
-"""What stands where nothing was measured; `not measured` would fill the column of a narrow table."""
+"""What is where nothing was measured; `not measured` would fill the column of a narrow table."""
 
 
 def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:

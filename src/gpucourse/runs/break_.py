@@ -19,7 +19,7 @@ from gpucourse.workspace.files import write_record
 
 
 def break_exercise(context: Context, run_request: RunRequest, how: How | None) -> RunResult:
-    """Run the exercise with a fault in it; with None, one by chance. Which it is stands in no log and no file of the run.
+    """Run the exercise with a fault in it; with None, one by chance. Which it is appears in no log and no file of the run.
 
     Raises UsageError where there is nothing to break, ExerciseFailed where the fault came too late; and what `run` raises.
     """

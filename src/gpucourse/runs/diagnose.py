@@ -118,7 +118,7 @@ def _join_command(plan: _Plan | None) -> str:
 
 
 def _take_last_life(text: str, record: RunRecord) -> str:
-    """What a rank said after the last restart: what stood before was repaired by it."""
+    """What a rank said after the last restart: what came before was repaired by it."""
     return text.rpartition(f"--- restart {record.restarts} ---\n")[2] if record.restarts else text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpucourse.model.record import NodeExit, RunState
 
-# What weighs more stands first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
+# What weighs more comes first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
 _WEIGHT: tuple[tuple[str, RunState], ...] = (
     ("timed_out", "timed_out"),
     ("lost", "lost"),

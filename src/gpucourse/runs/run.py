@@ -53,7 +53,7 @@ class RunLocation:
 
 
 def locate_run(context: Context, run_request: RunRequest) -> RunLocation:
-    """Where a run of this order would take place: on the lab that is on record, else where a new one would stand.
+    """Where a run of this order would take place: on the lab that is on record, else where a new one would exist.
 
     Raises UnknownName.
     """

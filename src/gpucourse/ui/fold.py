@@ -73,11 +73,11 @@ class _Ahead:
             self.line, self.shape = self._lines[self._at], self._shapes[self._at]
 
     def distance(self, text: bytes) -> int | None:
-        """How many lines ahead the text stands, or None where it is not in the window."""
+        """How many lines ahead the text is, or None where it is not in the window."""
         return self._lines.index(text, self._at) - self._at if self._last.get(text, -1) >= self._at else None
 
     def will_write(self, shape: bytes) -> bool:
-        """Whether a line of that shape stands in the window."""
+        """Whether a line of that shape is in the window."""
         return self._last_shape.get(shape, -1) >= self._at
 
     def _fill(self) -> None:

@@ -46,7 +46,7 @@ class Source:
 
     @property
     def prefix(self) -> str:
-        """What stands before each of its lines: `[n0 r1]`."""
+        """What is before each of its lines: `[n0 r1]`."""
         return f"[{short(self.node)} {'--' if self.rank is None else f'r{self.rank}'}]"
 
     @property
@@ -80,7 +80,7 @@ class Source:
         if (frame := _FRAME.match(body)) is not None:
             self.in_library = _LIBRARY.search(frame[1]) is not None
             return self.in_library
-        # The code of a frame stands four columns in; torch puts a space after its prefix.
+        # The code of a frame is four columns in; torch puts a space after its prefix.
         self.in_library = self.in_library and body.lstrip(b" ") != body and body[:4].isspace()
         return self.in_library or _CPP_FRAME.match(body.lstrip()) is not None
 

@@ -16,7 +16,7 @@ EACH = 8  # up to so many children are listed one by one when their stage ends; 
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
-_NAMES = 40  # columns of the names, so that times stand under each other
+_NAMES = 40  # columns of the names, so that times are under each other
 _BAR = 14  # columns; with `128 of 128` the line still fits into 80
 
 

@@ -22,7 +22,7 @@ class Region:
     def __init__(self, out: Out, *, colour: bool) -> None:
         self._out = out
         self._colour = colour
-        self._painted: list[int] = []  # columns of each line that stands there now
+        self._painted: list[int] = []  # columns of each line that is there now
         self._hidden = False
 
     def paint(self, above: Sequence[str], lines: Sequence[Line]) -> None:
@@ -41,6 +41,6 @@ class Region:
         self._out.write(f"{_BEGIN}{''.join(frame)}{cursor}{_END}")
 
     def _home(self, width: int) -> str:
-        """To the first row of what stands there; a terminal made narrower since has folded its lines."""
+        """To the first row of what is there; a terminal made narrower since has folded its lines."""
         rows = sum(max(1, -(-columns // width)) for columns in self._painted)
         return f"\r\x1b[{rows - 1}A" if rows > 1 else "\r"

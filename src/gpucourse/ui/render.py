@@ -99,7 +99,7 @@ def _row(
     folded: bool = False,
     low: bool = False,
 ) -> Iterator[Line]:
-    """The lines of one row; where cells are of unequal height, those of a `low` row stand at its foot."""
+    """The lines of one row; where cells are of unequal height, those of a `low` row are at its foot."""
     texts = [clean_line(text_of(cell)) for cell in row]
     wrapped = [
         wrap(text, size, fold=True) if folded and cells(text) > size else [text]
@@ -119,7 +119,7 @@ def _row(
 
 
 def _facts(part: Facts, width: int | None) -> Iterator[Line]:
-    """Names, filled to the same width, and their values; long names stand above narrow values.
+    """Names, filled to the same width, and their values; long names are above narrow values.
 
     A path longer than the line stays one word, which the terminal folds and copies whole.
     """

@@ -1,7 +1,7 @@
 """Locks that die with their process: one a stack, one a run, one for a Terraform, one for the host of simulated nodes.
 
 A lock is a file that the kernel locks for whoever has it open, so a child that inherits the open file holds it too. The
-holder's name stands in the file for whoever waits. Drivers of simulated nodes start with the standard library alone:
+holder's name is in the file for whoever waits. Drivers of simulated nodes start with the standard library alone:
 what needs more is imported where it is used.
 """
 

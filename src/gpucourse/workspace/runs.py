@@ -46,7 +46,7 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
     """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once. `place`: the
     exercise, or what `script_place` says of a script of the learner's own.
 
-    Ids never go back, even where the clock does: a new run stands behind every other one.
+    Ids never go back, even where the clock does: a new run comes after every other one.
     """
     import secrets
 

@@ -1,4 +1,4 @@
-"""What stands in the books of a region."""
+"""What is in the books of a region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spot market: its prices, and the request that stands behind each spot instance."""
+"""The spot market: its prices, and the request that is behind each spot instance."""
 
 from __future__ import annotations
 

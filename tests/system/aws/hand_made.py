@@ -141,7 +141,7 @@ def lab(
 
 
 def ids(learner: CloudLearner) -> list[str]:
-    """The instances that stand."""
+    """The instances that exist."""
     return [resource.id for resource in learner.list_resources("instance")]
 
 

@@ -72,7 +72,7 @@ def cloud_learner(
 ) -> Iterator[CloudLearner]:
     """A learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
 
-    Proves at the end that no process of the workspace is left. `quotas`: limits in vCPUs by code. `behind`: what stands behind
+    Proves at the end that no process of the workspace is left. `quotas`: limits in vCPUs by code. `behind`: what is behind
     the instances; machines do their first boot.
     """
     any_terraform()

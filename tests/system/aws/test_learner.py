@@ -1,4 +1,4 @@
-"""The learner that the other tests here use: what stands behind an instance looks like a node after its first boot."""
+"""The learner that the other tests here use: what is behind an instance looks like a node after its first boot."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MODULES = ("1", "4")
 
 @pytest.fixture(scope="module")
 def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """Two labs that stand, built at the same time: a chain of troubles for each."""
+    """Two labs that exist, built at the same time: a chain of troubles for each."""
     folder = tmp_path_factory.mktemp("labs")
     with cloud_learner(folder) as learner:
         learner.environ["GPUCOURSE_COURSE"] = str(write_course(folder / "course"))

@@ -16,7 +16,7 @@ from gpucourse.cli.boundary import run_command
         ("3.2 --timeout soon", "--timeout: 'soon' is not a duration", "gpucourse run 3.2 --timeout 10m"),
         ("3.2 --silence soon", "--silence: 'soon' is not a duration", "gpucourse run 3.2 --silence 10m"),
         ("3.2 --set a", "--set a: not of the form name=value", "gpucourse show 3.2 lists its parameters"),
-        ("3.2 --sweep a=1 --sweep b=2", "--sweep is there 2 times", "gpucourse run 3.2 --sweep a=1, then the other one"),
+        ("3.2 --sweep a=1 --sweep b=2", "--sweep was given 2 times", "gpucourse run 3.2 --sweep a=1, then the other one"),
         ("3 --all --sweep a=1", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),
         ("3.2 --sweep a=1 --detach", "cannot be combined", "gpucourse run 3.2 --set NAME=VALUE --dry-run shows one run"),
         ("3 --all --dry-run", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),

@@ -1,4 +1,4 @@
-"""What the exercises of module 0 stand on, without torch: the text and its dice, the question, the batch script."""
+"""What the exercises of module 0 are on, without torch: the text and its dice, the question, the batch script."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_b
     [("5.17", {"block_size"}), ("5.18", {"page_size"}), ("5.19 to 5.23", {"page_size", "auto_switch_to_flash"})],
 )
 def test_batching_uses_the_names_of_the_installed_version(shared_files: Any, version: str, own: set[str]) -> None:
-    """What stands beside the common names in ContinuousBatchingConfig of each version of transformers."""
+    """What is beside the common names in ContinuousBatchingConfig of each version of transformers."""
     known = SETTINGS | own | ({"block_size"} if version != "5.17" else set())  # newer ones still know the old name
     settings = shared_files.engines.choose_batching(known, requests=4, longest=100)
     assert set(settings) == SETTINGS | own

@@ -1,6 +1,6 @@
 """Twenty-two mistakes that published course scripts make. Each that a test can hold is held here, by its name.
 
-Where another test file is the place to hold it, the name is there; what only a GPU could show stands in the manifest as a
+Where another test file is the place to hold it, the name is there; what only a GPU could show is in the manifest as a
 check with `evidence: gpu`.
 """
 

@@ -82,7 +82,7 @@ def test_what_stands_in_the_sheet_only_is_not_given(learning: Learning) -> None:
     for name in ("where", "busy"):
         answer = read_answer(learning, name)
         assert (answer["verdict"], answer["explanation"]) == ("open", "")
-        assert "is not given yet" in str(answer["said"])
+        assert "not submitted yet" in str(answer["said"])
     assert read_points(learning) == 0
     assert "2 right" in learning.types("answer", "1.1").out
     assert read_answer(learning, "where")["share"] == 0, "the second attempt of three options"

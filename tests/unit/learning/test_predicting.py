@@ -52,7 +52,7 @@ class Terminal(io.StringIO):
 
 
 def deploy(learning: Learning) -> LocalDeployment:
-    """The record of a lab of the course that stands."""
+    """The record of a lab of the course that exists."""
     node = Node(name="node0", role="head", mode="local", address="127.0.0.1", port=2200, private_address="127.0.0.1", user="me",
                 gpus=0, instance_type="simulated", python="python3")  # fmt: skip
     record = LocalDeployment(

@@ -88,7 +88,14 @@ def test_every_value_into_one_record_with_one_table_and_one_plot(running: Learni
     assert said.err.splitlines()[-3:] == [
         f"✓ {number} of 3, depth={depth}: succeeded on simulated nodes" for number, depth in ((1, 4), (2, 8), (3, 32))
     ]
-    for words in ("1.1 by depth", "✓ 3 of 3 values of depth passed", "Springs", "32.0", "Next: gpucourse compare"):
+    for words in (
+        "1.1 by depth",
+        "✓ 3 of 3 values of depth passed",
+        "Springs",
+        "32.0",
+        "Side by side: gpucourse compare",
+        "Next: gpucourse ",
+    ):
         assert words in said.out, words
     assert "sweep-depth.png" not in said.out, "--verbose lists the files"
     record = record_of(running)
@@ -146,7 +153,7 @@ def test_as_a_document(running: Learning) -> None:
         (["--sweep", "deepth=1,2"], "there is no parameter 'deepth'. Did you mean depth?"),
         (["--sweep", "depth=1,5000"], "5000 is above 1000"),
         (["--sweep", "depth=1,many"], "--sweep depth=many: 'many' is not a whole number"),
-        (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep is there 2 times, and takes one parameter at a time"),
+        (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep was given 2 times, and takes one parameter at a time"),
         (["--sweep", "depth=1,2", "--set", "deepth=3"], "there is no parameter 'deepth'"),
         (["--sweep", "depth=1"], "at least two values are needed"),
         (["--sweep", "depth=1,,2"], "at least two values are needed"),

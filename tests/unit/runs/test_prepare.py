@@ -27,7 +27,7 @@ LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
 
 
 def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> None:
-    """The record of a lab that stands."""
+    """The record of a lab that exists."""
     stands = tuple(
         Node(name=f"node{n}", role="worker" if n else "head", mode="local", address="127.0.0.1", port=2200 + n,
              private_address="127.0.0.1", user="me", gpus=0, instance_type="simulated", python="python3")

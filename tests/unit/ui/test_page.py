@@ -246,6 +246,6 @@ def test_the_folder_is_exchanged_and_foreign_files_stay(learning: Learning) -> N
     other.mkdir()
     other.joinpath("thesis.txt").write_text("mine")
     done = learning.types("open", "--no-browser", "--out", str(other), code=2)
-    assert "holds something that is no page" in done.err
+    assert "holds something that is not a page" in done.err
     assert other.joinpath("thesis.txt").read_text() == "mine"
     assert [path.name for path in learning.workspace.glob(".page*")] == []

@@ -27,7 +27,7 @@ def draw(wanted: Plot, *rows: dict[str, Any], record: RecordedPlot | None = None
 
 
 def titles(chart: ET.Element) -> list[str]:
-    """The values that stand under the pointer."""
+    """The values that are under the pointer."""
     return [str(mark.findtext("title")) for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()]
 
 

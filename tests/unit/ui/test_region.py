@@ -72,7 +72,7 @@ def test_a_tiny_terminal(lines: int) -> None:
 def test_a_terminal_made_narrower_keeps_what_was_finished() -> None:
     screen = Screen(columns=40)
     screen.paint(["finished"], "a" * 39, "b" * 39)
-    # A terminal of 20 columns shows the two moving lines on four rows; the cursor stands at the end of the last.
+    # A terminal of 20 columns shows the two moving lines on four rows; the cursor is at the end of the last.
     emulator = Emulator(20)
     emulator.rows = ["finished", "a" * 20, "a" * 19, "b" * 20, "b" * 19]
     emulator.row, emulator.column = 4, 19

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from gpucourse.ui.render import render
 from gpucourse.ui.table_layout import lay_out
 from gpucourse.ui.tables import Paragraph, Table, View, text_of
 from gpucourse.ui.text import cells
-from gpucourse.ui.views.result import LINES, result
+from gpucourse.ui.views.result import LINES, cancelled, check_result, result, started
 from gpucourse.workspace.paths import RunPaths
 from tests.recorded_results import EXERCISES, FOLDER, read_result
 
@@ -59,6 +60,15 @@ def test_the_main_table_stays_a_table_with_a_number_in_every_column(view: View, 
     for index, column in enumerate(layout.table.columns):
         assert {text_of(row[index]) for row in table.rows} != {UNICODE.absent}, column.title
     assert width < 80 or not layout.left_out, layout.left_out
+
+
+@pytest.mark.parametrize("exercise", RECORDED, ids=lambda exercise: exercise.id)
+def test_detach_cancel_and_check_take_at_most_8_lines(exercise: Exercise) -> None:
+    record, _, verdict = read_result(exercise)
+    step = f"gpucourse answer {exercise.id}"
+    going, stopped = replace(record, state="running"), replace(record, state="cancelled")
+    for view in (started(going), cancelled(stopped, step), check_result(record, verdict, step)):
+        assert len(render(view, width=80).splitlines()) <= 8, render(view, width=80)
 
 
 def test_almost_every_exercise_has_a_recorded_run() -> None:

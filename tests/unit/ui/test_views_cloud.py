@@ -96,9 +96,14 @@ def test_what_stands_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
     )
     deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[tried])
     result = DeployResult(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
-    text = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "3.1"), width=80)
+    text = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True), width=80)
     for words in ("lab of module 3 is ready", "$0.54 an hour (AWS Price List", "automatically in ", "Tried before", "no room"):
         assert words in text
     assert "gpucourse run 3.1" in text
+    brief = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"), width=80).splitlines()
+    assert len(brief) <= 8
+    assert brief[2].endswith(" ready in 42.0 s (1 change), g4dn.2xlarge in us-east-2a")
+    assert brief[3].startswith("costs  $0.54 an hour; ends in ")
+    assert brief[-2:] == ["When you are done: gpucourse destroy 3", "Next: gpucourse run 3.1"]
     unguarded = replace(result, deployment=deployment_of(backstop="refused: iam:CreateRole"))
     assert "refused: iam:CreateRole" in render(cloud.cloud_deploy_result(unguarded, tmp_path / "ssh_config"), width=80)

@@ -42,12 +42,12 @@ def test_a_machine_that_lacks_something() -> None:
 
 
 def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
-    shown = text(doctor.account(make_examined(GOOD)))
+    shown = text(doctor.account(make_examined(GOOD), "gpucourse deploy 0"))
     assert "What the course needs of AWS in us-east-2 (on-demand)" in shown
     assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in shown
     assert "$12.72" in shown
     assert "Prices: a table, 2026-07-20." in shown
-    assert "Ready.\nNext: gpucourse deploy 1 --target aws" in shown
+    assert "Ready.\nA lab on AWS: gpucourse deploy 1 --target aws\nNext: gpucourse deploy 0" in shown
 
 
 def test_what_could_not_be_seen_is_never_well() -> None:

@@ -37,12 +37,12 @@ def test_deploy_planned_and_done(tmp_path: Path) -> None:
     shown = text(lab.deploy_plan(result))
     assert "+    create   terraform_data.node[0]" in shown
     assert "1 to create, 1 to replace." in shown
-    done = text(lab.deploy_result(result, tmp_path / "ssh_config", "3.1"))
+    done = text(lab.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1"))
     assert "2 ready in 1.00 s (2 changes, 1 repaired)" in done
     assert done.splitlines()[-1] == "Next: gpucourse run 3.1"
     assert len(done.splitlines()) <= 8
     assert "m3-local" not in done
-    assert "m3-local" in text(lab.deploy_result(result, tmp_path / "ssh_config", "3.1", whole=True))
+    assert "m3-local" in text(lab.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True))
     nothing = DeployResult(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
     assert "nothing to change" in text(lab.deploy_result(nothing, tmp_path))
@@ -91,6 +91,7 @@ def test_a_receipt_proves_that_nothing_is_left() -> None:
         "\n"
         "Receipts: /w/receipts\n"
     )
+    assert len(shown.splitlines()) <= 8
     whole = text(lab.destroy_result([receipt()], Path("/w/receipts"), whole=True))
     for words in ("2 of 2 resources", "collected from 1 run", "✓ nothing is left", "2026-11-21T10:00:00", "processes: none"):
         assert words in whole

@@ -86,17 +86,17 @@ def test_the_result_of_it_is_its_table_what_did_not_pass_and_what_is_next() -> N
         "  Write it.\n"
         "– Bandwidth: not measured, needs a GPU\n"
         "\n"
-        "refused    1 file not collected from the nodes\n"
-        "run        20261121-101500-otter, 2 ranks on 2 nodes\n"
-        "all of it  gpucourse show 3.1 --run 20261121-101500-otter --verbose\n"
-        "\n"
-        "Next: gpucourse hint 3.1\n"
+        "refused  1 file not collected from the nodes\n"
+        "run      20261121-101500-otter, 2 ranks on 2 nodes\n"
+        "details  gpucourse show 3.1 --run 20261121-101500-otter --verbose\n"
     )
 
 
 def test_many_checks_that_do_not_pass_are_counted() -> None:
     many = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
-    shown = brief(record(), exercise=EXERCISE, metrics={"rows": [{"n": 1, "ms": 1.0}] * 50}, verdict=many)
+    shown = brief(
+        record(), exercise=EXERCISE, metrics={"rows": [{"n": 1, "ms": 1.0}] * 50}, verdict=many, next_step="gpucourse next"
+    )
     assert "✗ and 6 more did not pass" in shown
     assert "– and 7 more were not measured" in shown
     assert "Times (2 of 50 rows)" in shown
@@ -209,7 +209,7 @@ def test_deliverables_are_named_only_where_they_were_handed_in(tmp_path: Path) -
 
 def test_a_verdict_by_itself() -> None:
     good = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="passed", checks=RESULTS[:1])
-    shown = text(results.check_result(record(mode="aws"), EXERCISE, good, "gpucourse next"))
+    shown = text(results.check_result(record(mode="aws"), good, "gpucourse next"))
     assert shown == "3.1 run r1\n✓ passed in 12.3 s: 1 passed\n\nNext: gpucourse next\n"
     none = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="not_measured")
-    assert "– not measured in 12.3 s: no checks" in text(results.check_result(record(mode="aws"), EXERCISE, none))
+    assert "– not measured in 12.3 s: no checks" in text(results.check_result(record(mode="aws"), none))

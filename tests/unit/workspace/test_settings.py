@@ -79,7 +79,7 @@ MERGE = "base: &a {x: 1}\n" + "".join(f"k{n}: &b{n} {{<<: [{', '.join(['*a'] * 5
         ("ttl: 1e300\n", "ttl: "),
         ('spot: !!int ""\n', "has a tag"),
         ("owner: !!python/object/apply:os.system [id]\n", "has a tag"),
-        ('ssh_proxy_command: "\'"\n', "is no command: no closing quotation"),
+        ('ssh_proxy_command: "\'"\n', "is not a command: no closing quotation"),
         ('ssh_proxy_command: "nc\\0 %h"\n', "must not hold control characters"),
         ("ssh_proxy_command: \"''\"\n", "it names no program"),
         ('owner: "a\\e[31m"\n', "must not hold control characters"),

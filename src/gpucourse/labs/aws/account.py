@@ -1,4 +1,4 @@
-"""The account that a lab stands in, and the lab that a command means."""
+"""The account that a lab is in, and the lab that a command means."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def account_of(context: Context, deployment: AwsDeployment) -> Account:
 
 
 def check_account(account: Account, deployment: AwsDeployment) -> None:
-    """Raises MissingError where the lab stands in another account than the one that the credentials open."""
+    """Raises MissingError where the lab is in another account than the one that the credentials open."""
     if deployment.cloud.account:
         check_identity(account.identity(), deployment)
 
 
 def check_identity(who: AwsIdentity, deployment: AwsDeployment) -> None:
-    """Raises MissingError where the lab stands in another account than this identity's."""
+    """Raises MissingError where the lab is in another account than this identity's."""
     held = deployment.cloud.account
     if held and held != who.account:
         raise MissingError(

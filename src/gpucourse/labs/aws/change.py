@@ -1,4 +1,4 @@
-"""What a command changed about a lab that stands, in the one shape that all of them give back."""
+"""What a command changed about a lab that exists, in the one shape that all of them give back."""
 
 from __future__ import annotations
 

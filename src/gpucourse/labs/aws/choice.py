@@ -56,7 +56,7 @@ class Choice:
 
     @property
     def with_types(self) -> tuple[str, ...]:
-        """The types that have to stand in the same zone: a head without a GPU."""
+        """The types that have to be in the same zone: a head without a GPU."""
         return tuple(machines.instance_type for machines in self.need.machines[:-1])
 
     def with_nodes(self, nodes: int) -> Choice:
@@ -75,7 +75,7 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     known = [result for result in deployments.of_module(context.paths, module.id) if isinstance(result, AwsDeployment)]
     known.sort(key=lambda result: result.phase != "ready")  # a try that failed is not the lab that is meant
     wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu))
-    if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
+    if not wanted:  # without a word about the GPU it is the lab that exists, where there is one
         wanted = [known[0].cloud.gpu if known else context.settings.gpu or lab.gpu]
     # A lab whose GPU is compared with others must not become one of them where its own is sold out.
     taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context, deployment))}
@@ -142,7 +142,7 @@ def _choice(
 
 
 def _stands(context: Context, deployment: AwsDeployment) -> bool:
-    """Whether anything of it may stand. A try that failed and left nothing does not bind the next one."""
+    """Whether anything of it may exist. A try that failed and left nothing does not bind the next one."""
     return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
 
 

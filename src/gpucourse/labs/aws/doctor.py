@@ -1,4 +1,4 @@
-"""`doctor --target aws`: what stands between this account and the course, the course's price, and requests for quota."""
+"""`doctor --target aws`: what this account lacks for the course, the course's price, and requests for quota."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def make_environment(context: Context, book: PriceBook, market: Market, ssh_cidr
 
 
 def request_command(module: str | None, *, region: str | None, gpu: Sequence[str], nodes: int | None) -> str:
-    """The command that asks AWS for the quota of such labs, in the region where they are to stand: an increase elsewhere is of
-    no use. The market is left out."""
+    """The command that asks AWS for the quota of such labs, in the region where they are to be built: an increase elsewhere
+    is of no use. The market is left out."""
     words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
     for flag, said in (("--module", module), ("--region", region), ("--gpu", ",".join(gpu)), ("--nodes", nodes)):
         words += [flag, str(said)] if said else []

@@ -27,7 +27,7 @@ from gpucourse.workspace import deployments
 
 @contextmanager
 def record_outcome(context: Context, deployment: AwsDeployment) -> Iterator[None]:
-    """The record stands before anything is created, and says how it went whatever happens in the block.
+    """The record is written before anything is created, and says how it went whatever happens in the block.
 
     What is raised in the block says afterwards also what exists, what it costs, and how to take it down.
     """

@@ -1,4 +1,4 @@
-"""A lab on AWS: Terraform's half, and the account's own word for what really stands."""
+"""A lab on AWS: Terraform's half, and the account's own word for what really exists."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class CloudLab:
         return self.terraform.binary.describe()
 
     def forget_if_empty(self) -> None:
-        """Remove Terraform's folder if nothing stands."""
+        """Remove Terraform's folder if nothing exists."""
         self.terraform.discard_if_empty()
 
     def list_existing(self) -> list[str]:
-        """What stands, as Terraform addresses."""
+        """What exists, as Terraform addresses."""
         return self.terraform.addresses()
 
     def down(self, watcher: Watcher) -> list[str]:

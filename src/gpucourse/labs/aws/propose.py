@@ -69,7 +69,7 @@ class AwsProposal(PricedProposal):
 def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
     """Look, plan and price; the locks of the stacks are held for the block. What was not built by its end leaves nothing.
 
-    Raises UsageError and UnknownName for what there is not, MissingError with everything that stands in the way, CloudError,
+    Raises UsageError and UnknownName for what there is not, MissingError with everything that is in the way, CloudError,
     TerraformFailed.
     """
 

@@ -28,7 +28,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 
 @dataclass(kw_only=True)
 class HereProposal(Proposal):
-    """The lab that is about to stand: the GPUs of this computer, and the Python that can use them. `began` is monotonic."""
+    """The lab that is about to exist: the GPUs of this computer, and the Python that can use them. `began` is monotonic."""
 
     deployment: HereDeployment
     python: str

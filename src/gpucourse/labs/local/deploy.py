@@ -83,7 +83,7 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
 
 
 def _plan_fresh(context: Context, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:
-    """The plan of a lab of which nothing stands. Planning builds nothing, so there is no record yet, and none to remove."""
+    """The plan of a lab of which nothing exists. Planning builds nothing, so there is no record yet, and none to remove."""
     try:
         return _plan(context, lab, fresh=True)
     except BaseException:

@@ -29,7 +29,7 @@ def node_names(count: int) -> list[str]:
 
 
 def machine_names(deployment: LocalDeployment) -> list[str]:
-    """The names of everything that stands: under Slurm a head besides the nodes that are counted."""
+    """The names of everything that exists: under Slurm a head besides the nodes that are counted."""
     return node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
@@ -123,7 +123,7 @@ class SimulatedLab:
         return self.terraform.up(watcher)
 
     def list_existing(self) -> list[str]:
-        """What stands, as Terraform addresses."""
+        """What exists, as Terraform addresses."""
         return self.terraform.addresses()
 
     def describe(self) -> str:
@@ -131,7 +131,7 @@ class SimulatedLab:
         return self.terraform.binary.describe()
 
     def forget_if_empty(self) -> None:
-        """Remove Terraform's folder if nothing stands: a rehearsal leaves nothing behind."""
+        """Remove Terraform's folder if nothing exists: a rehearsal leaves nothing behind."""
         self.terraform.discard_if_empty()
 
     def inspect(self) -> list[NodeHealth]:

@@ -25,7 +25,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...]
 
     def place(self, value: float) -> float:
-        """Where on the drawing the value stands."""
+        """Where on the drawing the value lies."""
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
         else:
@@ -43,7 +43,7 @@ def make_scale(
     sizes: bool = False,
     at_values: bool = False,
 ) -> Scale:
-    """The scale of an axis that shows all values. `from_zero`: 0 is on it; `sizes`: they are bytes; `at_values`: ticks stand
+    """The scale of an axis that shows all values. `from_zero`: 0 is on it; `sizes`: they are bytes; `at_values`: ticks are
     at the values themselves, where they are few."""
     low, high = min(values), max(values)
     if log:

@@ -1,4 +1,4 @@
-"""What a command changed about a lab that stands."""
+"""What a command changed about a lab that exists."""
 
 from __future__ import annotations
 

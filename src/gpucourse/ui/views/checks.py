@@ -34,13 +34,7 @@ def checks(verdict: ExerciseVerdict) -> list[Block]:
 
 def list_open_checks(verdict: ExerciseVerdict) -> list[Cell]:
     """A line for each check that did not pass, with its hint, and for some that were not measured."""
-    lines: list[Cell] = []
-    bad = [check for check in verdict.checks if check.verdict in {"failed", "error"}]
-    for check in bad[:FAILED]:
-        text = f"{UNICODE.mark(check.verdict)} {check.title}: {check.observed}; expected {check.expected} [{check.id}]"
-        lines += [Cell(text, VERDICTS[check.verdict]), *([Cell(f"  {check.hint}")] if check.hint else [])]
-    if len(bad) > FAILED:
-        lines.append(Cell(f"{UNICODE.bad} and {len(bad) - FAILED} more did not pass", "bad"))
+    lines = list_failed_checks(verdict, FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"]
     shown = unmeasured if len(unmeasured) <= UNMEASURED else unmeasured[: UNMEASURED - 1]
     for check in shown:
@@ -48,6 +42,18 @@ def list_open_checks(verdict: ExerciseVerdict) -> list[Cell]:
         lines.append(Cell(f"{UNICODE.absent} {check.title}: not measured, {reason}", "dim"))
     if len(shown) < len(unmeasured):
         lines.append(Cell(f"{UNICODE.absent} and {len(unmeasured) - len(shown)} more were not measured", "dim"))
+    return lines
+
+
+def list_failed_checks(verdict: ExerciseVerdict, most: int) -> list[Cell]:
+    """A line for each of the first checks that did not pass, with its hint, and the number of the others."""
+    lines: list[Cell] = []
+    bad = [check for check in verdict.checks if check.verdict in {"failed", "error"}]
+    for check in bad[:most]:
+        text = f"{UNICODE.mark(check.verdict)} {check.title}: {check.observed}; expected {check.expected} [{check.id}]"
+        lines += [Cell(text, VERDICTS[check.verdict]), *([Cell(f"  {check.hint}")] if check.hint else [])]
+    if len(bad) > most:
+        lines.append(Cell(f"{UNICODE.bad} and {len(bad) - most} more did not pass", "bad"))
     return lines
 
 

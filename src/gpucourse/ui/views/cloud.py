@@ -1,4 +1,4 @@
-"""Labs that cost money, on the screen: the quote before the question, what was tried, what stands and until when."""
+"""Labs that cost money, on the screen: the quote before the question, what was tried, what exists and until when."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.ui.tables import Block, Cell, Column, Items, Table, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Items, Table, View, facts, table
 from gpucourse.ui.views.lab import lab_facts, say_end, say_ready
 from gpucourse.units import format_seconds, seconds_since
 
@@ -51,10 +51,11 @@ def cloud_deploy_result(result: DeployResult, ssh_config: Path, next_step: str =
     Terraform and the SSH configuration as well."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
-    about = lab_facts(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else (), whole=whole)
-    blocks: list[Block] = [about]
-    if cloud and cloud.tried:
-        blocks.append(attempts(cloud.tried))
+    if cloud and not whole:
+        blocks: list[Block] = [_brief_facts(result, ssh_config, cloud)]
+    else:
+        blocks = [lab_facts(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else ())]
+        blocks += [attempts(cloud.tried)] if cloud and cloud.tried else []
     return View(
         headline=say_ready(deployment),
         blocks=tuple(blocks),
@@ -117,6 +118,22 @@ def _sums(quotes: Sequence[Quote], budget: Budget) -> Block:
     )
 
 
+def _brief_facts(result: DeployResult, ssh_config: Path, cloud: Cloud) -> Facts:
+    """The nodes, what they cost and until when, and how to get in; in its place what is wrong with the lab."""
+    about = dict(lab_facts(result, ssh_config, healed="rebuilt", whole=False).pairs)
+    left = format_seconds(max(0.0, -seconds_since(cloud.expires)))
+    price = f"${Decimal(cloud.usd_per_hour):.2f} an hour; " if cloud.usd_per_hour else ""
+    wrong: list[tuple[str, Content]] = [("backstop", Cell(cloud.backstop, "warn"))] if cloud.backstop else []
+    wrong += [(name, content) for name, content in about.items() if name not in {"nodes", "ssh"}]
+    return facts(
+        [
+            ("nodes", f"{about['nodes']}, {cloud.instance_type} in {cloud.zone}"),
+            ("costs", f"{price}ends in {left}, at {_clock(cloud.expires)}"),
+            *(wrong or [("ssh", about["ssh"])]),
+        ]
+    )
+
+
 def _place(cloud: Cloud) -> list[tuple[str, str | Cell]]:
     left = -seconds_since(cloud.expires)
     guard = "AWS ends the nodes ten minutes later if they have not ended themselves"
@@ -133,7 +150,7 @@ def _others(quote: Quote) -> str:
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:
-    """What the preflight saw that does not stop the lab. The price stands above; whether the backstop holds is told once it is
+    """What the preflight saw that does not stop the lab. The price is above; whether the backstop holds is told once it is
     tried."""
     told = [
         f"{finding.what}: {finding.detail}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def holdings(held: LeakScan, *, clean: bool = False) -> View:
-    """Labs that stand in one line each; every leak with the command that removes it."""
+    """Labs that exist in one line each; every leak with the command that removes it."""
     unasked = (
         [("elsewhere", Cell(held.unasked, "warn"))]
         if held.unasked
@@ -101,7 +101,7 @@ def _labs(things: Sequence[ScannedResource]) -> tuple[str, ...]:
 
 
 def _when(stamp: str) -> str:
-    """The tag's time for a person, or what stands there where it is none."""
+    """The tag's time for a person, or what is there where it is none."""
     try:
         return clock(stamp.replace("Z", "+00:00"))
     except ValueError:

@@ -17,7 +17,7 @@ from gpucourse.ui.render import render
 from gpucourse.ui.tables import Block, Cell, Content, Facts, Lines, Style, Table, View, facts
 from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.ui.views import slurm
-from gpucourse.ui.views.checks import count_checks, list_open_checks
+from gpucourse.ui.views.checks import count_checks, list_failed_checks, list_open_checks
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import WORDS
@@ -68,9 +68,11 @@ def result(
 
 
 def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
-    """What `check` found, without what the run measured."""
-    lines = list_open_checks(verdict)
-    parts = facts([("your part", _part(part)) for part in verdict.parts])
+    """What `check` found, in a few lines: the first check that did not pass, how many more, and parts that are not right."""
+    lines = list_failed_checks(verdict, 1)
+    open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
+    wrong = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
+    parts = facts([*wrong[:1], ("your part" if not wrong else "", f"open: {open_files}" if open_files and not wrong else "")])
     return View(
         title=f"{verdict.exercise}  run {verdict.run}",
         headline=headline(record, verdict),
@@ -78,6 +80,19 @@ def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "
         mode=verdict.mode,
         next=_next(record, next_step),
     )
+
+
+def started(record: RunRecord) -> View:
+    """A run that continues in the background, how to follow it and how to stop it."""
+    headline = Cell(f"run {record.id} of {record.subject} is running in the background")
+    return View(headline=headline, footer=(f"Stop it: gpucourse cancel {record.id}",), mode=record.mode, next=record.advice)
+
+
+def cancelled(record: RunRecord, next_step: str) -> View:
+    """How a run ended that was to be cancelled, and where its logs are. `next_step`: the command that `next` names."""
+    headline = Cell(f"run {record.id} of {record.subject} is {record.state}; its outputs are collected")
+    footer = f"Its logs: gpucourse logs {record.id}"
+    return View(headline=headline, footer=(footer,), mode=record.mode, next=_next(record, next_step))
 
 
 def headline(record: RunRecord, verdict: ExerciseVerdict | None) -> Cell:

@@ -1,4 +1,4 @@
-"""Which lab is meant: what was typed, then the settings, then the manifest; and what stands already keeps what it is."""
+"""Which lab is meant: what was typed, then the settings, then the manifest; and what exists already keeps what it is."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def settle_costs(context: Context, account: Account, deployment: AwsDeployment, 
 
 
 def _look_first(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> list[CloudResource]:
-    """What stands before anything is touched, and which nodes ended by themselves. The ledger learns of both."""
+    """What exists before anything is touched, and which nodes ended by themselves. The ledger learns of both."""
     cloud = deployment.cloud
     with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
         try:
@@ -186,7 +186,7 @@ def _without_terraform(context: Context, error: GpucourseError) -> None:
 
 
 def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResource], error: GpucourseError) -> NoReturn:
-    """It began, and now AWS does not say any more what is left: what stood at the beginning is all that is known."""
+    """It began, and now AWS does not say any more what is left: what was at the beginning is all that is known."""
     known = [resource for resource in before if resource.seen]
     ids = (
         ", ".join(resource.id for resource in known if resource.kind in {"instance", "file system", "volume"})

@@ -33,7 +33,7 @@ def find_untracked(context: Context, *, module: str | None = None) -> list[Cloud
 
 
 def remove_untracked(context: Context, resources: list[CloudResource]) -> list[Receipt]:
-    """Remove them, and give a receipt for each stack that they were of; what is still there stands in its leftovers.
+    """Remove them, and give a receipt for each stack that they were of; what is still there is in its leftovers.
 
     Raises what a look raises.
     """
@@ -50,7 +50,7 @@ def remove_untracked(context: Context, resources: list[CloudResource]) -> list[R
 def receipts(
     context: Context, account: Account, resources: list[CloudResource], left: list[CloudResource], where: Sequence[str]
 ) -> list[Receipt]:
-    """A receipt for each stack that something was found of; what of it is still there stands in its leftovers."""
+    """A receipt for each stack that something was found of; what of it is still there is in its leftovers."""
     stacks = sorted({resource.tags.get("Stack", "") for resource in [*resources, *left]})
     return [_receipt(context, account, uid, resources, left, where) for uid in stacks]
 

@@ -73,7 +73,7 @@ class Cost:
 
 
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
-    """What is known. The account is asked about what stands; where it does not answer, the ledger alone speaks, as it does
+    """What is known. The account is asked about what exists; where it does not answer, the ledger alone speaks, as it does
     `offline`, when nobody is asked.
 
     With `ask_aws` also Cost Explorer, at a cent a request. Raises what that call raises.
