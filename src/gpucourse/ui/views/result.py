@@ -52,7 +52,11 @@ def result(
     if record.own_script:
         exercise = metrics = None
         verdict = verdict if record.brings_checks else None
-    lines = [*_failure(record, _next(record, next_step)), *_list_warnings(record), *(list_open_checks(verdict) if verdict else ())]
+    lines = [
+        *_failure(record, _next(record, next_step)),
+        *_list_warnings(record),
+        *(list_open_checks(verdict) if verdict else ()),
+    ]
     below: list[Block] = [Lines(tuple(lines))] if lines else []
     view = View(
         title=f"{record.subject}{f'  {exercise.title}' if exercise else ''}",
