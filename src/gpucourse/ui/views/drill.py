@@ -71,7 +71,7 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
     return View(
         title=f"{exercise}  {diagnosis.fault.title}",
         blocks=(Paragraph(f"Right. {diagnosis.fault.explanation}"),),
-        footer=(f"Repair it in {diagnosis.copy}, then: gpucourse break {exercise} --repaired",),
+        footer=(f"Repair it: {diagnosis.copy}", f"Then: gpucourse break {exercise} --repaired"),
     )
 
 
