@@ -24,7 +24,7 @@ def cancel(
 ) -> int:
     """Stop a run on every node, and collect its outputs."""
     from gpucourse.runs.cancel import cancel as act
-    from gpucourse.ui.views.result import cancelled
+    from gpucourse.ui.views.result import show_cancelled
     from gpucourse.workspace import runs as records
 
     session = session_of(ctx)
@@ -38,5 +38,5 @@ def cancel(
         from gpucourse.cli.documents.describe import describe_run
 
         session.console.document({"run": describe_run(record)})
-    session.console.show(cancelled(record, session.find_step()))
+    session.console.show(show_cancelled(record, session.find_step()))
     return ExitCode.DONE

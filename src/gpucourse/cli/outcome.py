@@ -35,11 +35,11 @@ def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
 
 def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
     """A run that continues without us, and how to come back to it."""
-    from gpucourse.ui.views.result import started
+    from gpucourse.ui.views.result import show_started as view
 
     if json:
         session.console.document({"run": describe_run(record)})
-    session.console.show(started(record))
+    session.console.show(view(record))
     return ExitCode.DONE
 
 

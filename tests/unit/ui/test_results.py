@@ -13,7 +13,7 @@ from gpucourse.ui.render import render
 from gpucourse.ui.table_layout import lay_out
 from gpucourse.ui.tables import Paragraph, Table, View, text_of
 from gpucourse.ui.text import cells
-from gpucourse.ui.views.result import LINES, cancelled, check_result, result, started
+from gpucourse.ui.views.result import LINES, check_result, result, show_cancelled, show_started
 from gpucourse.workspace.paths import RunPaths
 from tests.recorded_results import EXERCISES, FOLDER, read_result
 
@@ -67,7 +67,7 @@ def test_detach_cancel_and_check_take_at_most_8_lines(exercise: Exercise) -> Non
     record, _, verdict = read_result(exercise)
     step = f"gpucourse answer {exercise.id}"
     going, stopped = replace(record, state="running"), replace(record, state="cancelled")
-    for view in (started(going), cancelled(stopped, step), check_result(record, verdict, step)):
+    for view in (show_started(going), show_cancelled(stopped, step), check_result(record, verdict, step)):
         assert len(render(view, width=80).splitlines()) <= 8, render(view, width=80)
 
 

@@ -86,13 +86,13 @@ def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "
     )
 
 
-def started(record: RunRecord) -> View:
+def show_started(record: RunRecord) -> View:
     """A run that continues in the background, how to follow it and how to stop it."""
     headline = Cell(f"run {record.id} of {record.subject} is running in the background")
     return View(headline=headline, footer=(f"Stop it: gpucourse cancel {record.id}",), mode=record.mode, next=record.advice)
 
 
-def cancelled(record: RunRecord, next_step: str) -> View:
+def show_cancelled(record: RunRecord, next_step: str) -> View:
     """How a run ended that was to be cancelled, and where its logs are. `next_step`: the command that `next` names."""
     headline = Cell(f"run {record.id} of {record.subject} is {record.state}; its outputs are collected")
     footer = f"Its logs: gpucourse logs {record.id}"
