@@ -166,12 +166,12 @@ class Boot:
             "__version__ = '2.12.0'\n"
         )
 
-    def package_index(self, *absent: str) -> None:
-        """A pip and a venv that note what they were told; packages that are `absent` cannot be downloaded.
+    def package_index(self, *absent: str, hanging: str = "") -> None:
+        """A pip and a venv that note what they were told; packages that are `absent` cannot be downloaded, one is `hanging`.
 
         A wheel holds the line that asked for it.
         """
-        pip = f"""import sys
+        pip = f"""import signal, sys
 from pathlib import Path
 verb, words = sys.argv[1], sys.argv[2:]
 lines = [line for line in Path(words[words.index("--requirement") + 1]).read_text().splitlines() if line[:1] != "#"]
@@ -180,6 +180,8 @@ with Path({str(self.root / "done")!r}).open("a") as done:
 if verb == "download":
     if set(lines) & set({absent!r}):
         sys.exit(1)
+    if {hanging!r} in lines:
+        signal.pause()
     wheels = Path(words[words.index("--dest") + 1])
     wheels.mkdir(parents=True)
     for line in lines:

@@ -20,7 +20,7 @@ CANDIDATES: dict[ImageKind, tuple[str, ...]] = {
     ),
     "ubuntu": (
         f"{_UBUNTU}/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
-        f"{_UBUNTU}/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id",
+        f"{_UBUNTU}/26.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
     ),
 }
 

@@ -39,7 +39,9 @@ module "head" {
   instance_type     = var.head.instance_type
   gpus              = 0
   image             = "ubuntu"
+  release           = module.nodes.release
   root_gb           = var.head.root_gb
+  free_gb           = 10
   subnet_id         = module.network.subnet_id
   security_group_id = module.network.security_group_id
   key_name          = module.network.key_name

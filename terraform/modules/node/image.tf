@@ -10,16 +10,19 @@ locals {
     ]
     ubuntu = [
       "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
-      "/aws/service/canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id",
+      "/aws/service/canonical/ubuntu/server/26.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
     ]
   }
 
-  candidates = local.image_parameters[var.image]
+  # The Slurms of two releases do not speak with each other: the head boots the release of the nodes.
+  releases   = { for name in local.image_parameters[var.image] : name => tonumber(regex("ubuntu(?:-|/server/)([0-9]+[.][0-9]+)/", name)[0]) }
+  candidates = [for name in local.image_parameters[var.image] : name if var.release == 0 || local.releases[name] == var.release]
   python     = { pytorch = "/opt/pytorch/bin/python", ubuntu = "/usr/bin/python3" }[var.image]
 
   # The provider takes every parameter for a secret; an image's id is none.
   found = merge([for folder in data.aws_ssm_parameters_by_path.images : zipmap(folder.names, nonsensitive(sensitive(folder.values)))]...)
-  ami   = try([for name in local.candidates : local.found[name] if contains(keys(local.found), name)][0], null)
+  image = try([for name in local.candidates : name if contains(keys(local.found), name)][0], null)
+  ami   = local.image == null ? null : local.found[local.image]
 
   snapshot_gb = max(0, [
     for device in data.aws_ami.image.block_device_mappings : tonumber(device.ebs.volume_size) if device.device_name == data.aws_ami.image.root_device_name

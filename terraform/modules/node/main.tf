@@ -59,7 +59,7 @@ resource "aws_instance" "node" {
 
   root_block_device {
     volume_type           = "gp3"
-    volume_size           = max(var.root_gb, local.snapshot_gb)
+    volume_size           = max(var.root_gb, local.snapshot_gb + var.free_gb)
     encrypted             = true
     delete_on_termination = true
   }

@@ -29,3 +29,8 @@ output "scripts" {
   description = "What each node does at its first boot, by node."
   value       = { for name in local.names : name => module.boot[local.keys[name]].user_data }
 }
+
+output "release" {
+  description = "The release of Ubuntu that boots, such as 24.04."
+  value       = try(local.releases[local.image], 0)
+}

@@ -41,10 +41,22 @@ variable "image" {
   }
 }
 
+variable "release" {
+  description = "The release of Ubuntu that must boot, such as 24.04; 0 for the best image of whatever release."
+  type        = number
+  default     = 0
+}
+
 variable "root_gb" {
-  description = "Size of the root disk in GiB; never less than the image's snapshot."
+  description = "Size of the root disk in GiB. It is larger where the image's snapshot and free_gb together are."
   type        = number
   default     = 120
+}
+
+variable "free_gb" {
+  description = "How much of the root disk is free beside the image, in GiB: for vLLM, models, checkpoints."
+  type        = number
+  default     = 45
 }
 
 variable "subnet_id" {

@@ -70,6 +70,7 @@ IN_USE = {
     "session": ({"ssh_sessions": 2}, "SSH sessions: 2"),
     "gpu": ({"gpu_percent": 5.0}, "GPU at 5%"),
     "busy gpu": ({"gpu_percent": 97.0}, "GPU at 97%"),
+    "another node": ({"others": ("node0",)}, "node0 is in use"),
     "hold": ({"hold_until": 1_900_000_000.0}, "held until 2030-03-17T17:46:40Z"),
 }
 
@@ -330,3 +331,23 @@ def test_a_running_measurement_is_not_disturbed_by_asking_the_gpu(node: Node) ->
     (node.root / "proc/net/tcp").write_text(HEADER + row(22, "01"))
     assert node.look()["busy"] == ["SSH sessions: 1"]
     assert not (node.root / "asked").exists()
+
+
+def test_a_node_in_use_keeps_the_others_of_its_lab(tmp_path: Path) -> None:
+    """A learner with a shell on node0 alone; node1 hears of it through the shared folder, and passes nothing on."""
+    lab = str(tmp_path / "shared" / "in-use")
+    at_work, at_rest, third = (
+        agent.Machine(root=str(tmp_path / name), name=name, lab=lab) for name in ("node0", "node1", "node2")
+    )
+    for name in ("node0", "node1", "node2"):
+        (tmp_path / name / "proc").mkdir(parents=True)
+        (tmp_path / name / "var/lib/gpucourse").mkdir(parents=True)
+        (tmp_path / name / "var/lib/gpucourse/ready").touch()
+    assert at_rest.look().others == ()
+    (tmp_path / "node0/var/lib/gpucourse/hold").write_text("90000000000")
+    now = at_work.look().now
+    assert agent.reasons(at_rest.look()) == ("node0 is in use",)
+    assert third.others_in_use(now) == ("node0",)
+    assert third.others_in_use(now + 200.0) == (), "it has ended, or is at rest"
+    (Path(lab) / "node0").write_text("whenever\n")
+    assert at_rest.look().others == ()

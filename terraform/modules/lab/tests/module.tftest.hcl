@@ -81,6 +81,31 @@ run "a_head_of_its_own" {
   }
 }
 
+run "the_head_boots_the_release_of_the_nodes" {
+  command = plan
+  variables {
+    head = { instance_type = "t3.medium", root_gb = 30 }
+  }
+  override_data {
+    target = module.nodes.data.aws_ssm_parameters_by_path.images
+    values = {
+      names  = ["/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.13-ubuntu-26.04/latest/ami-id"]
+      values = ["ami-00000000000000213"]
+    }
+  }
+  override_data {
+    target = module.head[0].data.aws_ssm_parameters_by_path.images
+    values = {
+      names  = ["/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id", "/aws/service/canonical/ubuntu/server/26.04/stable/current/amd64/hvm/ebs-gp3/ami-id"]
+      values = ["ami-00000000000002404", "ami-00000000000002604"]
+    }
+  }
+  assert {
+    condition     = module.nodes.release == 26.04 && module.head[0].release == 26.04
+    error_message = "The Slurms of two releases do not speak with each other."
+  }
+}
+
 run "anywhere_in_the_zone_where_there_is_no_room" {
   command = plan
   variables {

@@ -32,6 +32,7 @@ locals {
     "/etc/systemd/system/gpucourse-idle.timer"             = file("${path.module}/../files/gpucourse-idle.timer")
     "/etc/systemd/system/poweroff.target.d/gpucourse.conf" = file("${path.module}/../files/poweroff.conf")
     "/etc/ssh/sshd_config.d/60-gpucourse.conf"             = file("${path.module}/../files/sshd.conf")
+    "/etc/systemd/logind.conf.d/60-gpucourse.conf"         = file("${path.module}/../files/logind.conf")
   }, { for name in local.packages : "/opt/gpucourse/${name}" => file("${path.module}/../packages/${name}") })
 
   user_data = templatefile("${path.module}/../files/user_data.sh.tftpl", {

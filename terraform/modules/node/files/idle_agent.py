@@ -1,12 +1,13 @@
 """Ends this node when nobody has used it for a while. A timer runs it each minute; what it saw stands in idle.json.
 
 A node is in use while it is being set up, while a hold stands, while a job of the course or of the scheduler is there, while
-an SSH session is open, or while a GPU works at 5% or more. Once none of that holds for IDLE_SECONDS in one go, the node is
-powered off, which terminates the instance.
+an SSH session is open, or while a GPU works at 5% or more; and while another node of its lab is, where they share a folder.
+Once none of that holds for IDLE_SECONDS in one go, the node is powered off, which terminates the instance.
 
     /var/lib/gpucourse/ready, failed    set-up is over, one way or the other
     /var/lib/gpucourse/hold             seconds since 1970 until which the agent must not act
     /var/lib/gpucourse/idle.json        the agent's last view, and its memory
+    /shared/.gpucourse/STACK/in-use/NODE    when that node was last seen in use, in seconds since 1970
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 BUSY_GPU_PERCENT = 5.0
 JOB_MARK = b"GPUCOURSE_RUN_DIR="
 SSH_PORT = 22
 _ESTABLISHED = "01"  # in /proc/net/tcp
+_SAY = 'mkdir -p "$1" && echo "$3" >"$1/.$2" && mv "$1/.$2" "$1/$2"'
 _LAST_TIME = 1e11  # the year 5138: what is later was not meant as seconds
+_IN_USE_S = 180.0  # a node that was seen in use so recently still is: its agent looks each minute
 _GAP_S = 300.0  # not looked for longer than this: stopped, suspended or stuck, so nothing is known of the time between
 
 
@@ -30,7 +33,8 @@ _GAP_S = 300.0  # not looked for longer than this: stopped, suspended or stuck, 
 class Sight:
     """What there is to see at one moment. `gpu_percent` is that of the busiest GPU; None where none was asked or answered.
 
-    `boot` tells one boot from the next; `hold_until` is in seconds since 1970; `jobs` says what runs, for people.
+    `boot` tells one boot from the next; `hold_until` is in seconds since 1970; `jobs` says what runs, for people; `others` are
+    the nodes of the lab that are in use.
     """
 
     now: float
@@ -40,6 +44,7 @@ class Sight:
     ssh_sessions: int = 0
     gpu_percent: float | None = None
     hold_until: float = 0.0
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,19 @@ def reasons(seen: Sight) -> tuple[str, ...]:
     # A driver that does not answer keeps no node alive: no job and no session is there either, and the hours would be billed.
     if seen.gpu_percent is not None and seen.gpu_percent >= BUSY_GPU_PERCENT:
         uses.append(f"GPU at {seen.gpu_percent:.0f}%")
+    uses += [f"{name} is in use" for name in seen.others]
     return tuple(uses)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """This node, under `root` (empty on a node; a folder where it is tried)."""
+    """This node, under `root` (empty on a node; a folder where it is tried). `lab` is the folder where the nodes of its lab say
+    that they are in use; empty where they share none."""
 
     root: str = ""
     gpus: int = 0
+    name: str = ""
+    lab: str = ""
 
     def look(self) -> Sight:
         """Everything that counts. The GPU is asked only where nothing else says that the node is in use: asking costs time
@@ -103,7 +112,27 @@ class Machine:
             ssh_sessions=self.ssh_sessions(),
             hold_until=self.hold_until(),
         )
-        return Sight(**{**asdict(seen), "gpu_percent": gpu_percent()}) if self.gpus and not reasons(seen) else seen
+        if self.gpus and not reasons(seen):
+            seen = replace(seen, gpu_percent=gpu_percent())
+        if not self.lab:
+            return seen
+        if reasons(seen):
+            self.say_in_use(seen.now)
+            return seen
+        return replace(seen, others=self.others_in_use(seen.now))
+
+    def say_in_use(self, now: float) -> None:
+        """Tell the other nodes. By a program: a storage that does not answer holds nobody up for longer than it may take."""
+        run_program("sh", "-c", _SAY, "sh", self.lab, self.name, f"{now:.0f}")
+
+    def others_in_use(self, now: float) -> tuple[str, ...]:
+        """The nodes that said so a short while ago."""
+        names = []
+        for line in run_program("sh", "-c", 'cd "$1" && grep -H . -- node*', "sh", self.lab).splitlines():
+            name, _, moment = line.partition(":")
+            if name != self.name and moment.isdigit() and abs(now - float(moment)) <= _IN_USE_S:
+                names.append(name)
+        return tuple(names)
 
     def course_jobs(self) -> tuple[str, ...]:
         """The runs of the course on this node: their processes carry a mark in the environment."""
@@ -185,7 +214,9 @@ def run_program(*command: str) -> str:
 
 def main() -> int:
     """Look once; power off when it is time."""
-    machine = Machine(root=os.environ.get("GPUCOURSE_ROOT", ""), gpus=int(os.environ.get("GPUS", "0")))
+    root, shared = os.environ.get("GPUCOURSE_ROOT", ""), os.environ.get("SHARED_ADDRESS") and os.environ.get("SHARED_FOLDER")
+    lab = f"{root}{shared}/.gpucourse/{os.environ.get('STACK', '')}/in-use" if shared else ""
+    machine = Machine(root=root, gpus=int(os.environ.get("GPUS", "0")), name=os.environ.get("NAME", ""), lab=lab)
     limit_s = float(os.environ.get("IDLE_SECONDS", "1800"))
     view = decide(machine.look(), machine.last_view(), limit_s)
     try:

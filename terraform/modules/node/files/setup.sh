@@ -42,9 +42,13 @@ retry() { # times command...: every five seconds until it succeeds, so many time
   done
 }
 
+apt_once() { # packages...: an image may list repositories of others, one of which does not answer
+  apt-get -o DPkg::Lock::Timeout=120 update -qq || echo "note: not every list of packages could be read"
+  apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"
+}
+
 apt_install() { # packages...
-  retry 20 apt-get -o DPkg::Lock::Timeout=120 update -qq
-  retry 20 apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"
+  retry 20 apt_once "$@"
 }
 
 # The console carries the host keys from outside SSH, so that they can be pinned before the first login. cloud-init prints them as
@@ -71,7 +75,7 @@ arm_killers() {
 be_quiet() { # an upgrade in mid-lab replaces the driver under a running job, and takes the processor from a measurement
   local units=(apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service)
   systemctl mask --now "${units[@]}" || echo "note: not all of ${units[*]} are here"
-  systemctl try-reload-or-restart ssh
+  systemctl try-reload-or-restart ssh systemd-logind
 }
 
 mount_shared() {

@@ -63,14 +63,11 @@ run "disks_are_encrypted_and_go_with_the_node" {
   }
 }
 
-run "the_disk_is_never_smaller_than_its_snapshot" {
+run "the_disk_has_room_beside_its_snapshot" {
   command = plan
-  variables {
-    root_gb = 40
-  }
   assert {
-    condition     = alltrue([for node in aws_instance.node : node.root_block_device[0].volume_size == 105])
-    error_message = "EC2 refuses a disk that is smaller than the image's snapshot."
+    condition     = alltrue([for node in aws_instance.node : node.root_block_device[0].volume_size == 150])
+    error_message = "EC2 refuses a disk that is smaller than the image's snapshot, and one that is full cannot hold vLLM."
   }
 }
 
