@@ -23,6 +23,12 @@ SIGN_IN = f"sign in {_WAYS}"
 SIGN_IN_AGAIN = f"sign in again {_WAYS}"
 HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws login, MFA: what only the aws program can use
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
+COST_EXPLORER = (
+    "once, by someone who may: open https://console.aws.amazon.com/costmanagement/home, which enables it; the first data takes "
+    "a day. Until then: gpucourse cost, which counts by itself"
+)
+ADMINISTRATOR = "have someone with administrator's rights do this, or allow it to this identity: the course's policy does not"
+ATTACHED = "where this identity has it already, a boundary or a policy of its organisation refuses: ask who runs the account"
 _MAKE_ROLE = "aws iam create-service-linked-role --aws-service-name"
 SPOT_ROLE = f"once, by someone who may: {_MAKE_ROLE} spot.amazonaws.com"
 STORAGE_ROLE = f"once, by someone who may: {_MAKE_ROLE} elasticfilesystem.amazonaws.com"
@@ -66,6 +72,12 @@ ROWS: tuple[FailureRow, ...] = (
         "quota",
         "too many requests for higher quotas are open already",
         "wait for AWS's answers: https://console.aws.amazon.com/servicequotas/home/requests",
+    ),
+    FailureRow(
+        ("ResourceAlreadyExistsException",),
+        "quota",
+        "a request for this quota is open already",
+        "wait for AWS's answer: https://console.aws.amazon.com/servicequotas/home/requests",
     ),
     FailureRow(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
     FailureRow(
@@ -153,6 +165,19 @@ ROWS: tuple[FailureRow, ...] = (
         needle="that action on the specified resource",  # EFS does not say which action
         call="elasticfilesystem:CreateMountTarget",
         lacks=_MAKES_ROLES,
+    ),
+    FailureRow(
+        ("AccessDenied*",),
+        "account",
+        "Cost Explorer is not enabled in this account yet",
+        COST_EXPLORER,
+        needle="not enabled for cost explorer",
+    ),
+    FailureRow(
+        ("DataUnavailable*",),
+        "account",
+        "Cost Explorer has no data of this account yet",
+        "wait a day: AWS's bill is a day late. Until then: gpucourse cost, which counts by itself",
     ),
     FailureRow(
         ("UnauthorizedOperation", "AccessDenied*", "AuthorizationError", "NotAuthorized"),

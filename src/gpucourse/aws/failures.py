@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gpucourse.aws.failure_table import ROWS, UNKNOWN, FailureRow
+from gpucourse.aws import policy
+from gpucourse.aws.failure_table import ADMINISTRATOR, ATTACHED, POLICY, ROWS, UNKNOWN, FailureRow
 from gpucourse.model.cloud import Failure
 
 _BOX = re.compile(r"[│╷╵\s]+")
@@ -35,11 +36,12 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
     """
     bare = re.sub(r"^(Server|Client)\.", "", code)
     row = next((row for row in ROWS if _fits(row, bare, message, call)), UNKNOWN)
-    cure = row.cure
+    action = _ACTION.search(message)
+    lacking = row.lacks or (action.group(1) if action else "")
+    cure = _permission_cure(lacking or call) if row.cure == POLICY else row.cure
     if row.kind == "parameter" and (size := re.search(r"expect size ?>= ?(\d+) ?GB", message)):
         cure = f"{row.cure}: {size.group(1)} GiB at least"
     asked = _SUGGESTION.search(message)
-    action = _ACTION.search(message)
     return Failure(
         kind=row.kind,
         code=bare,
@@ -47,8 +49,15 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
         tell=row.tell,
         cure=cure,
         suggested=tuple(dict.fromkeys(_ZONE.findall(asked.group()))) if asked else (),
-        action=row.lacks or (action.group(1) if action else ""),
+        action=lacking,
     )
+
+
+def _permission_cure(action: str) -> str:
+    """What helps against a refusal: the policy, where it allows the action; else whoever may."""
+    if action and not policy.names(action):
+        return ADMINISTRATOR
+    return f"{POLICY}; {ATTACHED}"
 
 
 def from_text(text: str) -> Failure | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
+from functools import cache
 
 from gpucourse.aws.tables import text
 from gpucourse.hardware import hardware
@@ -12,3 +14,14 @@ def policy_text() -> str:
     """The policy as indented JSON, ending in a newline. It starts the instance types that the course offers, and no other."""
     types = ", ".join(map(json.dumps, hardware().startable_types))
     return text("policy.json").replace('"@GPU_TYPES@"', types)
+
+
+def names(action: str) -> bool:
+    """Whether the policy allows this action on anything at all."""
+    return any(fnmatchcase(action, pattern) for pattern in _patterns())
+
+
+@cache
+def _patterns() -> tuple[str, ...]:
+    listed = [statement["Action"] for statement in json.loads(policy_text())["Statement"]]
+    return tuple(pattern for item in listed for pattern in ([item] if isinstance(item, str) else item))
