@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 import time
 from collections.abc import Callable
@@ -11,7 +13,10 @@ from gpucourse.errors import CloudError
 
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
 POLL_S = 5.0
-_KEY = re.compile(r"(ssh-ed25519|ecdsa-sha2-nistp256|ssh-rsa) ([A-Za-z0-9+/]{60,}={0,2})")
+PASSING = frozenset({"throttle", "service", "gone"})
+"""Errors that the next question may not meet: too many questions, a fault of AWS's own, an instance that is not known yet."""
+_KEY = re.compile(r"(ssh-ed25519|ecdsa-sha2-nistp256|ssh-rsa) ([A-Za-z0-9+/]{60,}={0,2})(?=\s|$)")
+_FIELDS = {"ssh-ed25519": 2, "ecdsa-sha2-nistp256": 3, "ssh-rsa": 3}  # RFC 8709, 5656 and 4253: with the type as the first
 _PREFERENCE = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ssh-rsa")
 
 
@@ -20,7 +25,7 @@ def host_keys(text: str) -> dict[str, str]:
     inside = text.rpartition(BEGIN)[2].partition(END) if BEGIN in text else ("", "", "")
     if not inside[1]:  # the block has not been printed to its end yet
         return {}
-    return {match[1]: f"{match[1]} {match[2]}" for match in _KEY.finditer(inside[0])}
+    return {match[1]: f"{match[1]} {match[2]}" for match in _KEY.finditer(inside[0]) if _is_whole(match[1], match[2])}
 
 
 def output(account: Account, instance: str) -> str:
@@ -37,19 +42,45 @@ def host_key(
     account: Account,
     instance: str,
     *,
-    timeout_s: float = 300.0,
+    timeout_s: float = 900.0,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> str | None:
     """The instance's public SSH key (`ssh-ed25519 AAAA...`) as its console shows it; None where it does not in time.
 
-    None means that nobody vouches for the key: say so before trusting what the network shows.
+    None means that nobody vouches for the key: say so before trusting what the network shows. A passing error of AWS is waited
+    out; where the last answer is one, it is raised, as every other error is at once.
     """
     deadline = clock() + timeout_s
     while True:
-        keys = host_keys(output(account, instance))
+        trouble: CloudError | None = None
+        try:
+            keys = host_keys(output(account, instance))
+        except CloudError as error:
+            if error.kind not in PASSING:
+                raise
+            keys, trouble = {}, error
         if keys:
             return next(keys[kind] for kind in _PREFERENCE if kind in keys)
         if clock() >= deadline:
+            if trouble is not None:
+                raise trouble
             return None
         sleep(POLL_S)
+
+
+def _is_whole(kind: str, text: str) -> bool:
+    """Whether the base64 text is a public key of that type from its first byte to its last (RFC 4253, 6.6): a line of the
+    kernel that came in between leaves a shorter one."""
+    try:
+        blob = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
+    fields: list[bytes] = []
+    while blob:
+        length = int.from_bytes(blob[:4], "big")
+        if len(blob) < 4 + length:
+            return False
+        fields.append(blob[4 : 4 + length])
+        blob = blob[4 + length :]
+    return len(fields) == _FIELDS[kind] and fields[0] == kind.encode()

@@ -14,7 +14,7 @@ from gpucourse.errors import CloudError, InfrastructureError
 from gpucourse.model.cloud import CloudInstance, Market
 
 ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
-POLL_S = 5.0
+POLL_S, LISTED_S = 5.0, 90.0
 
 
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
@@ -26,6 +26,25 @@ def find(account: Account, *, stack: str | None = None, course: str | None = Non
         for instance in reservation["Instances"]
     ]
     return sorted(instances, key=lambda instance: (instance.stack, instance.node, instance.launched))
+
+
+def find_nodes(
+    account: Account,
+    *,
+    stack: str,
+    names: Iterable[str],
+    timeout_s: float = LISTED_S,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[CloudInstance]:
+    """The live instances of a stack, once each of these nodes has been listed, or time is up: a filter by tag lists late what
+    was just made. A node that has ended is listed as well, so nobody waits for one."""
+    deadline, wanted = clock() + timeout_s, set(names)
+    while True:
+        listed = find(account, stack=stack)
+        if wanted <= {instance.node for instance in listed} or clock() >= deadline:
+            return [instance for instance in listed if instance.alive]
+        sleep(POLL_S)
 
 
 def stop(account: Account, ids: Sequence[str]) -> None:
@@ -49,10 +68,19 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """Wait until all of these are in `state`; how they are then. Raises InfrastructureError where one ends or time is up."""
+    """Wait until all of these are in `state`; how they are then. Raises InfrastructureError where one ends or time is up.
+
+    A passing error of AWS is waited out; where time is up with one, it is raised.
+    """
     deadline = clock() + timeout_s
     while True:
-        instances = _by_id(account, ids)
+        try:
+            instances = _by_id(account, ids)
+        except CloudError as error:
+            if error.kind not in {"throttle", "service"} or clock() >= deadline:
+                raise
+            sleep(POLL_S)
+            continue
         if all(instance.state == state for instance in instances) and len(instances) == len(set(ids)):
             return instances
         dead = [instance for instance in instances if not instance.alive and state not in {"shutting-down", "terminated"}]

@@ -23,10 +23,6 @@ AFTER = timedelta(minutes=10)
 WHAT = "backstop outside the nodes"
 ROLE, PATH, POLICY_NAME = "gpucourse-backstop", "/gpucourse/", "terminate-own"
 TARGET = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
-TRUST: dict[str, Any] = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"Service": "scheduler.amazonaws.com"}, "Action": "sts:AssumeRole"}],
-}
 MAY: dict[str, Any] = {
     "Version": "2012-10-17",
     "Statement": [
@@ -38,7 +34,8 @@ MAY: dict[str, Any] = {
         }
     ],
 }
-_TRIES, _PAUSE_S = 8, 2.0  # a role that was just made is not known everywhere at once
+_TRIES, _PAUSE_S = 18, 5.0  # 90 s: a role that was just made is not known everywhere at once
+_THIS_ACCOUNT = "$(aws sts get-caller-identity --query Account --output text)"  # in a shell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +53,22 @@ def group_name(stack: str) -> str:
     return f"{tags.PROJECT}-{stack}"
 
 
+def trust(account_id: str) -> dict[str, Any]:
+    """Who may take the role: EventBridge Scheduler, for schedules of this account alone."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "scheduler.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {"StringEquals": {"aws:SourceAccount": account_id}},
+    }
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
 def setup_commands() -> tuple[str, ...]:
     """What someone with administrator's rights types once, so that the backstop works for identities without them."""
+    trusted = _compact(trust(_THIS_ACCOUNT)).replace(_THIS_ACCOUNT, f"'\"{_THIS_ACCOUNT}\"'")
     return (
-        f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{_compact(TRUST)}'",
+        f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{trusted}'",
         f"aws iam put-role-policy --role-name {ROLE} --policy-name {POLICY_NAME} --policy-document '{_compact(MAY)}'",
     )
 
@@ -82,7 +91,7 @@ def arm(
 
     def do() -> str:
         role = _role(account, stack, wanted)
-        _make_group(account, group_name(stack), wanted)
+        _make_group(account, group_name(stack), wanted, sleep)
         backstop = _Backstop(account=account, group=group_name(stack), role=role, sleep=sleep)
         for instance in ids:
             _put(backstop, instance, expires)
@@ -111,8 +120,7 @@ def disarm(account: Account, *, stack: str) -> Finding:
     """Take the stack's schedules away, with their group, and the role that was made for it."""
 
     def do() -> str:
-        known = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=group_name(stack))
-        if group_name(stack) in [group["Name"] for group in known]:
+        if _group_state(account, group_name(stack)) == "ACTIVE":
             _unless_gone(account, "scheduler", "delete_schedule_group", Name=group_name(stack))
         if _arn(account, role_name(stack)):
             _unless_gone(account, "iam", "delete_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME)
@@ -171,7 +179,7 @@ def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
         "create_role",
         RoleName=role_name(stack),
         Path=PATH,
-        AssumeRolePolicyDocument=json.dumps(TRUST),
+        AssumeRolePolicyDocument=json.dumps(trust(account.identity().account)),
         Description="Lets EventBridge Scheduler end the instances of one gpucourse lab",
         Tags=tags.to_aws_tags(wanted),
     )
@@ -197,12 +205,27 @@ def _unless_gone(account: Account, service: str, operation: str, **parameters: s
             raise
 
 
-def _make_group(account: Account, name: str, wanted: dict[str, str]) -> None:
-    try:
-        account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(wanted))
-    except CloudError as error:
-        if error.cloud_code != "ConflictException":
-            raise
+def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Callable[[float], None]) -> None:
+    """Have the group. One that was just deleted keeps its name for a while, and takes no schedule any more."""
+    for left in range(_TRIES, -1, -1):
+        try:
+            account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(wanted))
+        except CloudError as error:
+            if error.cloud_code != "ConflictException":
+                raise
+            if _group_state(account, name) == "ACTIVE":
+                return
+            if left == 0:
+                raise
+            sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _group_state(account: Account, name: str) -> str:
+    """ACTIVE, DELETING, or empty where there is no such group."""
+    groups = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=name)
+    return next((str(group["State"]) for group in groups if group["Name"] == name), "")
 
 
 def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:

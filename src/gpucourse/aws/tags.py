@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 PROJECT = "gpucourse"
+_NO_TAG = re.compile(r"[^\w .:/=+@-]")  # what IAM, EFS and EventBridge refuse in the value of a tag
 
 
 def ours(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
@@ -37,3 +39,8 @@ def fits(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 def to_aws_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """The tags as AWS wants them when something is made."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def make_value(text: str) -> str:
+    """The text as a tag may hold it: a character that AWS refuses becomes `_`, and 128 are kept."""
+    return _NO_TAG.sub("_", text)[:128]

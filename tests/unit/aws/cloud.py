@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -100,6 +101,12 @@ class MotoAccount(Account):
 @cache
 def _session() -> boto3.Session:
     return Account(REGION, ENVIRON)._start_session()
+
+
+def make_host_key(kind: str, *fields: bytes) -> str:
+    """A public key as OpenSSH writes it: its type, then its fields, each after its length."""
+    blob = b"".join(len(field).to_bytes(4, "big") + field for field in (kind.encode(), *fields))
+    return f"{kind} {base64.b64encode(blob).decode()}"
 
 
 def make_refusal(action: str = "ec2:Whatever") -> PermissionRefused:

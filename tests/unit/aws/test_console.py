@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from gpucourse.aws import console
-from gpucourse.errors import PermissionRefused
-from tests.unit.aws.cloud import ScriptedAccount, error, make_refusal
+from gpucourse.errors import CloudError, PermissionRefused
+from tests.unit.aws.cloud import ScriptedAccount, error, make_host_key, make_refusal
 
-ED = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d1e2f"
-OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtherOtherOtherOtherOtherOtherOtherOtherOthe"
-ECDSA = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBExampleExampleExampleExample="
-RSA = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQDExampleExampleExampleExampleExampleExampleExample"
+ED, OTHER = (make_host_key("ssh-ed25519", bytes([first]) * 32) for first in (7, 9))
+ECDSA = make_host_key("ecdsa-sha2-nistp256", b"nistp256", b"\4" + bytes(64))
+RSA = make_host_key("ssh-rsa", b"\1\0\1", bytes(257))
+KERNEL = "[   12.345678] audit: type=1400 apparmor=STATUS"
 FINGERPRINTS = """\
 <14>Nov 21 cloud-init: -----BEGIN SSH HOST KEY FINGERPRINTS-----
 <14>Nov 21 cloud-init: 256 SHA256:abcdefg root@ip-10-77-1-4 (ED25519)
@@ -52,6 +52,23 @@ def test_the_last_boot_counts() -> None:
     assert console.host_keys(block(OTHER) + block(ED)) == {"ssh-ed25519": ED}
 
 
+@pytest.mark.parametrize("at", [20, 40, 64, 72, 76, 79])
+def test_a_key_that_the_kernel_wrote_into_is_not_believed(at: int) -> None:
+    """In base64 every fourth letter ends a whole byte: a part of a key may well decode."""
+    mixed = f"{ED[:at]}{KERNEL}\r\n{ED[at:]}"
+    assert console.host_keys(block(mixed)) == {}
+    assert console.host_keys(block(mixed, RSA)) == {"ssh-rsa": RSA}
+    assert console.host_keys(block(mixed) + block(ED)) == {"ssh-ed25519": ED}
+
+
+@pytest.mark.parametrize(
+    "key", [make_host_key("ssh-ed25519", bytes(16), bytes(16)), ED.replace("ssh-ed25519", "ssh-rsa"), f"{ED}AAAA"]
+)
+def test_what_is_no_key_of_its_type_is_not_believed(key: str) -> None:
+    assert ED not in console.host_keys(block(key)).values()
+    assert "ssh-rsa" not in console.host_keys(block(key))
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 0.0
@@ -89,6 +106,16 @@ def test_an_instance_without_the_newest_output_gives_the_older_one() -> None:
     asked = account([error("Unsupported", "Latest is only for Nitro"), block(ED)])
     assert console.host_key(asked, "i-1") == ED
     assert asked.list_calls("get_console_output")[1] == {"InstanceId": "i-1"}
+
+
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "InternalError", "InvalidInstanceID.NotFound"])
+def test_an_error_that_passes_is_waited_out(code: str) -> None:
+    clock = Clock()
+    asked = account([error(code), "", error(code), block(ED)])
+    assert console.host_key(asked, "i-1", sleep=clock.sleep, clock=clock) == ED
+    with pytest.raises(CloudError) as caught:
+        console.host_key(account([error(code)]), "i-1", sleep=clock.sleep, clock=clock)
+    assert caught.value.cloud_code == code
 
 
 def test_a_refusal_is_told_at_once() -> None:

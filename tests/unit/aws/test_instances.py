@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.aws import instances
+from gpucourse.aws import instances, tags
 from gpucourse.errors import CloudError, InfrastructureError
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error
 from tests.unit.aws.test_console import Clock
@@ -147,3 +147,18 @@ def test_more_time_is_written_on_the_resources_in_utc() -> None:
     assert asked.list_calls("create_tags") == [
         {"Resources": ["i-0", "vol-1"], "Tags": [{"Key": "Expires", "Value": "2026-11-21T18:00:00+00:00"}]}
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("ada", "ada"),
+        ("CORP\\ada", "CORP_ada"),
+        ("Zoë Šimůnková", "Zoë Šimůnková"),
+        ("a\N{SLIGHTLY SMILING FACE}b", "a_b"),
+        ("ada@example.org", "ada@example.org"),
+        ("x" * 300, "x" * 128),
+    ],
+)
+def test_whatever_a_user_is_called_makes_a_tag(text: str, value: str) -> None:
+    assert tags.make_value(text) == value

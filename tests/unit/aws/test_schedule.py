@@ -41,8 +41,15 @@ def test_its_role_may_only_end_what_is_ours(moto: MotoAccount) -> None:
     assert statement["Condition"] == {"StringEquals": {"aws:ResourceTag/Project": "gpucourse"}}
 
 
+def test_only_schedules_of_this_account_may_take_the_role(moto: MotoAccount) -> None:
+    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    role = moto.client("iam").get_role(RoleName="gpucourse-backstop-s-1")["Role"]
+    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": moto.identity().account}}
+
+
 def test_a_role_that_an_administrator_made_is_taken_instead(moto: MotoAccount) -> None:
-    moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument=json.dumps(schedule.TRUST))
+    moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument="{}")
     schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert names(moto) == [schedule.ROLE]
     assert schedule.disarm(moto, stack="s-1").state == "ok"
@@ -96,16 +103,16 @@ def test_a_role_that_is_only_just_known_is_waited_for(moto: MotoAccount) -> None
     )
     moto.fail = [("create_schedule", young), ("create_schedule", young)]
     assert schedule.arm(moto, IDS, EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "ok"
-    assert clock.now == 4.0
+    assert clock.now == 10.0
     moto.fail = [("create_schedule", young)] * 50
     assert schedule.arm(moto, ["i-3"], EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "warning"
-    assert clock.now < 30
+    assert clock.now == 10.0 + 90.0
 
 
 def test_readiness_looks_without_making_anything(moto: MotoAccount) -> None:
     assert schedule.readiness(moto).state == "warning"
     assert names(moto) == []
-    moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument=json.dumps(schedule.TRUST))
+    moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument="{}")
     assert schedule.readiness(moto).state == "ok"
     moto.fail = [("list_schedule_groups", make_refusal("scheduler:ListScheduleGroups"))]
     assert schedule.readiness(moto).state == "unknown"
@@ -114,7 +121,8 @@ def test_readiness_looks_without_making_anything(moto: MotoAccount) -> None:
 def test_the_commands_for_an_administrator_are_whole() -> None:
     make, allow = (shlex.split(command) for command in schedule.setup_commands())
     assert make[:3] == ["aws", "iam", "create-role"]
-    assert json.loads(make[make.index("--assume-role-policy-document") + 1]) == schedule.TRUST
+    account = "$(aws sts get-caller-identity --query Account --output text)"
+    assert json.loads(make[make.index("--assume-role-policy-document") + 1]) == schedule.trust(account)
     assert json.loads(allow[allow.index("--policy-document") + 1]) == schedule.MAY
 
 

@@ -93,6 +93,8 @@ def _build(context: Context, lab_proposal: LabProposal) -> DeployResult:
             lab = open_cloud(context, deployment)
         _guard_costs(context, lab)
         deployment.inventory = wait_until_ready(context, lab)
+        if deployment.cloud.backstop:  # some minutes later a new role and new nodes are known everywhere
+            _arm(context, lab)
     return DeployResult(
         deployment=deployment,
         changes=lab_proposal.quote.changes,
@@ -193,15 +195,25 @@ def _guard_costs(context: Context, lab: CloudLab) -> None:
     """What costs is in the ledger, and a schedule outside the nodes ends them: before anything else can fail."""
     deployment, cloud = lab.deployment, lab.cloud
     ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
-    alive = [instance for instance in instances.find(lab.account, stack=deployment.uid) if instance.alive]
-    ids = [instance.id for instance in alive]
-    with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
-        finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
-    cloud.backstop = "" if finding.state == "ok" else finding.detail
+    alive = _arm(context, lab)
     if cloud.backstop:
-        context.watch(Note(text=f"{finding.what}: {cloud.backstop}", level="warning"))
-    deployments.save(context.paths, deployment)
+        context.watch(Note(text=f"{schedule.WHAT}: {cloud.backstop}", level="warning"))
     _check_power_off(context, lab, alive)
+
+
+def _arm(context: Context, lab: CloudLab) -> list[CloudInstance]:
+    """The lab's live instances, each with a schedule that ends it; why not all of them have one stands in the record."""
+    deployment, cloud = lab.deployment, lab.cloud
+    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
+    with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
+        alive = instances.find_nodes(lab.account, stack=deployment.uid, names=names)
+        ids = [instance.id for instance in alive]
+        finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
+    missing = sorted(set(names) - {instance.node for instance in alive})
+    absent = f"AWS lists no instance of {', '.join(missing)}, so no schedule ends it" if missing else ""
+    cloud.backstop = absent if finding.state == "ok" else finding.detail
+    deployments.save(context.paths, deployment)
+    return alive
 
 
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import InfrastructureError, Interrupted
+from gpucourse.errors import InfrastructureError, Interrupted, NodeUntrusted, OtherHostKey, UnreachableError
 from gpucourse.model.event import NodeEvent, ResourceEvent
+from gpucourse.model.node import Node
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.names import printable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
 PATIENCE_S, PAUSE_S = 1200.0, 3.0
+_LOST_LOOKS = 5
 _LONGEST = 4000
 # One answer: a word, then what belongs to it. cloud-init is asked only where our own set-up left no mark at all.
 _LOOK = """
@@ -58,32 +60,30 @@ def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, paus
     """
     from gpucourse.remote.fleet import values
 
-    marks = values(fleet.do_on_each(lambda link: _wait(context, link, patience_s, pause_s)))
+    marks = values(fleet.each_node(lambda node: _wait(context, fleet, node, patience_s, pause_s)))
     return {node.name: mark for node, mark in zip(fleet.nodes, marks, strict=True)}
 
 
-def _wait(context: Context, link: Link, patience_s: float, pause_s: float) -> BootMark:
+def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s: float) -> BootMark:
     began = since = time.monotonic()
     at = ""
     while True:
-        simulated, word, text = _read_mark(link)
+        simulated, word, text = _look(context, fleet, node, pause_s)
         now = time.monotonic()
         step = printable(text.strip(), 80) if word == "step" else ""
         if step != at:
             if at:
-                _tell(context, link, at, "done", now - since)
+                _tell(context, node, at, "done", now - since)
             if step:
-                _tell(context, link, step, "started", 0.0)
+                _tell(context, node, step, "started", 0.0)
             at, since = step, now
         if word == "ready":
             mark = BootMark(simulated=simulated, told=_document(text))
-            context.watch(NodeEvent(node=link.node.name, step="set up", ok=True, seconds=now - began, detail=_summary(mark)))
+            context.watch(NodeEvent(node=node.name, step="set up", ok=True, seconds=now - began, detail=_summary(mark)))
             return mark
         if word in {"failed", "silent"} or now - began > patience_s:
             why = text.strip()[-_LONGEST:] or f"still at the step '{at}' after {now - began:.0f} s"
-            context.watch(
-                NodeEvent(node=link.node.name, step="set up", ok=False, seconds=now - began, detail=why.split("\n")[0])
-            )
+            context.watch(NodeEvent(node=node.name, step="set up", ok=False, seconds=now - began, detail=why.split("\n")[0]))
             what = (
                 "the set-up failed"
                 if word == "failed"
@@ -92,11 +92,25 @@ def _wait(context: Context, link: Link, patience_s: float, pause_s: float) -> Bo
                 else "not set up in time"
             )
             raise InfrastructureError(
-                f"{link.node.name}: {what}\n{why}",
-                hint=f"the whole log: gpucourse ssh MODULE --node {link.node.name} -- cat /var/log/gpucourse-setup.log",
+                f"{node.name}: {what}\n{why}",
+                hint=f"the whole log: gpucourse ssh MODULE --node {node.name} -- cat /var/log/gpucourse-setup.log",
             )
         if context.stop.wait(pause_s):
             raise Interrupted("stopped while the nodes set themselves up")
+
+
+def _look(context: Context, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
+    """What a node's marks say; a connection that a busy boot loses is made anew, five times in a row at most."""
+    for _lost in range(_LOST_LOOKS):
+        try:
+            return _read_mark(fleet.link(node))
+        except (OtherHostKey, NodeUntrusted):
+            raise
+        except (UnreachableError, InfrastructureError) as error:
+            fleet.drop(node)
+            if context.stop.wait(pause_s):
+                raise Interrupted("stopped while the nodes set themselves up") from error
+    return _read_mark(fleet.link(node))
 
 
 def _read_mark(link: Link) -> tuple[bool, str, str]:
@@ -125,10 +139,10 @@ def _summary(mark: BootMark) -> str:
     return printable(", ".join(filter(None, parts)))
 
 
-def _tell(context: Context, link: Link, step: str, state: str, seconds: float) -> None:
+def _tell(context: Context, node: Node, step: str, state: str, seconds: float) -> None:
     context.watch(
         ResourceEvent(
-            address=f"{link.node.name}: {step}",
+            address=f"{node.name}: {step}",
             action="set-up",
             state="done" if state == "done" else "started",
             seconds=seconds,

@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 from decimal import Decimal
 
-from gpucourse.aws import instances
+from gpucourse.aws import instances, tags
 from gpucourse.aws.offerings import first_attempt, instance_type
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
@@ -57,7 +57,7 @@ def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> Aw
             instance_type=place.instance_type,
             gpu=choice.gpu,
             market=choice.market,
-            owner=context.settings.owner or getpass.getuser(),
+            owner=tags.make_value(context.settings.owner or getpass.getuser()),
             ssh_cidr=facts.ssh_cidr,
             ttl_hours=choice.ttl_hours,
             expires=later(now, choice.ttl_hours * 3600),

@@ -22,7 +22,7 @@ from gpucourse.labs.aws.slurm_nodes import forget_others
 from gpucourse.labs.readiness import write_ssh_files
 from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.cloud import CloudInstance
-from gpucourse.model.event import NodeEvent, Note, stage
+from gpucourse.model.event import NodeEvent, Note, ResourceEvent, stage
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.patience import ANSWER_S
 
@@ -40,7 +40,8 @@ _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 class ReadinessTimes:
     """How long each readiness check is waited for, and the pause before it is looked at again, in seconds."""
 
-    console_s: float = 300.0  # the console shows the host key some minutes after the start
+    listed_s: float = instances.LISTED_S
+    console_s: float = 900.0  # the console shows the host key minutes after the start, on a slow disk many
     ssh_s: float = 240.0
     ssh_pause_s: float = 3.0
     boot_pause_s: float = first_boot.PAUSE_S
@@ -62,7 +63,7 @@ def wait_until_ready(context: Context, lab: CloudLab, times: ReadinessTimes = RE
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
     wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
-    inventory = _pin_host_keys(context, lab, inventory, _await_instances(context, lab, inventory), times)
+    inventory = _pin_host_keys(context, lab, inventory, _await_instances(context, lab, inventory, times), times)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
@@ -97,13 +98,13 @@ def _as_it_is(node: Node, mark: first_boot.BootMark) -> Node:
     return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
 
 
-def _await_instances(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str, CloudInstance]:
+def _await_instances(context: Context, lab: CloudLab, inventory: Inventory, times: ReadinessTimes) -> dict[str, CloudInstance]:
     """The instance of each node, running."""
     began = time.monotonic()
     with stage(context.watch, "instances", "the instances run"):
-        alive = {
-            instance.node: instance for instance in instances.find(lab.account, stack=lab.deployment.uid) if instance.alive
-        }
+        names = [node.name for node in inventory.nodes]
+        listed = instances.find_nodes(lab.account, stack=lab.deployment.uid, names=names, timeout_s=times.listed_s)
+        alive = {instance.node: instance for instance in listed}
         absent = [node.name for node in inventory.nodes if node.name not in alive]
         if absent:
             raise InfrastructureError(
@@ -145,8 +146,11 @@ def _pin_host_keys(
 
     def ask(node: Node) -> Node:
         began = time.monotonic()
+        waiting = partial(ResourceEvent, address=f"{node.name}: host key on its console", action="set-up")
+        context.watch(waiting(state="started", seconds=0.0))
         key = console.host_key(lab.account, running[node.name].id, timeout_s=times.console_s)
         seconds = time.monotonic() - began
+        context.watch(waiting(state="done", seconds=seconds))
         context.watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
         if key is None:
             raise InfrastructureError(

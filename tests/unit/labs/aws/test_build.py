@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gpucourse.aws import instances
+from gpucourse.aws import instances, schedule
 from gpucourse.errors import InfrastructureError, LeftoverError, TerraformFailed
 from gpucourse.labs.aws import build
-from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.cloud import CloudInstance, Finding
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_refusal
@@ -82,6 +83,26 @@ def test_no_other_place_is_tried_while_the_failed_try_left_something(tmp_path: P
     with pytest.raises(LeftoverError, match="instance i-0 in us-east-2") as caught:
         build._remove_failed_attempt(context, lab)
     assert "aws ec2 terminate-instances" in caught.value.hint
+
+
+def test_the_record_says_which_node_has_no_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schedule for one node of two is no backstop for the other."""
+    context, _events = context_in(tmp_path)
+    lab: Any = Lab()
+    lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"), node("node1")))
+    armed: list[list[str]] = []
+
+    def arm(_account: object, ids: list[str], *_rest: object, **_more: object) -> Finding:
+        armed.append(ids)
+        return Finding(what=schedule.WHAT, state="ok", detail="")
+
+    monkeypatch.setattr(schedule, "arm", arm)
+    monkeypatch.setattr(instances, "find_nodes", partial(instances.find_nodes, timeout_s=0.0))
+    assert [instance.node for instance in build._arm(context, lab)] == ["node0"]
+    assert lab.cloud.backstop == "AWS lists no instance of node1, so no schedule ends it"
+    lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"),))
+    build._arm(context, lab)
+    assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
 
 
 def find_on(market: str) -> list[CloudInstance]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import InfrastructureError
+from gpucourse.errors import InfrastructureError, OtherHostKey, UnreachableError
 from gpucourse.labs.aws import first_boot
 from gpucourse.model.event import NodeEvent, ResourceEvent
 from gpucourse.model.node import Node
@@ -35,6 +35,34 @@ def test_each_step_is_told_with_its_time_until_the_marker_is_there(tmp_path: Pat
     ]
     [done] = [event for event in events if isinstance(event, NodeEvent)]
     assert (done.ok, done.detail) == (True, "1 x Tesla T4, driver 595.71")
+
+
+def test_a_connection_that_a_busy_boot_loses_is_made_anew(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    script = iter([*["lost"] * 5, "\nstep\ndriver\n", *["lost"] * 5, f"\nready\n{READY}\n"])
+
+    def answer(node: Node, _command: str) -> CommandResult:
+        if (said := next(script, "lost")) == "lost":
+            raise UnreachableError(f"{node.name} stopped answering", hint="")
+        return make_completed(said)
+
+    fleet = fleet_of(answer, node("node0"))
+    assert first_boot.wait(context, fleet, pause_s=0.0)["node0"].told.gpus == ["Tesla T4"]
+    with pytest.raises(UnreachableError, match="stopped answering"):
+        first_boot.wait(context, fleet, pause_s=0.0)
+
+
+def test_another_machine_at_the_address_is_told_at_once(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    asked: list[str] = []
+
+    def answer(node: Node, _command: str) -> CommandResult:
+        asked.append(node.name)
+        raise OtherHostKey("another host key", hint="")
+
+    with pytest.raises(OtherHostKey):
+        first_boot.wait(context, fleet_of(answer, node("node0")), pause_s=0.0)
+    assert asked == ["node0"]
 
 
 def test_a_set_up_that_failed_shows_the_end_of_its_log(tmp_path: Path) -> None:

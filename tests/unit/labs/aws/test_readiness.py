@@ -19,12 +19,12 @@ from gpucourse.labs.aws.readiness import ReadinessTimes
 from gpucourse.model.event import Event, NodeEvent, Note
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import CommandResult, Link
-from tests.unit.aws.cloud import ScriptedAccount
+from tests.unit.aws.cloud import ScriptedAccount, make_host_key
 from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, make_completed, node
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71"})
-KEYS = {"i-node0": f"ssh-ed25519 {'0' * 68}", "i-node1": f"ssh-ed25519 {'1' * 68}"}
-AT_ONCE = ReadinessTimes(console_s=0.0, ssh_pause_s=0.0, boot_pause_s=0.0, slurm_s=0.0, slurm_pause_s=0.01)
+KEYS = {f"i-node{number}": make_host_key("ssh-ed25519", bytes([number]) * 32) for number in range(2)}
+AT_ONCE = ReadinessTimes(listed_s=0.0, console_s=0.0, ssh_pause_s=0.0, boot_pause_s=0.0, slurm_s=0.0, slurm_pause_s=0.01)
 NODES = (node("node0", role="head", address="10.0.0.1"), node("node1", address="10.0.0.2"))
 
 
