@@ -8,10 +8,11 @@ CODE   := install.py src tests benchmarks exercises terraform template docs
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
   nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse \
   nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+AWS_LINT := $(VENV)/aws-lint
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture pictures docs screens schema golden lock clean
+.PHONY: demo test test-one slow fuzz parts lint aws-lint iam-table format bench gpu-proof picture pictures docs screens schema golden lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -45,6 +46,16 @@ lint: $(VENV)/.dev parts
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 	sh tests/shell-lint.sh
+
+# The stacks by checkov, the policy by parliament (which is older than one of its actions): in an environment of their own, for they
+# bring a hundred packages.
+aws-lint: $(AWS_LINT)/.ready $(VENV)/.dev
+	$(AWS_LINT)/bin/checkov --skip-download --config-file terraform/.checkov.yaml --directory terraform
+	$(BIN)/gpucourse doctor --policy | grep -v freetier:GetAccountPlanState | $(AWS_LINT)/bin/parliament --config tests/parliament.yaml
+
+# What IAM looks at for each action of the policy, for the tests: after the policy names another action.
+iam-table: $(AWS_LINT)/.ready
+	$(AWS_LINT)/bin/python tests/iam_table.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format $(CODE)
@@ -100,6 +111,11 @@ $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt requirements.lock i
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt requirements.lock install.py
 	$(BIN)/python install.py local,dev
 	touch $(VENV)/.local $@
+
+$(AWS_LINT)/.ready: $(BIN)/python requirements-aws-lint.txt
+	$(PYTHON) -m venv $(AWS_LINT)
+	$(AWS_LINT)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-aws-lint.txt
+	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python install.py local,dev,docs
