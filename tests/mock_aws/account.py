@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpucourse.local import health
+from tests.mock_aws import recorded
+from tests.mock_aws.permissions import ADMINISTRATOR
 from tests.mock_aws.process import AccountProcess
 from tests.parts import need_module
 from tests.waiting import until
@@ -86,6 +88,11 @@ class Account:
         }
 
     @property
+    def administrator(self) -> dict[str, str]:
+        """The same for somebody who may do everything, where a learner has the course's policy and nothing more."""
+        return {**self.environment, "AWS_ACCESS_KEY_ID": ADMINISTRATOR}
+
+    @property
     def proxy_command(self) -> str:
         """For `ssh -o ProxyCommand`: `%h` and `%p` are the instance's address and port."""
         words = [sys.executable, "-I", "-S", str(PROXY), "--addresses", str(self.folder / "addresses.json")]
@@ -125,6 +132,22 @@ class Account:
     def deny(self, *actions: str) -> None:
         """Take permissions away: `ec2:RunInstances`, `pricing:*`."""
         self._ask("deny", actions=list(actions))
+
+    def delay(self, **seconds: float) -> None:
+        """Let what is made or deleted be known late, as in `delays.Delays`, by the account's own clock."""
+        self._ask("delay", **seconds)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass by the account's own clock; as `sleep` for whoever waits for it."""
+        self._ask("pass-time", seconds=seconds)
+
+    def read_clock(self) -> float:
+        """The account's own clock, in seconds; as `clock` for whoever waits for it."""
+        return float(self._ask("pass-time", seconds=0.0))
+
+    def have_backstop_role(self, there: bool) -> None:
+        """Whether an administrator made the backstop's role, as at first."""
+        self._ask("backstop-role", there=there)
 
     def expire_credentials(self, *, after: str = "", calls: int | None = None) -> None:
         """Let the session run out: now, once a call of that action was answered, or after so many calls."""
@@ -174,6 +197,10 @@ class Account:
         made = (Made(**json.loads(line)) for line in lines)
         return [call for call in made if action in {"", call.action}]
 
+    def list_refused(self) -> list[str]:
+        """What the course's policy refused so far, beside what an administrator does: `action on resource`."""
+        return recorded.refused(self.folder)
+
     def list_unimplemented_calls(self) -> list[str]:
         """The calls that nothing here answers: each one a gap of the mock."""
         file = self.folder / "unimplemented.log"
@@ -194,7 +221,7 @@ class Account:
             service,
             region_name=region,
             endpoint_url=self.endpoint,
-            aws_access_key_id=KEY_ID,
+            aws_access_key_id=ADMINISTRATOR,
             aws_secret_access_key="mock",
             config=config,
         )
@@ -242,4 +269,5 @@ def mock_account(
         uid = folder / "uid"  # whatever is behind its instances ends in any case
         if uid.exists():
             health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))
+    recorded.add(folder)
     assert gaps or not account.list_unimplemented_calls(), account.list_unimplemented_calls()

@@ -10,7 +10,7 @@ from typing import Any
 from tests.mock_aws import inventory
 from tests.mock_aws.call import Answer, Environ
 from tests.mock_aws.faults import Rule
-from tests.mock_aws.patches import termination
+from tests.mock_aws.patches import service_roles, termination
 from tests.mock_aws.state import State
 
 PATH = "/mock/"
@@ -22,7 +22,7 @@ def answer(state: State, environ: Environ) -> Answer:
     said = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
     try:
         result = _VERBS[verb](state, **said)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         return _answer_json(400, f"{verb}: {type(error).__name__}: {error}")
     return _answer_json(200, result)
 
@@ -41,6 +41,22 @@ def _deny(state: State, actions: list[str]) -> None:
 
 def _expire(state: State, after: str = "", calls: int | None = None) -> None:
     state.faults.expire(after=after, calls=calls)
+
+
+def _delay(state: State, **seconds: float) -> None:
+    with state.lock:
+        state.delays.set(**seconds)
+
+
+def _pass_time(state: State, seconds: float) -> float:
+    with state.lock:
+        state.delays.now += seconds
+        return state.delays.now
+
+
+def _backstop(state: State, there: bool) -> None:
+    with state.lock:
+        service_roles.have_backstop(state, there)
 
 
 def _plan(state: State, kind: str, status: str) -> None:
@@ -79,6 +95,9 @@ _VERBS: dict[str, Callable[..., Any]] = {
     "clear": lambda state: state.faults.clear(),
     "release": lambda state: state.faults.release(),
     "held": lambda state: state.faults.list_held_calls(),
+    "delay": _delay,
+    "pass-time": _pass_time,
+    "backstop-role": _backstop,
     "plan": _plan,
     "quota": _quota,
     "close-requests": _close,

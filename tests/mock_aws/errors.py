@@ -10,6 +10,11 @@ _VCPUS = (
     " to this limit."
 )
 
+_REFUSED = (
+    "User: arn:aws:iam::123456789012:user/learner is not authorized to perform: {action} on resource: {resource} because no"
+    " identity-based policy allows the {action} action."
+)
+
 # InsufficientInstanceCapacity and its sisters are server errors at EC2: a client takes them for passing and tries again.
 _EC2: dict[str, tuple[int, str]] = {
     "InsufficientInstanceCapacity": (
@@ -88,11 +93,17 @@ def refusal(call: Call, code: str, *, message: str = "", status: int = 0, **fact
     return Refusal(code=code, message=message or usual.format(**words), status=status or usual_status)
 
 
-def make_denial(call: Call) -> Refusal:
-    """What a caller without the permission hears: each family of services has its own word for it."""
+def make_denial(call: Call, action: str = "", resource: str = "") -> Refusal:
+    """What a caller without the permission hears: each family of services has its own word for it. IAM's own refusal names
+    the action and the resource."""
+    message = ""
+    if action:
+        message = _REFUSED.format(action=action, resource=resource)
     if call.protocol == "ec2":
-        return refusal(call, "UnauthorizedOperation")
-    return refusal(call, "AccessDenied" if call.protocol in {"query", "rest-xml"} else "AccessDeniedException")
+        said = f"You are not authorized to perform this operation. {message} Encoded authorization failure message: mock-AAAA"
+        return refusal(call, "UnauthorizedOperation", message=said if message else "")
+    code = "AccessDenied" if call.protocol in {"query", "rest-xml"} else "AccessDeniedException"
+    return refusal(call, code, message=message)
 
 
 def make_expiry(call: Call) -> Refusal:

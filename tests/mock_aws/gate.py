@@ -10,9 +10,10 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.wrappers import Response
 
+from tests.mock_aws import authorization, control, errors, facts
 from tests.mock_aws import call as wire
-from tests.mock_aws import control, facts
 from tests.mock_aws.call import Answer, Call, Environ, Refusal
+from tests.mock_aws.permissions import ADMINISTRATOR
 from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.services.table import ACTIONS
 from tests.mock_aws.state import State
@@ -36,13 +37,23 @@ class Gate:
         call = wire.read(environ)
         with self._state.lock:
             known = facts.of(self._state, call)
-        stopped = self._state.faults.before(call, known)
+        stopped = self._state.faults.before(call, known) or self._refuse(call)
         answer = wire.refuse(call, stopped) if stopped else self._answer_once(call, environ)
         if not stopped and (late := self._state.faults.after(call, known)):
             self._answered.pop((call.invocation, call.name), None)
             answer = wire.refuse(call, late)
         self._state.journal(call, answer)
         return _send(answer, environ, start_response)
+
+    def _refuse(self, call: Call) -> Refusal | None:
+        """What IAM says to whoever has the course's policy and nothing more. The tests' own calls are an administrator's."""
+        if call.key == ADMINISTRATOR:
+            return None
+        with self._state.lock:
+            permissions = authorization.list_permissions(call)
+        self._state.note_permissions(call, permissions)
+        missing = next((permission for permission in permissions if not permission.allowed), None)
+        return errors.make_denial(call, missing.action, missing.resource) if missing else None
 
     def _answer_once(self, call: Call, environ: Environ) -> Answer:
         """Do what is asked. An SDK sends a call again whose good answer it did not get: it gets that answer now, and nothing
@@ -58,6 +69,7 @@ class Gate:
 
     def _carry_out(self, call: Call, environ: Environ) -> Answer:
         with self._state.lock:
+            self._state.by_administrator = call.key == ADMINISTRATOR
             try:
                 if handler := ACTIONS.get(call.name):
                     return wire.document(call, handler(self._state, call))

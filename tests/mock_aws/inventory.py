@@ -13,6 +13,7 @@ from moto.iam.models import iam_backends
 from moto.scheduler.models import scheduler_backends
 from moto.ssm.models import ssm_backends
 
+from gpucourse.aws import schedule
 from tests.mock_aws.patches.books import list_instances
 from tests.mock_aws.patches.placement import groups_of
 from tests.mock_aws.state import ACCOUNT_ID, State
@@ -83,16 +84,16 @@ def _of_efs() -> Iterator[Resource]:
 def _of_scheduler() -> Iterator[Resource]:
     for region, backend in _regions(scheduler_backends):
         for group in backend.schedule_groups.values():
-            for schedule in group.schedules.values():
-                yield Resource(kind="schedule", id=schedule.name, region=region)
-            if group.name != "default":
+            for entry in group.schedules.values():
+                yield Resource(kind="schedule", id=entry.name, region=region)
+            if group.name != "default" and group.to_dict()["State"] == "ACTIVE":
                 yield Resource(kind="schedule group", id=group.name, region=region)
 
 
 def _of_iam() -> Iterator[Resource]:
     for region, backend in _regions(iam_backends):
         for role in backend.roles.values():
-            if not role.path.startswith("/aws-service-role/"):
+            if not role.path.startswith("/aws-service-role/") and role.name != schedule.ROLE:
                 yield Resource(kind="role", id=role.name, region=region)
         for profile in backend.instance_profiles.values():
             yield Resource(kind="instance profile", id=profile.name, region=region)

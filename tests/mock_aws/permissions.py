@@ -7,14 +7,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 
 from gpucourse.aws.policy import policy_text
 
 Statement = Mapping[str, Any]
 
+ADMINISTRATOR = "AKIAMOCKADMINISTRATO"
+"""The key of whoever may do everything: the tests' own calls."""
+_NAMES = {"tagging": "tag"}  # what signs a request, and what a policy calls the service
 
+
+@dataclass(frozen=True, kw_only=True)
+class Permission:
+    """One permission that a call takes: an action on a resource, by its ARN, under the values of condition keys."""
+
+    action: str
+    resource: str = "*"
+    context: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the course's policy allows it."""
+        return allows(read_shipped_policy(), self.action, self.resource, self.context)
+
+
+def policy_names(service: str, action: str) -> str:
+    """An action as a policy names it."""
+    return f"{_NAMES.get(service, service)}:{action}"
+
+
+@cache
 def read_shipped_policy() -> list[Statement]:
     """The statements of the policy that the course hands out."""
     statements: list[Statement] = json.loads(policy_text())["Statement"]
@@ -26,11 +52,16 @@ def actions(statement: Statement) -> list[str]:
     return _as_list(statement["Action"])
 
 
+def resources(statement: Statement) -> list[str]:
+    """The patterns of the resources that a statement allows them on."""
+    return _as_list(statement["Resource"])
+
+
 def allows(statements: Sequence[Statement], action: str, resource: str, context: Mapping[str, str] | None = None) -> bool:
     """Whether some statement allows this action on this resource (an ARN). `context` holds the values of condition keys."""
     return any(
         _matches(actions(statement), action)
-        and _matches(_as_list(statement["Resource"]), resource)
+        and _matches(resources(statement), resource)
         and _holds(statement.get("Condition", {}), context or {})
         for statement in statements
         if _is_allow(statement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,11 +13,14 @@ from typing import Any, Protocol
 from moto.ec2.models import ec2_backends
 
 from tests.mock_aws.call import Answer, Call
+from tests.mock_aws.delays import Delays
 from tests.mock_aws.faults import Faults
 from tests.mock_aws.limits import Quotas
+from tests.mock_aws.permissions import Permission
 
 ACCOUNT_ID = "123456789012"
 CALLS = "calls.jsonl"
+PERMISSIONS = "permissions.jsonl"
 UNIMPLEMENTED = "unimplemented.log"
 
 
@@ -43,9 +46,12 @@ class State:
 
     folder: Path
     faults: Faults = field(default_factory=Faults)
+    delays: Delays = field(default_factory=Delays)
     quotas: Quotas = field(default_factory=Quotas)
     plan: dict[str, str] = field(default_factory=lambda: {"type": "PAID", "status": "ACTIVE"})
     computers: Computers | None = None
+    by_administrator: bool = False
+    backstop_role: bool = True
     lock: threading.RLock = field(default_factory=threading.RLock)  # moto's books are not made for many threads
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -75,6 +81,16 @@ class State:
             "invocation": call.invocation,
         }
         self._append(CALLS, json.dumps(entry, default=str))
+
+    def note_permissions(self, call: Call, permissions: Iterable[Permission]) -> None:
+        """Note what a call asked of the policy."""
+        listed = list(permissions)
+        entry = {
+            "call": call.name,
+            "asked": [[asked.action, asked.resource, dict(asked.context)] for asked in listed],
+            "refused": [[asked.action, asked.resource] for asked in listed if not asked.allowed],
+        }
+        self._append(PERMISSIONS, json.dumps(entry))
 
     def note_unimplemented(self, call: Call, why: str) -> None:
         """Note, loudly, that a call met nothing that answers it."""

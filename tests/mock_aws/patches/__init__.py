@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mock_aws.patches import (
     addresses,
     console,
+    delays,
     dependencies,
     drift,
     images,
@@ -40,5 +41,6 @@ def install(state: State) -> None:
         addresses,
         console,
         launch,
+        delays,
     ):
         module.install(state)

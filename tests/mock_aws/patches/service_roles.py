@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from moto.efs.models import EFSBackend
 from moto.iam import models as iam
 
+from gpucourse.aws import schedule
 from tests.mock_aws.call import Call
-from tests.mock_aws.permissions import allows, read_shipped_policy
+from tests.mock_aws.permissions import Permission
 from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import ACCOUNT_ID, State
 
@@ -53,7 +55,7 @@ QUOTAS = ServiceRole(
 
 
 def install(state: State) -> None:
-    """moto asks for no role, and gives roles other names."""
+    """moto asks for no role of AWS's own, and gives them other names."""
     for role in (SPOT, STORAGE, QUOTAS):
         iam.SERVICE_NAME_CONVERSION[role.service.partition(".")[0]] = role.suffix
     usual = EFSBackend.create_mount_target
@@ -63,6 +65,29 @@ def install(state: State) -> None:
         return usual(self, *args, **kwargs)
 
     EFSBackend.create_mount_target = create_mount_target  # type: ignore[method-assign]
+    know_the_role_of_the_backstop(state)
+
+
+def know_the_role_of_the_backstop(state: State) -> None:
+    """An administrator made it: the policy of the course lets nobody make a role."""
+    usual = iam.IAMBackend.get_role
+
+    def get_role(self: Any, role_name: str) -> Any:
+        if role_name == schedule.ROLE and state.backstop_role:
+            state.backstop_role = False
+            trusted = json.dumps(schedule.trust(ACCOUNT_ID))
+            self.create_role(schedule.ROLE, trusted, "/", None, "", [], None)
+        return usual(self, role_name)
+
+    iam.IAMBackend.get_role = get_role  # type: ignore[method-assign]
+
+
+def have_backstop(state: State, there: bool) -> None:
+    """Whether an administrator made the backstop's role."""
+    roles = iam.iam_backends[ACCOUNT_ID]["aws"].roles
+    for role_id in [role_id for role_id, role in roles.items() if role.name == schedule.ROLE]:
+        del roles[role_id]
+    state.backstop_role = there
 
 
 def have(state: State, role: ServiceRole) -> None:
@@ -72,7 +97,8 @@ def have(state: State, role: ServiceRole) -> None:
         return
     asked = Call(service="iam", action=_ACTION, region="us-east-1", key="", protocol="query", content_type="")
     arn = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{role.service}/{role.name}"
-    allowed = allows(read_shipped_policy(), f"iam:{_ACTION}", arn, {"iam:AWSServiceName": role.service})
-    if state.faults.is_denied(asked) or not allowed:
+    permission = Permission(action=f"iam:{_ACTION}", resource=arn, context={"iam:AWSServiceName": role.service})
+    state.note_permissions(asked, [permission])
+    if state.faults.is_denied(asked) or not (state.by_administrator or permission.allowed):
         raise RefusalError(*role.refusal)
     backend.create_service_linked_role(role.service, "", "")

@@ -12,7 +12,6 @@ import pytest
 from tests.parts import slow_after
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner, cloud_learner
-from tests.system.aws.policy import unforeseen
 from tests.system.aws.terminal import Terminal
 from tests.waiting import until
 
@@ -28,7 +27,6 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]
         yield learner
         learner.types("destroy", "--all", "--yes", "--discard", timeout=240)
         assert learner.list_resources() == []
-        assert unforeseen(learner.account) == []
 
 
 @pytest.fixture(scope="module")

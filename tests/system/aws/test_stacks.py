@@ -10,7 +10,6 @@ import pytest
 
 from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner, cloud_learner
-from tests.system.aws.policy import unforeseen
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -38,7 +37,6 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CloudLearne
         assert "Terraform could not" not in destroyed.err
         assert learner.account.calls("CancelSpotInstanceRequests")
         assert learner.list_resources() == []
-        assert unforeseen(learner.account) == []
 
 
 @pytest.mark.parametrize("template", LABS)

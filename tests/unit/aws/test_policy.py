@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,12 +13,17 @@ import pytest
 import gpucourse.aws
 from gpucourse.aws.policy import policy_text
 from gpucourse.aws.session import IAM_NAMES
-from tests.mock_aws.permissions import actions, allows, read_shipped_policy
-from tests.system.aws.policy import ADMINISTRATOR
+from tests import iam_table
+from tests.mock_aws import recorded
+from tests.mock_aws.permissions import Statement, actions, allows, read_shipped_policy, resources
 from tests.unit.aws.cloud import operation_model
 
 SOURCE = Path(gpucourse.aws.__file__).parent
 STATEMENTS = read_shipped_policy()
+RECORDED = [permission for permission in recorded.read() if permission.action not in recorded.ADMINISTRATORS]
+TABLE = json.loads(iam_table.TABLE.read_text(encoding="utf-8"))
+ADMINISTRATOR = recorded.ADMINISTRATORS | {"iam:PutRolePolicy", "iam:DeleteRolePolicy", "iam:DeleteRole"}
+READING = ("Describe", "Get", "List", "Decode")
 OURS = {"aws:ResourceTag/Project": "gpucourse"}
 INSTANCE = "arn:aws:ec2:us-east-2:123456789012:instance/i-0123"
 
@@ -30,7 +36,11 @@ def calls() -> Iterator[tuple[str, str]]:
                 continue
             words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in {"call", "pages", "ApiCall", "_unless_gone"} and len(words) >= 2 and words[1].islower():
+            if (
+                name in {"call", "pages", "ApiCall", "_unless_gone", "_tags_unless_gone"}
+                and len(words) >= 2
+                and words[1].islower()
+            ):
                 yield words[0], words[1]
             elif name in {"_ec2", "_simple"} and words:
                 yield "ec2", words[0]
@@ -62,12 +72,68 @@ def test_every_call_is_allowed(service: str, operation: str) -> None:
     assert action in ADMINISTRATOR or any(fnmatchcase(action, pattern) for pattern in allowed), action
 
 
+def test_everything_that_the_tests_of_the_account_asked_for_is_allowed() -> None:
+    assert len(RECORDED) > 150
+    assert [f"{asked.action} on {asked.resource} {dict(asked.context)}" for asked in RECORDED if not asked.allowed] == []
+
+
+def split(statement: Statement) -> Iterator[tuple[str, Statement]]:
+    """The statement without one of its actions, and without one of its resources, each with what is left out."""
+    for key, listed in (("Action", actions(statement)), ("Resource", resources(statement))):
+        for item in listed:
+            yield item, {**statement, key: [other for other in listed if other != item]}
+
+
+def needs(item: str) -> bool:
+    """Whether a call of the program that no test makes to the account needs the action, or a resource of that type."""
+    seen = {asked.action for asked in RECORDED}
+    calls = {iam_action(*call) for call in CALLS} - seen
+    kinds = {kind.removesuffix("*") for action in calls for kind in TABLE["actions"].get(action, {})}
+    return any(fnmatchcase(action, item) for action in calls) or item.rpartition(":")[2].split("/")[0] in kinds
+
+
+@pytest.mark.parametrize("index", range(len(STATEMENTS)), ids=[statement["Sid"] for statement in STATEMENTS])
+def test_nothing_is_allowed_that_nobody_asks_for(index: int) -> None:
+    """Without any action or any resource of a statement, something that was asked for is refused."""
+    concerned = [asked for asked in RECORDED if allows([STATEMENTS[index]], asked.action, asked.resource, asked.context)]
+    others = [*STATEMENTS[:index], *STATEMENTS[index + 1 :]]
+
+    def refuses(changed: Statement) -> bool:
+        return any(not allows([*others, changed], asked.action, asked.resource, asked.context) for asked in concerned)
+
+    unused = [item for item, changed in split(STATEMENTS[index]) if not refuses(changed) and not needs(item)]
+    assert unused == []
+
+
+def test_no_change_is_allowed_on_everything_where_a_resource_can_be_named() -> None:
+    wide = [
+        action
+        for statement in STATEMENTS
+        if resources(statement) == ["*"]
+        for action, types in TABLE["actions"].items()
+        if any(fnmatchcase(action, pattern) for pattern in actions(statement))
+        if any(kind.endswith("*") for kind in types) and not action.partition(":")[2].startswith(READING)
+    ]
+    assert wide == []
+
+
+def test_only_what_looks_is_allowed_by_a_pattern() -> None:
+    patterns = [pattern for statement in STATEMENTS for pattern in actions(statement) if "*" in pattern]
+    assert [pattern for pattern in patterns if not pattern.partition(":")[2].startswith(READING)] == []
+
+
+def test_the_table_knows_every_action_that_the_policy_names() -> None:
+    """`make iam-table` writes it again."""
+    patterns = [pattern for statement in STATEMENTS for pattern in actions(statement)]
+    assert [pattern for pattern in patterns if not any(fnmatchcase(action, pattern) for action in TABLE["actions"])] == []
+
+
 def test_no_change_is_allowed_without_a_condition_or_narrow_resource() -> None:
     for statement in STATEMENTS:
         if statement["Resource"] == "*" and "Condition" not in statement:
             for action in actions(statement):
                 verb = action.split(":")[1]
-                assert verb.startswith(("Describe", "Get", "List", "Decode")), action
+                assert verb.startswith(READING), action
 
 
 def test_what_exists_is_changed_only_where_it_is_ours() -> None:
@@ -124,7 +190,7 @@ def test_an_untagged_spot_request_may_be_cancelled_but_no_instance_ended() -> No
     assert allows(STATEMENTS, "ec2:TerminateInstances", INSTANCE, OURS)
 
 
-@pytest.mark.parametrize("action", ["GetParameter", "GetParameters", "GetParametersByPath"])
+@pytest.mark.parametrize("action", ["GetParameters", "GetParametersByPath"])
 def test_only_the_public_parameters_may_be_read(action: str) -> None:
     image = "parameter/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
     assert allows(STATEMENTS, f"ssm:{action}", f"arn:aws:ssm:us-east-2::{image}")

