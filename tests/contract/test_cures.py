@@ -55,7 +55,7 @@ def start_on_spot(account: Account, ours: OurAccount) -> None:
 
 
 @pytest.mark.parametrize("first", [ask_for_quota, make_mount_target, start_on_spot])
-def test_an_aws_role_that_may_not_be_made_is_made_by_the_command_that_is_told(
+def test_a_role_that_may_not_be_made_is_made_by_the_command_that_is_told(
     account: Account, first: Callable[[Account, OurAccount], None]
 ) -> None:
     ours = OurAccount(REGION, account.environment)

@@ -49,7 +49,7 @@ def launch_node(account: Account, name: str = "node0", stack: str = "s-1") -> st
     return launch(account, TagSpecifications=[{"ResourceType": "instance", "Tags": tags}])
 
 
-def test_a_console_is_empty_for_minutes_then_cut_then_mixed_with_the_kernel(account: Account, ours: OurAccount) -> None:
+def test_a_console_is_empty_for_minutes_then_cut_then_mixed(account: Account, ours: OurAccount) -> None:
     account.delay(console_s=240.0)
     instance = launch_node(account)
     began = account.read_clock()
@@ -67,7 +67,7 @@ def test_one_error_that_outlasts_the_sdks_own_tries_ends_no_wait(account: Accoun
     account.fail("ec2:GetConsoleOutput", code, times=2)
     account.fail("ec2:DescribeInstances", code, times=2)
     clock = {"sleep": account.pass_time, "clock": account.read_clock}
-    assert [found.id for found in instances.wait(once, [instance], "running", **clock)] == [instance]  # type: ignore[arg-type]
+    assert [entry.id for entry in instances.wait(once, [instance], "running", **clock)] == [instance]  # type: ignore[arg-type]
     assert console.host_key(once, instance, **clock)  # type: ignore[arg-type]
     account.fail("ec2:DescribeInstances", code)
     with pytest.raises(CloudError, match=code):
@@ -77,8 +77,8 @@ def test_one_error_that_outlasts_the_sdks_own_tries_ends_no_wait(account: Accoun
 def test_an_instance_that_ec2_does_not_know_yet_is_waited_for(account: Account, ours: OurAccount) -> None:
     account.delay(known_s=20.0)
     instance = launch_node(account)
-    [found] = instances.wait(ours, [instance], "running", sleep=account.pass_time, clock=account.read_clock)
-    assert found.id == instance
+    [entry] = instances.wait(ours, [instance], "running", sleep=account.pass_time, clock=account.read_clock)
+    assert entry.id == instance
 
 
 def test_the_backstop_counts_the_nodes_that_a_filter_by_tag_lists_late(account: Account, ours: OurAccount) -> None:

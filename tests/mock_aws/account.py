@@ -199,7 +199,7 @@ class Account:
 
     def list_refused(self) -> list[str]:
         """What the course's policy refused so far, beside what an administrator does: `action on resource`."""
-        return recorded.refused(self.folder)
+        return recorded.list_refused(self.folder)
 
     def list_unimplemented_calls(self) -> list[str]:
         """The calls that nothing here answers: each one a gap of the mock."""

@@ -59,9 +59,9 @@ def _read_table() -> dict[str, dict[str, Any]]:
 def list_permissions(call: Call) -> list[Permission]:
     """Every permission that the call takes. Called with the account's lock."""
     action = policy_names(call.service, call.action)
-    permissions = list(_permissions_of(call, action))
+    permissions = list(_list_own_permissions(call, action))
     for name in _DEPENDENT.get(action, ()):
-        permissions += _permissions_behind(call, f"ec2:{name}")
+        permissions += _list_permissions_behind(call, f"ec2:{name}")
     if action == "scheduler:DeleteScheduleGroup":
         schedules = _arn(call, "scheduler", "schedule", f"{call.params['Name']}/*")
         permissions.append(Permission(action="scheduler:DeleteSchedule", resource=schedules))
@@ -71,7 +71,7 @@ def list_permissions(call: Call) -> list[Permission]:
     return permissions
 
 
-def _permissions_of(call: Call, action: str) -> Iterator[Permission]:
+def _list_own_permissions(call: Call, action: str) -> Iterator[Permission]:
     """Those for the action itself, and for the tags that it gives to what it makes."""
     service, _, verb = action.partition(":")
     types = _read_table()["actions"].get(action)
@@ -79,7 +79,7 @@ def _permissions_of(call: Call, action: str) -> Iterator[Permission]:
         yield Permission(action=action)
         return
     made = _tags_of_new(call)
-    resources = _named(call)
+    resources = _read_named(call)
     without = True
     for listed, keys in types.items():
         kind = listed.removesuffix("*")
@@ -97,18 +97,18 @@ def _permissions_of(call: Call, action: str) -> Iterator[Permission]:
             yield Permission(
                 action=action,
                 resource=_arn(call, service, kind, name),
-                context=_known(context, [*keys, *types.get("", [])]),
+                context=_keep_known_keys(context, [*keys, *types.get("", [])]),
             )
     for kind in made.keys() - {"", *(listed.removesuffix("*") for listed in types)}:  # a spot request, which the table lacks
         yield Permission(action=action, resource=_arn(call, service, kind, "*"))
     if without:
         tags = made.get("", {})
         context = {f"aws:RequestTag/{key}": value for key, value in tags.items()} | _facts(call)
-        yield Permission(action=action, context=_known(context, types.get("", [])))
-    yield from _tagging(call, service, verb, made)
+        yield Permission(action=action, context=_keep_known_keys(context, types.get("", [])))
+    yield from _list_tag_permissions(call, service, verb, made)
 
 
-def _tagging(call: Call, service: str, verb: str, made: Mapping[str, Mapping[str, str]]) -> Iterator[Permission]:
+def _list_tag_permissions(call: Call, service: str, verb: str, made: Mapping[str, Mapping[str, str]]) -> Iterator[Permission]:
     """To tag what is made is an action of its own, under the name of what makes it."""
     if service not in _TAGGING or _TAGGING[service].endswith(f":{verb}"):
         return
@@ -120,11 +120,11 @@ def _tagging(call: Call, service: str, verb: str, made: Mapping[str, Mapping[str
         yield Permission(action=_TAGGING[service], resource=_arn(call, service, of, name), context=context)
 
 
-def _permissions_behind(call: Call, action: str) -> Iterator[Permission]:
+def _list_permissions_behind(call: Call, action: str) -> Iterator[Permission]:
     """Those for what EFS does at EC2: the interface of a mount target is made without tags, in a subnet that has some."""
     for listed in _read_table()["actions"].get(action, {"": []}):
         kind = listed.removesuffix("*")
-        for name in _named(call).get(kind, ["*"] if listed.endswith("*") else []):
+        for name in _read_named(call).get(kind, ["*"] if listed.endswith("*") else []):
             tags = {} if name == "*" else _tags(call, kind, name)
             context = {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
             yield Permission(action=action, resource=_arn(call, "ec2", kind, name), context=context)
@@ -132,7 +132,7 @@ def _permissions_behind(call: Call, action: str) -> Iterator[Permission]:
         yield Permission(action=action)
 
 
-def _named(call: Call) -> dict[str, list[str]]:
+def _read_named(call: Call) -> dict[str, list[str]]:
     """The resources that a call names, by type: by the form of their ids, or by the parameter that holds a name."""
     resources: dict[str, list[str]] = {}
     for value in _values(call.params):
@@ -205,7 +205,7 @@ def _facts(call: Call) -> dict[str, str]:
     return {"ec2:InstanceType": str(call.params["InstanceType"])} if "InstanceType" in call.params else {}
 
 
-def _known(context: Mapping[str, str], keys: list[str]) -> dict[str, str]:
+def _keep_known_keys(context: Mapping[str, str], keys: list[str]) -> dict[str, str]:
     """The keys that IAM has for this action and type."""
     general = {key.partition("/")[0] for key in keys}
     return {key: value for key, value in context.items() if key.partition("/")[0] in general}

@@ -52,7 +52,7 @@ class Gate:
         with self._state.lock:
             permissions = authorization.list_permissions(call)
         self._state.note_permissions(call, permissions)
-        missing = next((permission for permission in permissions if not permission.allowed), None)
+        missing = next((permission for permission in permissions if not permission.is_allowed), None)
         return errors.make_denial(call, missing.action, missing.resource) if missing else None
 
     def _answer_once(self, call: Call, environ: Environ) -> Answer:

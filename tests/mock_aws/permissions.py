@@ -30,7 +30,7 @@ class Permission:
     context: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def allowed(self) -> bool:
+    def is_allowed(self) -> bool:
         """Whether the course's policy allows it."""
         return allows(read_shipped_policy(), self.action, self.resource, self.context)
 

@@ -36,7 +36,7 @@ def read() -> list[Permission]:
     ]
 
 
-def refused(folder: Path) -> list[str]:
+def list_refused(folder: Path) -> list[str]:
     """What the policy refused in an account whose log lies in this folder, beside what a learner is not meant to do."""
     lines = _lines(folder)
     missing = {
@@ -55,7 +55,7 @@ def add(folder: Path) -> None:
         for line in _lines(folder):
             for action, resource, context in line["asked"]:
                 asked = Permission(action=action, resource=resource, context=context)
-                known |= {_form(asked)} if asked.allowed else set()
+                known |= {_form(asked)} if asked.is_allowed else set()
         _write(known)
 
 

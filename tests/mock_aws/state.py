@@ -88,7 +88,7 @@ class State:
         entry = {
             "call": call.name,
             "asked": [[asked.action, asked.resource, dict(asked.context)] for asked in listed],
-            "refused": [[asked.action, asked.resource] for asked in listed if not asked.allowed],
+            "refused": [[asked.action, asked.resource] for asked in listed if not asked.is_allowed],
         }
         self._append(PERMISSIONS, json.dumps(entry))
 

@@ -6,7 +6,7 @@ import json
 from fnmatch import fnmatchcase
 from functools import cache
 
-from gpucourse.aws.tables import text
+from gpucourse.aws.tables import table, text
 from gpucourse.hardware import hardware
 
 
@@ -23,5 +23,5 @@ def names(action: str) -> bool:
 
 @cache
 def _patterns() -> tuple[str, ...]:
-    listed = [statement["Action"] for statement in json.loads(policy_text())["Statement"]]
+    listed = [statement["Action"] for statement in table("policy")["Statement"]]
     return tuple(pattern for item in listed for pattern in ([item] if isinstance(item, str) else item))

@@ -99,6 +99,6 @@ def have(state: State, role: ServiceRole) -> None:
     arn = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{role.service}/{role.name}"
     permission = Permission(action=f"iam:{_ACTION}", resource=arn, context={"iam:AWSServiceName": role.service})
     state.note_permissions(asked, [permission])
-    if state.faults.is_denied(asked) or not (state.by_administrator or permission.allowed):
+    if state.faults.is_denied(asked) or not (state.by_administrator or permission.is_allowed):
         raise RefusalError(*role.refusal)
     backend.create_service_linked_role(role.service, "", "")

@@ -94,7 +94,7 @@ def test_the_policy_cures_only_what_it_allows(action: str, by_policy: bool) -> N
     assert ("where this identity has it already" in classify("AccessDenied", words).cure) is by_policy
 
 
-def test_every_role_that_aws_makes_at_first_use_is_cured_by_the_command_that_makes_it() -> None:
+def test_each_role_of_first_use_is_cured_by_the_command_that_makes_it() -> None:
     made = {
         match for row in ROWS for match in re.findall(r"create-service-linked-role --aws-service-name (\S+?)(?:;|$)", row.cure)
     }

@@ -74,7 +74,7 @@ def test_every_call_is_allowed(service: str, operation: str) -> None:
 
 def test_everything_that_the_tests_of_the_account_asked_for_is_allowed() -> None:
     assert len(RECORDED) > 150
-    assert [f"{asked.action} on {asked.resource} {dict(asked.context)}" for asked in RECORDED if not asked.allowed] == []
+    assert [f"{asked.action} on {asked.resource} {dict(asked.context)}" for asked in RECORDED if not asked.is_allowed] == []
 
 
 def split(statement: Statement) -> Iterator[tuple[str, Statement]]:

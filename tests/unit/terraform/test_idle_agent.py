@@ -335,19 +335,16 @@ def test_a_running_measurement_is_not_disturbed_by_asking_the_gpu(node: Node) ->
 
 def test_a_node_in_use_keeps_the_others_of_its_lab(tmp_path: Path) -> None:
     """A learner with a shell on node0 alone; node1 hears of it through the shared folder, and passes nothing on."""
-    lab = str(tmp_path / "shared" / "in-use")
-    at_work, at_rest, third = (
-        agent.Machine(root=str(tmp_path / name), name=name, lab=lab) for name in ("node0", "node1", "node2")
-    )
-    for name in ("node0", "node1", "node2"):
+    lab, names = tmp_path / "shared" / "in-use", ("node0", "node1", "node2")
+    at_work, at_rest, third = (agent.Machine(root=str(tmp_path / name), name=name, lab=str(lab)) for name in names)
+    for name in names:
         (tmp_path / name / "proc").mkdir(parents=True)
-        (tmp_path / name / "var/lib/gpucourse").mkdir(parents=True)
-        (tmp_path / name / "var/lib/gpucourse/ready").touch()
+        (tmp_path / name / "var/lib/gpucourse/ready").mkdir(parents=True)
     assert at_rest.look().others == ()
     (tmp_path / "node0/var/lib/gpucourse/hold").write_text("90000000000")
     now = at_work.look().now
     assert agent.reasons(at_rest.look()) == ("node0 is in use",)
     assert third.others_in_use(now) == ("node0",)
     assert third.others_in_use(now + 200.0) == (), "it has ended, or is at rest"
-    (Path(lab) / "node0").write_text("whenever\n")
+    (lab / "node0").write_text("whenever\n")
     assert at_rest.look().others == ()
