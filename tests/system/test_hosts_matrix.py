@@ -166,6 +166,18 @@ def test_a_login_shell_starts_once_for_deploy_and_once_or_twice_for_run(log_in: 
     assert count_shells("destroy", "1") == 1
 
 
+def test_two_machines_are_asked_everything_in_three_login_shells(tmp_path: Path, key: Path, learner: Learner) -> None:
+    """One for each, and another one on the first, whose port the other calls meanwhile."""
+    accounts = [Account(name=name, shell=need("bash"), rc={".bashrc": COUNT}) for name in ("first", "second")]
+    with openssh_accounts(tmp_path / "server", accounts, key) as servers:
+        write_known_hosts(learner, [servers["first"]])
+        hosts = ",".join(f"{name}@127.0.0.1:{server.node.port}" for name, server in servers.items())
+        learner.types("deploy", "3", "--hosts", hosts, "--key", str(key))
+        shells = {name: len((server.home / ".shells").read_text().splitlines()) for name, server in servers.items()}
+        assert shells == {"first": 2, "second": 1}
+        learner.types("destroy", "3")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shell", "file", "text"),

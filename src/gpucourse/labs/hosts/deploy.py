@@ -191,7 +191,8 @@ def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) ->
     for node in dropped:
         alone = replace(before, inventory=replace(before.inventory, nodes=(node,)))
         try:
-            open_hosts(context, alone).down(context.watch)
+            with open_hosts(context, alone) as lab:
+                lab.down(context.watch)
         except GpucourseError as error:
             text = f"{node.user}@{node.address} is no longer part of the lab, and what is ours there may be left: {error.what}"
             context.watch(Note(text=text, level="warning"))
