@@ -105,7 +105,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         title="A GPU reported an error",
         signs=(r"CUDA error: (?P<what>[^\n]+)", r"device-side assert triggered", r"uncorrectable ECC error", r"NVRM: Xid"),
         why="Kernels run later than the line that starts them, so the traceback may point at an innocent line.",
-        next="CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid tells of the hardware",
+        next="--env CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid tells of the hardware",
         general=True,
         source="documented",
     ),
@@ -120,7 +120,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The other end of a connection went away. Where another rank ended first, that is the one to look at; where all "
         "ranks say this, the network does not carry it: a wrong interface, or a port that the security group closes.",
-        next="the rank that ended first: gpucourse logs {run} --fold; NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME if there is none",
+        next="the rank that ended first: gpucourse logs {run} --fold; run again with --env NCCL_DEBUG=INFO if there is none",
         weight="follows",
         source="documented",
     ),

@@ -108,8 +108,14 @@ def _choose_next(evidence: Evidence, symptom: Symptom, words: dict[str, str]) ->
 
 
 def _fill_in(text: str, words: dict[str, str]) -> str:
-    """The text with {names} filled in. What a log said is put in as it stands, braces and all."""
-    return re.sub(r"\{(\w+)\}", lambda match: words.get(match[1]) or "it", text)
+    """The text with {names} filled in. What a log said is put in as it stands, braces and all; a full stop at its end is the
+    sentence's own."""
+
+    def fill_in_word(match: re.Match[str]) -> str:
+        word = words.get(match[1]) or "it"
+        return word if match[2] and word.endswith((".", "!", "?")) else f"{word}{match[2]}"
+
+    return re.sub(r"\{(\w+)\}(\.?)", fill_in_word, text)
 
 
 def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list[Diagnosis]:

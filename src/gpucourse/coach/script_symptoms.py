@@ -37,6 +37,13 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="wrong-arguments",
+        title="torchrun does not take these options",
+        signs=(r"(?m)^usage: run\.py \[-h\] \[--nnodes [\s\S]*?^run\.py: error: (?P<what>[^\n]+)",),
+        why="torchrun ended at its own command line: {what}.",
+        next="correct what stands after --torchrun; gpucourse ssh {module} -- {python} -m torch.distributed.run --help",
+    ),
+    Symptom(
+        word="wrong-arguments",
         title="The script does not take these arguments",
         signs=(
             r"(?m)^(?:\[rank\d+\]: ?)?(?!srun|slurmstepd)\S+: error: (?P<what>[^\n]+)",
@@ -45,8 +52,8 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^Error: (?P<what>(?:No such option|Invalid value|Missing (?:option|argument)|Got unexpected)[^\n]*)",
         ),
         why="The script ended at its command line: {what}.",
-        next="gpucourse show {exercise} has the parameters of an exercise (--set NAME=VALUE); arguments of a script of your "
-        "own stand after --: gpucourse run {exercise} --script FILE -- ARGS",
+        next="parameters of an exercise are given by --set NAME=VALUE, and gpucourse show lists them; arguments of a script of "
+        "your own stand after --: gpucourse run --script FILE -- ARGS",
     ),
     Symptom(
         word="no-internet",

@@ -123,7 +123,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="In a collective every rank must bring a tensor of the same size and type, in the same order of calls. Here one "
         "rank brought another one: a branch on rank, a batch that is smaller at the end, another dtype.",
-        next="TORCH_DISTRIBUTED_DEBUG=DETAIL names the two calls; compare the ranks: gpucourse logs {run} --fold",
+        next="--env TORCH_DISTRIBUTED_DEBUG=DETAIL names the two calls; compare the ranks: gpucourse logs {run} --fold",
     ),
     Symptom(
         word="different-models",

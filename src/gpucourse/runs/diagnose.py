@@ -82,14 +82,14 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
     from gpucourse.coach.recognise import recognise
 
     if record.slurm is not None and record.state == "lost":
-        return jobs.diagnose_jobs(record.slurm.jobs, exercise=record.exercise, lab=record.module)
+        return jobs.diagnose_jobs(record.slurm.jobs, exercise=_name_script(record), lab=record.module)
     files = runs.files_of(context.paths, record)
     plan = _plan(files)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
     return list(
         recognise(
             Evidence(
-                exercise=record.exercise,
+                exercise=_name_script(record),
                 module=record.module,
                 run=record.id,
                 state=end_state(record.node_exits) if record.drill else record.state,
@@ -115,6 +115,11 @@ def _join_command(plan: _Plan | None) -> str:
         return ""
     first = plan.commands[0]
     return " ".join([*(f"{name}={value}" for name, value in first.env.items()), shlex.join(first.argv)])
+
+
+def _name_script(record: RunRecord) -> str:
+    """What stands after `gpucourse run` for what ran: an exercise's number, or a script of the learner's own."""
+    return f"--script {shlex.quote(record.subject)}" if record.own_script else record.exercise
 
 
 def _take_last_life(text: str, record: RunRecord) -> str:

@@ -116,6 +116,20 @@ def test_more_ways_to_say_it(symptom: str, line: str) -> None:
     assert [diagnosis.symptom for diagnosis in recognise(evidence(log(0, line + "\n"), log(1, line + "\n")))] == [symptom]
 
 
+def test_torchruns_own_options_are_not_taken_for_the_scripts_arguments() -> None:
+    said = "usage: run.py [-h] [--nnodes NNODES]\n   training_script ...\nrun.py: error: unrecognized arguments: --foo=1\n"
+    (diagnosis,) = recognise(evidence(replace(log(0, said, code=2), rank=None)))
+    assert (diagnosis.symptom, diagnosis.title) == ("wrong-arguments", "torchrun does not take these options")
+    assert diagnosis.next.startswith("correct what stands after --torchrun")
+
+
+def test_a_full_stop_of_a_message_is_not_doubled() -> None:
+    (diagnosis,) = recognise(evidence(log(0, "Error: No such option: --epoch Did you mean --epochs?\n", code=2)))
+    assert diagnosis.why.endswith("Did you mean --epochs?")
+    (diagnosis,) = recognise(evidence(log(0, "train.py: error: give a number.\n", code=2)))
+    assert diagnosis.why == "The script ended at its command line: give a number."
+
+
 def test_a_run_that_slurm_placed_is_told_of_by_its_words() -> None:
     seen = Evidence(
         exercise="2.3", module="2", run="otter", state="failed", mode="local", planned={},

@@ -62,3 +62,12 @@ def test_a_planned_crash_leads_to_no_diagnosis_once_the_run_has_ended_well(conte
     lost = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:31337"
     well = make_record(state="succeeded", node_exits=[NodeExit(node="node0", code=0)], first_failure=None)
     assert titles(context, well, f"{lost}\n--- restart 1 ---\ndone\n") == []
+
+
+def test_advice_about_an_own_script_names_that_script(context: Context) -> None:
+    record = make_record(own_script="/home/me/my train.py", place="scripts/my_train.py", restarts=0, max_restarts=0)
+    path = runs.files_of(context.paths, record).rank_log("node0", 0)
+    path.parent.mkdir(parents=True)
+    path.write_text(FIRST_LIFE)
+    (diagnosis,) = diagnose(context, replace(record, rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0)]))
+    assert diagnosis.next.startswith("gpucourse run --script 'my train.py' with a smaller batch_size")

@@ -43,6 +43,13 @@ def test_a_lesson_of_several_parts() -> None:
     assert text(course.lesson_part(MODULE, lessons, 3)) == "Module 3: Parallel computing, part 3 of 3\n\n# Dividing\n"
 
 
+def test_one_process_a_node_is_one() -> None:
+    launch = EXERCISE.launch.model_copy(update={"procs_per_node": 1})
+    assert "one process a node, by torchrun" in text(
+        course.exercise(MODULE, EXERCISE.model_copy(update={"launch": launch}), VERDICT)
+    )
+
+
 def test_an_exercise_says_everything_it_takes() -> None:
     shown = text(course.exercise(MODULE, EXERCISE, VERDICT))
     for words in (

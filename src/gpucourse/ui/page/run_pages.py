@@ -22,7 +22,7 @@ from gpucourse.ui.text import format_count
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.parts import after_run
-from gpucourse.ui.views.plan import parameters
+from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.run import diagnoses
 from gpucourse.units import format_bytes, format_seconds
 
@@ -144,6 +144,8 @@ def _summarize(record: RunRecord) -> list[Block]:
                 ("ranks", f"{record.world_size} on {format_count(len(record.nodes), 'node')}, by {record.launcher}"),
                 ("lab", f"{record.stack} (mode: {record.mode})"),
                 ("parameters", parameters(record.parameters)),
+                ("environment", environment(record.environment, record.handed_on)),
+                ("torchrun", record.torchrun),
                 ("restarts", record.restarts_in_words),
                 (
                     "first to fail",
