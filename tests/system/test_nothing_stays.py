@@ -46,6 +46,9 @@ def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
     try:
         learner.types("deploy", "3")
         assert holds_what_it_held()
+        by_hand = Path(learner.types("ssh", "3", "--", "mktemp -d").out.strip())
+        assert by_hand.is_dir()
+        assert holds_what_it_held()
         learner.types(*own, "torchrun", "--", "0")
         assert holds_what_it_held()
         places = json.loads((learner.run_folder() / "outputs/node0/places.json").read_text())
@@ -66,3 +69,4 @@ def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
     assert receipt["leftovers"] == []
     assert holds_what_it_held()
     assert not os.path.lexists(places["TRITON_CACHE_DIR"])
+    assert not by_hand.exists()

@@ -122,8 +122,10 @@ class HostedNode:
         await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=asked)
 
     def _environment(self) -> dict[str, str]:
-        """What every session starts from."""
-        return environment.of_node(
+        """What every session starts from. What is typed on a simulated node leaves its temporary files with the stack."""
+        simulated = is_simulated(self.spec.mode)
+        temporary = {"TMPDIR": str(layout.make_temporary(self.spec.uid, self.spec.name))} if simulated else {}
+        return temporary | environment.of_node(
             name=self.spec.name,
             uid=self.spec.uid,
             user=self.spec.user,
@@ -131,8 +133,8 @@ class HostedNode:
             root=self.spec.root,
             home=layout.home(self._folder, self.spec.name),
             shell=self._shell,
-            host=os.environ,
-            real=not is_simulated(self.spec.mode),
+            host={name: value for name, value in os.environ.items() if name not in temporary},
+            real=not simulated,
         )
 
     async def end(self) -> None:

@@ -39,10 +39,22 @@ HOST_FILES = (
 
 
 def sockets(uid: str) -> Path:
-    """A folder of the stack outside its own, for sockets that must have short names. Anybody finds it again by the uid."""
+    """A folder of the stack outside its own, for what must have a short path: sockets, and temporary files. Anybody finds it
+    again by the uid."""
     import hashlib  # brings OpenSSL: 3 ms that `status` does not have
 
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
+
+
+def make_temporary(uid: str, name: str) -> Path:
+    """The folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and it goes with the
+    stack. Raises PermissionError where somebody else made it."""
+    place = sockets(uid)
+    place.mkdir(mode=0o700, exist_ok=True)
+    if place.is_symlink() or place.stat().st_uid != os.getuid():
+        raise PermissionError(f"{place} belongs to somebody else")
+    (place / name).mkdir(mode=0o700, exist_ok=True)
+    return place / name
 
 
 def description(folder: Path, name: str) -> Path:
