@@ -95,6 +95,8 @@ def _void(evidence: ExerciseEvidence) -> str:
         return evidence.trouble
     if evidence.run is None:
         return "no run yet"
+    if evidence.contradiction:
+        return f"not what the ranks printed: {evidence.contradiction}"
     return f"changed after the run: {', '.join(evidence.changed[:3])}" if evidence.changed else ""
 
 

@@ -35,6 +35,7 @@ CARD = "bundle.json"
 LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
 """What a bundle may hold: more would take longer to open than somebody waits."""
 
+_LARGEST_LOG = 1 << 20  # of a run that does not count: what scripts of a course print is far below
 _MOST_SHOWN, _LONGEST_TEXT = 1000, 300
 _OPEN = "gpucourse grade --open FILE"
 
@@ -162,13 +163,16 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
 
 
 def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
-    """What every run of an exercise recorded, without logs and outputs: it tells what was predicted, and after which runs.
+    """What every run of an exercise recorded, without outputs: it tells what was predicted, and after which runs. The logs of a
+    run with a prediction are there, since its metrics count only where its ranks printed them.
 
     Runs of a script of the learner's own are nobody else's business.
     """
     for record in (record for record in runs.readable(context.paths, exercise_id)[0] if not record.own_script):
         files = runs.files_of(context.paths, record)
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))
+        logs = files.all_logs().values() if record.prediction else ()
+        yield from (path for path in logs if path.stat().st_size <= _LARGEST_LOG)
 
 
 def _unpack(path: Path, root: Path) -> set[str]:

@@ -20,7 +20,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence
 from gpucourse.model.verdict import choose_needed
 from gpucourse.runs.parts import read_part_results
-from gpucourse.runs.results import material, read_handed_in_verdict, verdict_on
+from gpucourse.runs.results import contradict, material, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record
 
@@ -103,7 +103,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
     """What answers that speak of a run are compared with, and whether a GPU took part in it.
 
-    Raises MissingError where its files are damaged, or are not as the run left them.
+    Raises MissingError where its files are damaged, are not as the run left them, or contradict its logs.
     """
     from gpucourse.grading.checks import on_gpu
 
@@ -112,6 +112,12 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
         raise MissingError(
             f"{', '.join(changed)} of run {record.id} changed after it had ended, so nothing is compared with it",
             hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
+        )
+    _, exercise = context.catalog.exercise(record.exercise)
+    if sentences := contradict(context, exercise, record, run_evidence["metrics"]):
+        raise MissingError(
+            f"the metrics of run {record.id} are not what its ranks printed, so nothing is compared with it: {sentences[0]}",
+            hint=f"run it again with the course's script: gpucourse reset {exercise.id}, gpucourse run {exercise.id}",
         )
     return run_evidence, on_gpu(run_evidence["metrics"], record.mode)
 
@@ -154,6 +160,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
     """Everything that an exercise has to show. `thorough`: every file of the run is compared with its seal, not only the
     small ones that checks read. What is damaged is said in `trouble`, and counts for nothing."""
     from gpucourse.grading.checks import on_gpu
+    from gpucourse.grading.contradictions import list_contradictions
 
     trouble = ""
     record = None
@@ -195,6 +202,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
         wanted=wanted,
         handed_in=_list_handed_in(context, exercise, record),
         changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE),
+        contradiction=list_contradictions(verdict.checks),
         trouble=trouble,
     )
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.check import Check
+from gpucourse.model.check import Check, LogEvidence, RepeatedValue
 from gpucourse.model.fields import (
     Bytes,
     ExerciseId,
@@ -196,6 +196,12 @@ class Exercise(Strict):
     tables: tuple[MetricsTable, ...] = Field(default=(), description="tables of rows of the metrics")
     plots: tuple[Plot, ...] = Field(default=(), description="pictures of rows of the metrics")
     checks: tuple[Check, ...] = Field(default=(), description="what must hold after a run")
+    logs: tuple[LogEvidence, ...] = Field(
+        default=(), description="what ranks print of the metrics; a run whose logs say something else gives no points"
+    )
+    same_again: tuple[RepeatedValue, ...] = Field(
+        default=(), description="what grade --rerun compares, beside the values of checks with equals"
+    )
     deliverables: tuple[Deliverable, ...] = Field(default=(), description="what the learner hands in")
 
     def parameter(self, name: str) -> Parameter | None:

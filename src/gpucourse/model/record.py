@@ -83,7 +83,8 @@ class RunRecord:
     which ran in the exercise's place; what it did says nothing about the exercise. `place`: the folder of its runs below
     `runs/`, `scripts/train.py`; without one it is the exercise's. `profiled`: it ran under a profiler,
     which slows it, so that its times are no evidence. `prediction`: made before it began, if any.
-    `expected_red`: the check that the learner said would go red, after an edit of the files `edited`. `restarts`: how often
+    `edited`: the files of the exercise that were not as the course has them. `expected_red`: the check that the learner said
+    would go red after that edit. `restarts`: how often
     torchrun started all ranks again, of `max_restarts` that it was allowed; a rank that failed before the last restart did
     not make the run fail, and is not its `first_failure`. `environment` are the variables that were typed, `handed_on` the
     names of those whose values are kept nowhere; `torchrun` are torchrun's own options, as typed. `checks` are those that a

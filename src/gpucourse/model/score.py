@@ -29,7 +29,8 @@ class Signs:
 @dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
     """What one exercise has to show. `wanted` and `handed_in` are the deliverables asked for and there; `changed` names files
-    of the run that are not as the run left them; `level` says whether a GPU took part. `parts` are the learner's own;
+    of the run that are not as the run left them; `contradiction` says where its metrics are not what its ranks printed;
+    `level` says whether a GPU took part. `parts` are the learner's own;
     `prediction` is what was foretold of it, None where nothing is asked for."""
 
     exercise: str
@@ -42,6 +43,7 @@ class ExerciseEvidence:
     wanted: tuple[str, ...] = field(default_factory=tuple)
     handed_in: tuple[str, ...] = field(default_factory=tuple)
     changed: tuple[str, ...] = field(default_factory=tuple)
+    contradiction: str = ""
     trouble: str = ""
 
 

@@ -1,0 +1,119 @@
+"""What a run's metrics cannot be, given what this program knows of the run: how many ranks there were, when it ran, how
+long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpucourse.grading.printed import RankLog, find_differences
+from gpucourse.model.fields import is_number
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult
+from gpucourse.units import parse_moment
+
+AGREEMENT = "logs-agree"
+"""The check that stands among those of a run where its metrics and its logs do not agree."""
+CLOCK_SLACK_S = 300.0
+"""How far a node's clock may be off, beside what was measured of it: a run without a measurement is taken so."""
+MOST_ROWS = 20_000
+"""How many mappings of the metrics are looked at."""
+
+
+def find_contradictions(
+    exercise: Exercise, record: RunRecord, metrics: Mapping[str, object], logs: Sequence[RankLog]
+) -> tuple[str, ...]:
+    """Why the metrics of a run cannot be what it measured, a sentence each; empty where nothing speaks against them."""
+    if not exercise.logs:
+        return ()
+    return tuple(
+        sentence
+        for sentences in (
+            _compare_world(record, metrics),
+            _find_missing_logs(record, logs),
+            _compare_times(record, metrics),
+            _find_too_long(record, metrics),
+            find_differences(exercise.logs, metrics, logs),
+        )
+        for sentence in sentences
+    )
+
+
+def make_check(sentences: Sequence[str]) -> CheckResult:
+    """The check that did not pass."""
+    more = f"; and {len(sentences) - 1} more" if len(sentences) > 1 else ""
+    return CheckResult(
+        id=AGREEMENT,
+        title="The metrics are what the ranks printed",
+        verdict="failed",
+        evidence="logic",
+        observed=f"{sentences[0][:300]}{more}",
+        expected="what the logs say",
+        hint="points come from what a run measured and printed: gpucourse reset brings the course's script back",
+    )
+
+
+def list_contradictions(checks: Sequence[CheckResult]) -> str:
+    """What a verdict says of metrics and logs that do not agree; empty where they do."""
+    return next((check.observed for check in checks if check.id == AGREEMENT), "")
+
+
+def _compare_world(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:
+    """Whether the world is that of the plan; a rank may have started as many processes as every other one."""
+    size = metrics.get("world_size")
+    if record.launcher == "torchrun" and is_number(size) and (size < 1 or size % max(1, record.world_size)):
+        yield f"world_size is {size}, and {record.world_size} ranks were started"
+
+
+def _find_missing_logs(record: RunRecord, logs: Sequence[RankLog]) -> Iterator[str]:
+    """Ranks whose log is not there or is empty; under Slurm the jobs' rows count, not a plan's ranks."""
+    if record.slurm is not None:
+        return
+    printed = {log.rank for log in logs if any(log.lines)}
+    silent = [rank for rank in range(record.world_size) if rank not in printed]
+    if silent:
+        yield f"rank {silent[0]} of {record.world_size} printed nothing"
+
+
+def _compare_times(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:
+    """Whether metrics.json was written while the run took place, by the node's clock."""
+    written, (begin, end) = metrics.get("written"), (record.created, record.ended)
+    if not isinstance(written, str) or end is None:
+        return
+    try:
+        at, first, last = (parse_moment(moment).timestamp() for moment in (written, begin, end))
+    except (ValueError, TypeError, OverflowError):
+        yield f"it was written at {written[:60]!r}, which is no time"
+        return
+    slack = CLOCK_SLACK_S + max((abs(skew) for skew in record.clock_skew_s.values()), default=0.0)
+    if not first - slack <= at <= last + slack:
+        yield f"it was written at {written[:40]}, and the run took place from {begin} to {end}"
+
+
+def _find_too_long(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:
+    """Rows whose timed calls took longer than the run: half of the samples take the median or more."""
+    seconds = max((end.seconds or 0.0 for end in record.node_exits), default=0.0)
+    if record.slurm is not None or not seconds:
+        return
+    for row in _list_rows(metrics):
+        median, samples = row.get("median_ms"), row.get("samples")
+        if not (is_number(median) and is_number(samples)):
+            continue
+        least = median * samples / 2e3 / max(1, record.world_size)
+        if least > seconds:
+            yield f"{samples} calls of {median:g} ms take {least:.0f} s or more, and the run took {seconds:.0f} s"
+            return
+
+
+def _list_rows(metrics: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """Every mapping in the metrics, in any depth."""
+    rows: list[Mapping[str, object]] = []
+    waiting: list[object] = [metrics]
+    while waiting and len(rows) < MOST_ROWS:
+        here = waiting.pop()
+        if isinstance(here, Mapping):
+            rows.append(here)
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here[:MOST_ROWS]
+    return rows
