@@ -22,6 +22,8 @@ from gpucourse.cli.boundary import run_command
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders, find_course
 from gpucourse.course.schema import write_schema
+from gpucourse.learning.bundle import open_bundle
+from gpucourse.learning.grade import grade
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.finish import deliver, judge, seal
 from gpucourse.units import now_utc
@@ -223,6 +225,12 @@ class Learning:
         if record.has_ended:
             seal(files, mode)
         return record
+
+    def count_answers(self, bundle: Path, exercise: str) -> list[float]:
+        """What the answers to an exercise give in a bundle, for each row of the rubric that asks for them."""
+        with open_bundle(self.open_context(), bundle) as opened:
+            pieces = [piece for row in grade(opened.context).parts[0].rows for piece in row.pieces]
+        return [piece.got for piece in pieces if piece.kind == "answers" and piece.exercise == exercise]
 
     def folder(self, record: RunRecord) -> Path:
         """Where a run lies."""

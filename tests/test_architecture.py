@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "gpucourse"
 MAX_MODULES = 25  # of a package, at one level; cli has a file a command
 PACKAGES = sorted({path.parent for path in SOURCE.rglob("*.py")} - {SOURCE / "cli"})
 USERS_OF_PATHS = ["cli", "labs", "learning", "runs", "ui"]  # what is given a workspace, and asks it where a file is
-TEMPORARY = {"learning/rehearse.py": "a folder that is gone when the command ends"}
+TEMPORARY = dict.fromkeys(("learning/rehearse.py", "learning/review/rerun.py"), "a folder that is gone when the command ends")
 VERBS = ["labs", "learning", "runs", "workspace"]
 COMMAND_FILES = [Path(inspect.getfile(command.callback)) for command in tree().registered_commands if command.callback]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

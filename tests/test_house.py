@@ -48,7 +48,7 @@ READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (ou
     "aws/tables.py": "reads tables of this package",
     "hardware.py": "reads the table of GPUs that ships with the program",
     "aws/pricing.py": "reads what boto3 has of AWS, over TLS",
-    "learning/rehearse.py": "reads what a command of this very program printed",
+    "learning/review/commands.py": "reads what a command of this very program printed",
     "judge/": "a pipe between two processes of this program",
     "figures/plot_process.py": "a pipe between two processes of this program",
     "figures/plot_worker.py": "a pipe between two processes of this program",

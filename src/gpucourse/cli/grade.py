@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpucourse.cli import complete
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.grade_rerun import show_reruns
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
 from gpucourse.model.event import Note
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.learning.bundle import OpenBundle
     from gpucourse.learning.grade import Pending
-    from gpucourse.model.score import Grade
+    from gpucourse.learning.review.graded import GradedBundle
 
 
 def grade(
@@ -38,13 +39,36 @@ def grade(
         list[Path] | None,
         typer.Option("--open", help="Open what a learner handed in; several make a class table."),
     ] = None,
+    exercise: Annotated[
+        str | None,
+        typer.Option(
+            "--exercise",
+            help="One exercise: what was edited (--open), or run it alone (--rerun).",
+            autocompletion=complete.exercises,
+        ),
+    ] = None,
+    rerun: Annotated[
+        Path | None, typer.Option("--rerun", help="Run a bundle's scripts again on simulated nodes, and compare.")
+    ] = None,
+    original: Annotated[
+        bool, typer.Option("--original", help="With --rerun: the course's own scripts in place of edited ones.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --rerun: do not ask.")] = False,
     more: Annotated[list[Path] | None, typer.Argument(help="More bundles: grade --open *.zip.", show_default=False)] = None,
     json: JsonFlag = False,
 ) -> int:
     """Your points, from evidence; or those of a bundle."""
     if more and not open_:
-        raise UsageError(f"{more[0]}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(str(more[0]))}")
+        raise UsageError(f"{more[0]}: what should be done with it?", hint=f"gpucourse grade --open {_quote(more[0])}")
+    if rerun is not None:
+        if bundle or open_ or csv or review or judge:
+            raise UsageError("--rerun cannot be combined with other options", hint=f"gpucourse grade --rerun {_quote(rerun)}")
+        return show_reruns(session_of(ctx), rerun, exercise, original=original, yes=yes)
+    if original or yes:
+        raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
     opened = list(dict.fromkeys([*(open_ or ()), *(more or ())]))
+    if exercise is not None and len(opened) != 1:
+        raise UsageError("--exercise is about one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
     if bundle is not None and (open_ or csv or review or judge):
         raise UsageError("--bundle cannot be combined with other options", hint="gpucourse grade --bundle work.zip")
     if csv and json:
@@ -55,79 +79,89 @@ def grade(
         return _bundle(session, bundle, by, json=json)
     judging = bool(review or judge)
     if judging and len(opened) > 1:
-        first = shlex.quote(str(opened[0]))
-        raise UsageError("--review takes one bundle at a time", hint=f"gpucourse grade --open {first} --review")
+        hint = f"gpucourse grade --open {_quote(opened[0])} --review"
+        raise UsageError("--review takes one bundle at a time", hint=hint)
     if opened:
         ask_for = (lambda context: _review(session, context, judge or [], by)) if judging else None
-        return _show_bundles(session, opened, ask_for, csv=csv, json=json)
+        return _show_bundles(session, opened, ask_for, exercise, csv=csv, json=json)
     if judging:
         _review(session, session.context, judge or [], by)
     return _show_own(session, csv=csv, json=json)
 
 
 def _show_own(session: Session, *, csv: bool, json: bool) -> int:
+    from gpucourse.cli.documents.grades import describe_points
     from gpucourse.learning.grade import grade as act
     from gpucourse.learning.grade import who
+    from gpucourse.learning.review.edits import list_all_edits
     from gpucourse.ui.views import grade as views
     from gpucourse.units import now_utc
 
     console, points = session.console, act(session.context)
     if csv:
-        console.text(views.as_csv([(who(session.context), now_utc(), points)]))
+        edits = list_all_edits(session.context)
+        console.text(views.as_csv([(who(session.context), now_utc(), points, edits)]))
     elif json:
-        console.document(vars(points))
+        console.document(describe_points(points))
     else:
         console.show(views.grade(points))
     return _code([_few(tuple(points.changed))] if points.changed else [], "gpucourse check --all says which, and what to do")
 
 
 def _show_bundles(
-    session: Session, paths: list[Path], review: Callable[[Context], None] | None, *, csv: bool, json: bool
+    session: Session,
+    paths: list[Path],
+    review: Callable[[Context], None] | None,
+    exercise: str | None,
+    *,
+    csv: bool,
+    json: bool,
 ) -> int:
     """The points of every bundle that can be opened, then why others cannot; the worst decides the exit code."""
+    from gpucourse.cli.documents.grades import describe_bundle
     from gpucourse.ui.views import grade as views
 
+    if exercise is not None:
+        session.context.catalog.exercise(exercise)  # an unknown name is said before anything is opened
     console = session.console
-    grades: list[tuple[OpenBundle, Grade]] = []
+    graded: list[GradedBundle] = []
     errors: list[GpucourseError] = []
     for path in paths:
         try:
-            grades.append(_grade_bundle(session, path, review))
+            graded.append(_grade_bundle(session, path, review))
         except GpucourseError as error:
             if len(paths) == 1:
                 raise
             errors.append(error)
     if csv:
-        console.text(views.as_csv([(bundle.card.by, bundle.card.made, points) for bundle, points in grades]))
+        rows = [(item.bundle.card.by, item.bundle.card.made, item.grade, item.edits) for item in graded]
+        console.text(views.as_csv(rows))
     elif json:
-        console.document({"bundles": [_document(*bundle) for bundle in grades], "errors": [error.what for error in errors]})
+        bundles = [describe_bundle(item, exercise) for item in graded]
+        console.document({"bundles": bundles, "errors": [error.what for error in errors]})
+    elif exercise is not None:
+        console.show(views.edits(graded[0], exercise))
     elif len(paths) > 1:
-        console.show(views.class_table(grades, broken=len(errors)))
+        console.show(views.class_table(graded, broken=len(errors)))
     else:
-        for bundle, points in grades:
-            console.show(views.bundle_grade(bundle, points))
-    for bundle, points in grades:
-        if files := bundle.changed or tuple(points.changed):
-            hint = f"gpucourse grade --open {bundle.path} shows them, and what they cost"
-            errors.append(CheckFailed(f"files were changed: {bundle.path.name}: {_few(files)}", hint=hint))
+        console.show(views.bundle_grade(graded[0]))
+    for item in graded:
+        if files := item.bundle.changed or tuple(item.grade.changed):
+            path = item.bundle.path
+            hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
+            errors.append(CheckFailed(f"files were changed: {path.name}: {_few(files)}", hint=hint))
     return _worst(session, errors)
 
 
-def _grade_bundle(session: Session, path: Path, review: Callable[[Context], None] | None) -> tuple[OpenBundle, Grade]:
+def _grade_bundle(session: Session, path: Path, review: Callable[[Context], None] | None) -> GradedBundle:
     from gpucourse.learning.bundle import check_reviewer, open_bundle
-    from gpucourse.learning.grade import grade as act
+    from gpucourse.learning.review.graded import grade_bundle
 
     with open_bundle(session.context, path) as bundle:
         if review is not None:
             check_reviewer(session.context, bundle)
             review(bundle.context)
-        return bundle, act(bundle.context)
-
-
-def _document(bundle: OpenBundle, points: Grade) -> dict[str, object]:
-    from gpucourse.cli.documents.describe import describe_card
-
-    return {"bundle": bundle.path, "card": describe_card(bundle.card), "changed": bundle.changed, "grade": points}
+        return grade_bundle(bundle)
 
 
 def _worst(session: Session, errors: list[GpucourseError]) -> int:
@@ -146,7 +180,7 @@ def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
 
     card = pack(session.context, path, by=by)
     if json:
-        from gpucourse.cli.documents.describe import describe_card
+        from gpucourse.cli.documents.grades import describe_card
 
         session.console.document({"bundle": path, "card": describe_card(card)})
     session.console.show(new_bundle(card, str(path)))
@@ -222,3 +256,7 @@ def _code(changed: list[str], hint: str) -> int:
 def _few(names: tuple[str, ...]) -> str:
     """The first of many names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _quote(path: Path) -> str:
+    return shlex.quote(str(path))

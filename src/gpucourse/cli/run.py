@@ -169,7 +169,8 @@ def _with_expectation(session: Session, run_request: RunRequest, check: str | No
     module, exercise = session.context.catalog.exercise(run_request.exercise)
     if run_request.script is not None:
         raise UsageError("--expect-red is about an exercise, not about a script of your own", hint="gpucourse list shows them")
-    return replace(run_request, expected_red=check, edited=check_expectation(session.context, module, exercise, check))
+    check_expectation(session.context, module, exercise, check)
+    return replace(run_request, expected_red=check)
 
 
 def _launcher_of_batch(script: Path, launcher: str | None) -> Literal["slurm"]:

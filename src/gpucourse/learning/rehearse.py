@@ -6,10 +6,7 @@ it will be used. An exercise with a solution must not pass as it is, and must pa
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +20,7 @@ from gpucourse.errors import GpucourseError, UsageError
 from gpucourse.grading.values import Unreadable, read
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import prove, prove_fault
+from gpucourse.learning.review.commands import type_command
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise, Module
@@ -220,18 +218,7 @@ def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
     """Type a command; its exit code and its JSON document."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_") or "TERRAFORM" in name}
     environment = {**kept, "GPUCOURSE_COURSE": str(stage.root), "GPUCOURSE_WORKSPACE": str(stage.paths.root)}
-    done = subprocess.run(
-        [sys.executable, "-m", "gpucourse", *words, "--json"],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    try:
-        document = json.loads(done.stdout)
-    except ValueError:
-        document = {"error": {"what": done.stderr.decode(errors="replace").strip()[-2000:]}}
-    return done.returncode, document if isinstance(document, dict) else {}
+    return type_command(environment, *words)
 
 
 def _read_record(document: dict[str, Any]) -> RunRecord | None:

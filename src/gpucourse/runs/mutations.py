@@ -1,34 +1,56 @@
-"""A run after an edit, of which the learner said which check would go red."""
+"""The files of an exercise that the learner has edited, kept with each run; and the run of which the learner said before which
+check would go red."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, UnknownName, UsageError
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.workspace import seals
+from gpucourse.runs.parts import LARGEST
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.files import copy_file
 
 
-def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> tuple[str, ...]:
-    """The files of the exercise that the learner has edited. Raises UnknownName for a check that the exercise does not have,
-    UsageError where nothing is edited."""
+def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
+    """Raises UnknownName for a check that the exercise does not have, UsageError where none of its files is edited."""
     known = [item.id for item in exercise.checks]
     if check not in known:
         raise UnknownName("check", check, known, hint=f"checks of {exercise.id}: {', '.join(known)}")
-    edited = tuple(
-        name
-        for name, place in context.catalog.sources(module, exercise).items()
-        if (digest := seals.sha256(context.paths.exercises / place))
-        and digest != seals.sha256(context.folders.exercises / place)
-    )
-    if not edited:
+    if not find_edited_files(context, module, exercise):
         raise UsageError(
             f"every file of {exercise.id} is as it was delivered, so no check will fail",
             hint=f"edit {context.paths.exercises / context.catalog.sources(module, exercise)[exercise.script]}, "
             f"then: gpucourse run {exercise.id} --expect-red {check}",
         )
-    return edited
+
+
+def find_edited_files(context: Context, module: Module, exercise: Exercise) -> dict[str, Path]:
+    """The files of the exercise that are not as the course has them, by their names on a node: the learner's own copies."""
+    places = context.catalog.sources(module, exercise)
+    return {
+        name: copy
+        for name, place in places.items()
+        if (digest := seals.sha256(copy := context.paths.exercises / place))
+        and digest != seals.sha256(context.folders.exercises / place)
+    }
+
+
+def keep_edited_files(context: Context, record: RunRecord) -> None:
+    """Note in the record of a run that is about to start which of the exercise's files the learner has edited, and keep a copy
+    of each in the run's folder: an instructor sees them as a diff. The learner's parts are kept for their judges."""
+    if record.own_script:
+        return
+    module, exercise = context.catalog.exercise(record.exercise)
+    edited = find_edited_files(context, module, exercise)
+    record.edited = list(edited)
+    parts = {part.file for part in exercise.yours}
+    for name, copy in edited.items():
+        if name not in parts and copy.stat().st_size <= LARGEST:
+            copy_file(copy, runs.files_of(context.paths, record).edited_file(name))
 
 
 def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:

@@ -54,7 +54,6 @@ class RunRequest:
     processes: int | None = None
     prediction: GivenPrediction | None = None
     expected_red: str | None = None
-    edited: tuple[str, ...] = ()
     profile: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     handed_on: tuple[str, ...] = ()  # variables whose values are this computer's own, read when the run starts

@@ -18,6 +18,7 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow, parts, slurm_runs
 from gpucourse.runs.connect import reach
+from gpucourse.runs.mutations import keep_edited_files
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, find_lab_module, make_launch_request, plan_on
 from gpucourse.runs.written_batch import find_written_batch
 from gpucourse.units import now_utc
@@ -158,7 +159,6 @@ def new_record(
         created=now_utc("milliseconds"),
         prediction=run_request.prediction,
         expected_red=run_request.expected_red,
-        edited=list(run_request.edited),
         parameters=plan.parameters,
         environment=dict(run_request.environment),
         handed_on=list(plan.handed_on),
@@ -173,6 +173,8 @@ def new_record(
     write_record(runs.files_of(context.paths, record).plan, plan)
     slurm_runs.keep_files(plan, runs.files_of(context.paths, record))
     parts.keep_started_files(context, context.catalog.exercise(plan.exercise)[1], record, run_request.copies)
+    if run_request.copies is None:
+        keep_edited_files(context, record)
     runs.save(context.paths, record)
     return record
 

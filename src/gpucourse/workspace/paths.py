@@ -242,6 +242,10 @@ class RunPaths:
         """The learner's file as it was when the run started."""
         return self.folder / "yours" / file
 
+    def edited_file(self, file: str) -> Path:
+        """A file of the exercise that the learner had edited, as it was when the run started."""
+        return self.folder / "edited" / file
+
     @property
     def screen(self) -> Path:
         """`screen.svg`: what the learner saw."""

@@ -10,7 +10,7 @@ from gpucourse.cli.outcome import code_of
 from gpucourse.errors import CheckFailed, UnknownName, UsageError
 from gpucourse.learning.evidence import gather
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.mutations import check_expectation, confirm_expectation
+from gpucourse.runs.mutations import check_expectation, confirm_expectation, find_edited_files
 from gpucourse.runs.results import verdict_on
 from gpucourse.workspace.exercises import ensure_copies
 from tests.learning import FOLDER, METRICS, Learning
@@ -77,9 +77,7 @@ def test_a_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -
     assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run == good.id
     bundle = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(bundle))
-    graded = learning.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]
-    pieces = [piece for row in graded["parts"][0]["rows"] for piece in row["pieces"] if piece["kind"] == "answers"]
-    assert [piece["got"] for piece in pieces if piece["exercise"] == "1.1"] == [0.5]
+    assert learning.count_answers(bundle, "1.1") == [0.5]
 
 
 def test_the_exit_code_and_the_words(learning: Learning) -> None:
@@ -104,7 +102,8 @@ def test_nothing_runs_without_an_edit_or_for_an_unknown_check(learning: Learning
         check_expectation(learning.context, module, exercise, "wet")
     copy = learning.context.paths.exercises / names["source.py"]
     copy.write_text(copy.read_text() + "\n# dry\n")
-    assert check_expectation(learning.context, module, exercise, "wet") == ("source.py",)
+    check_expectation(learning.context, module, exercise, "wet")
+    assert list(find_edited_files(learning.context, module, exercise)) == ["source.py"]
 
 
 def test_it_is_answered_by_a_run_alone(learning: Learning) -> None:

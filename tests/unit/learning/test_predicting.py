@@ -185,9 +185,7 @@ def test_a_bundle_tells_what_was_predicted_and_after_which_runs(learning: Learni
         learning.record(prediction=None if answer is None else GivenPrediction(id="faster", answer=answer))
     bundle = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(bundle))
-    opened = learning.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]
-    pieces = [piece for row in opened["parts"][0]["rows"] for piece in row["pieces"] if piece["kind"] == "answers"]
-    assert [piece["got"] for piece in pieces if piece["exercise"] == "1.1"] == [0.5]
+    assert learning.count_answers(bundle, "1.1") == [0.5]
 
 
 def test_the_report_draws_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from gpucourse.cli.documents.runs import RunDocument
 from gpucourse.learning.rehearse import Rehearsal
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.quiz import Try
-from gpucourse.model.score import Grade, PartScore, QuizScore, Signs
+from gpucourse.model.score import QuizScore, Signs
 from gpucourse.model.verdict import ExerciseVerdict, PartResult
 
 
@@ -238,54 +238,6 @@ class QuizState(TypedDict):
     answers: list[AnswerResult]
     questions: list[QuestionDocument]
     tries: list[Try]
-
-
-class Points(TypedDict):
-    """`grade`: every point, by module and row of the rubric."""
-
-    points: float
-    earned: float
-    bonus_points: float
-    bonus: float
-    waiting: float
-    parts: list[PartScore]
-    quiz: QuizScore | None
-    changed: dict[str, list[str]]
-    signs: dict[str, Signs]
-
-
-class CardDocument(TypedDict):
-    """Who made a bundle, when, and how many files are in it."""
-
-    by: str
-    made: str
-    workspace: str
-    gpucourse: str
-    files: int
-    left_out: list[str]
-
-
-class NewBundle(TypedDict):
-    """`grade --bundle`."""
-
-    bundle: str
-    card: CardDocument
-
-
-class GradedBundle(TypedDict):
-    """One bundle that was opened; `changed` are files that are not as they were when it was made."""
-
-    bundle: str
-    card: CardDocument
-    changed: list[str]
-    grade: Grade
-
-
-class GradedBundles(TypedDict):
-    """`grade --open`."""
-
-    bundles: list[GradedBundle]
-    errors: list[str]
 
 
 class ReportFiles(TypedDict):

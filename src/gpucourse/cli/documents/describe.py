@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gpucourse.errors import GpucourseError
     from gpucourse.labs.results import DeployResult
     from gpucourse.labs.status import StackStatus
-    from gpucourse.learning.bundle import Card
     from gpucourse.learning.compare import Comparison
     from gpucourse.learning.list_ import Syllabus
     from gpucourse.model.deployment import Deployment, Receipt
@@ -293,16 +292,4 @@ def describe_parameter(parameter: Parameter) -> course.ParameterDocument:
         "choices": list(parameter.choices),
         "unit": parameter.unit,
         "help": parameter.help,
-    }
-
-
-def describe_card(card: Card) -> course.CardDocument:
-    """Who made a bundle; its points are counted anew."""
-    return {
-        "by": card.by,
-        "made": card.made,
-        "workspace": card.workspace,
-        "gpucourse": card.gpucourse,
-        "files": len(card.files),
-        "left_out": list(card.left_out),
     }

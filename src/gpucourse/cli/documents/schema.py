@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from gpucourse.cli.documents import course, labs, runs
+from gpucourse.cli.documents import course, grades, labs, runs
 from gpucourse.outside.documents import make_schemas
 
 VERSION = 1
@@ -24,7 +24,7 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
     "destroy": (labs.DestroyDocument,),
     "dev": (course.CheckedCourseDocument, course.CourseFilesDocument),
     "doctor": (labs.Examination, labs.ExaminedAccount, labs.Quotas, labs.Policy),
-    "grade": (course.Points, course.GradedBundles, course.NewBundle),
+    "grade": (grades.Points, grades.GradedBundles, grades.NewBundle, grades.Reruns),
     "hint": (course.Hint,),
     "leaks": (labs.Leaks, labs.CleanupDocument),
     "list": (course.Listing,),

@@ -6,21 +6,29 @@ import csv
 import io
 import shlex
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.model.score import Grade, PartScore, RowScore, Signs
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Items, Paragraph, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import clean_line, format_count
 
 if TYPE_CHECKING:
-    from gpucourse.learning.bundle import Card, OpenBundle
+    from gpucourse.grading.edits import FileEdit
+    from gpucourse.grading.repeats import RepeatedFigure
+    from gpucourse.learning.bundle import Card
     from gpucourse.learning.grade import Pending
+    from gpucourse.learning.review.graded import GradedBundle
+    from gpucourse.learning.review.rerun import Rerun
 
 LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
+_RERUN_WORDS = {"agrees": "agree", "differs": "differ", "skipped": "not run again"}
+_MOST_NOTES = 8
 COUNTS = {"course": "", "bonus": ", bonus", "own": ", scored separately"}
-FIELDS = ("who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing")
+FIELDS = (
+    "who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing", "edited_lines",
+)  # fmt: skip
 
 
 def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
@@ -30,9 +38,7 @@ def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
     if result.quiz is not None:
         quiz = result.quiz
         blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
-    total = f"{_points(result.earned)} of {_points(result.points)} points"
-    bonus = f", and {_points(result.bonus)} of {_points(result.bonus_points)} as a bonus" if result.bonus_points else ""
-    blocks.append(Paragraph(total + bonus, "strong"))
+    blocks.append(Paragraph(_say_total(result), "strong"))
     if result.signs:
         blocks.append(Paragraph(_signs(list(result.signs.values()))))
     if result.changed:
@@ -47,9 +53,9 @@ def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
     return View(title=f"Points{f' of {who}' if who else ''}", blocks=tuple(blocks), footer=tuple(footer))
 
 
-def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
+def bundle_grade(graded: GradedBundle) -> View:
     """A bundle on another machine: who handed in what when, whether it is as it was, and the points as counted here."""
-    card = bundle.card
+    bundle, result, card = graded.bundle, graded.grade, graded.bundle.card
     shown = grade(result, who=card.by, bundle=str(bundle.path))
     then = f"{_points(card.grade.earned)} then, {_points(result.earned)} as counted here"
     about = facts(
@@ -58,6 +64,7 @@ def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
             ("workspace", card.workspace),
             ("files", format_count(len(card.files), "file")),
             ("left out", ", ".join(card.left_out)),
+            ("edited", _say_edited(graded)),
             ("points", then),
         ]
     )
@@ -67,35 +74,91 @@ def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
     return shown._replace(blocks=(about, seal, *shown.blocks))
 
 
-def class_table(graded: Sequence[tuple[OpenBundle, Grade]], broken: int = 0) -> View:
-    """A row for every bundle of a class, by name: points, what waits for a review, how far it is, what was changed."""
+def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
+    """A row for every bundle of a class, by name: points, what waits for a review, how far it is, what was edited."""
     rows: list[Sequence[Content]] = []
-    ordered = sorted(graded, key=lambda pair: (pair[0].card.by.casefold(), str(pair[0].path)))
-    for bundle, result in ordered:
-        files = len(bundle.changed) or sum(map(len, result.changed.values()))
-        done = sum(item.is_done for item in result.signs.values())
+    ordered = sorted(graded, key=lambda item: (item.bundle.card.by.casefold(), str(item.bundle.path)))
+    for item in ordered:
+        result = item.grade
+        files = len(item.bundle.changed) or sum(map(len, result.changed.values()))
+        done = sum(signs.is_done for signs in result.signs.values())
         bonus = f" + {_points(result.bonus)}" if result.bonus else ""
         rows.append(
             (
-                clean_line(bundle.card.by),
+                clean_line(item.bundle.card.by),
                 f"{_points(result.earned)}{bonus}",
                 Cell(_points(result.waiting), "" if result.waiting else "dim"),
                 f"{done} of {len(result.signs)}",
+                Cell(str(item.edited_lines), "" if item.edits else "dim"),
                 Cell(format_count(files, "file"), "bad") if files else Cell(UNICODE.absent, "dim"),
-                clean_line(bundle.path.name),
+                clean_line(item.bundle.path.name),
             )
         )
-    right = [Column(name, align="right") for name in ("points", "to review", "done")]
+    right = [Column(name, align="right") for name in ("points", "to review", "done", "lines edited")]
     columns: list[Column | str] = [Column("who", wrap=True), *right, "changed", Column("bundle", wrap=True)]
-    earned = sorted(result.earned for _, result in graded)
-    middle = f"median {_points(statistics.median(earned))} of {_points(graded[0][1].points)} points" if graded else ""
+    earned = sorted(item.grade.earned for item in graded)
+    middle = f"median {_points(statistics.median(earned))} of {_points(graded[0].grade.points)} points" if graded else ""
     count = format_count(len(graded), "bundle") + (f", and {broken} that cannot be opened" if broken else "")
-    waiting = next((bundle for bundle, result in ordered if result.waiting), None)
+    waiting = next((item.bundle for item in ordered if item.grade.waiting), None)
     return View(
         title="Class",
         blocks=(table(columns, rows), Paragraph(", ".join(filter(None, (count, middle))), "strong")),
         next=f"gpucourse grade --open {shlex.quote(str(waiting.path))} --review" if waiting else "",
     )
+
+
+def edits(graded: GradedBundle, exercise: str) -> View:
+    """What a learner changed in the files of one exercise, as a diff against the course's own."""
+    changed = graded.edits.get(exercise, ())
+    blocks: list[Block] = []
+    for edit in changed:
+        counts = "" if edit.added is None else f": {edit.added} added, {edit.removed} removed"
+        blocks.append(Paragraph(f"{edit.file}{counts}{', which the learner writes' if edit.part else ''}", "strong"))
+        if edit.lines:
+            blocks.append(Code("\n".join(clean_line(line) for line in edit.lines)))
+        if edit.note:
+            blocks.append(Paragraph(edit.note, "dim"))
+    if not changed:
+        blocks.append(Paragraph("No file of the run that counts was edited, or there is no such run."))
+    return View(title=f"{exercise}, edited by {clean_line(graded.bundle.card.by)}", blocks=tuple(blocks))
+
+
+def reruns(card: Card, done: Sequence[Rerun], *, original: bool) -> View:
+    """Runs of a bundle that were done again: an exercise a line, and below it what differs."""
+    rows: list[Sequence[Content]] = []
+    notes: list[Cell] = []
+    for item in done:
+        compared = [figure for figure in item.figures if figure.verdict != "time"]
+        same = sum(figure.verdict == "agrees" for figure in compared)
+        styles: dict[str, Style] = {"agrees": "good", "differs": "bad", "skipped": "dim"}
+        word = {"agrees": "agrees", "differs": "differs", "skipped": "not run again"}[item.verdict]
+        count = f"{same} of {len(compared)}" if compared else UNICODE.absent
+        rows.append((item.exercise, Cell(word, styles[item.verdict]), count, clean_line(item.why) or UNICODE.absent))
+        different = [figure for figure in compared if figure.verdict == "differs"]
+        notes += [Cell(clean_line(f"{item.exercise} {_read_figure(figure)}"), "bad") for figure in different]
+        notes += [
+            Cell(clean_line(f"{item.exercise} {_read_figure(figure)}; a time, not counted"), "dim")
+            for figure in item.figures
+            if figure.verdict == "time" and figure.note
+        ]
+    columns: list[Column | str] = ["exercise", "result", Column("values", align="right"), Column("why", wrap=True)]
+    blocks: list[Block] = [table(columns, rows)]
+    if notes:
+        shown = notes[:_MOST_NOTES]
+        more = len(notes) - len(shown)
+        blocks.append(
+            Items(
+                (*shown, *([Cell(f"and {more} more: --json has all", "dim")] if more else ())), title="In the bundle, and again"
+            )
+        )
+    by = "the course's own scripts" if original else "the scripts in the bundle"
+    words = [f"{sum(item.verdict == word for item in done)} {name}" for word, name in _RERUN_WORDS.items()]
+    return View(title=f"Runs of {clean_line(card.by)}, again by {by}", blocks=tuple(blocks), headline=Cell(", ".join(words)))
+
+
+def _read_figure(figure: RepeatedFigure) -> str:
+    note = f" ({figure.note})" if figure.note else ""
+    return f"{figure.value}: {figure.bundle}, again {figure.again}{note}"
 
 
 def new_bundle(card: Card, path: str) -> View:
@@ -106,7 +169,7 @@ def new_bundle(card: Card, path: str) -> View:
             ("by", card.by),
             ("files", format_count(len(card.files), "file")),
             ("left out", ", ".join(card.left_out)),
-            ("points", f"{_points(card.grade.earned)} of {_points(card.grade.points)}, {_points(card.grade.bonus)} bonus"),
+            ("points", _say_total(card.grade)),
         ]
     )
     return View(blocks=(told,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
@@ -120,12 +183,18 @@ def to_judge(waiting: Pending, number: int, of: int) -> View:
     return View(title=f"{number} of {of}  {waiting.exercise.id} {waiting.question.id}", blocks=tuple(blocks))
 
 
-def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
-    """One line a row of the rubric, and one for each total; for each name and date one after the other."""
+Edits = Mapping[str, Sequence["FileEdit"]]
+"""What was edited, by the exercise's number."""
+
+
+def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
+    """One line a row of the rubric, and one for each total; for each name and date one after the other. `edited_lines` are
+    those of the course's own scripts that were changed for the exercises of the row."""
     page = io.StringIO()
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
-    for who, made, result in grades:
+    for who, made, result, edits in grades:
+        edited = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in edits.items()}
         for part in result.parts:
             for row in part.rows:
                 told = [
@@ -137,15 +206,29 @@ def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
                     row.earned,
                     row.waiting,
                     row.level,
-                    _say_missing(row),
+                    say_missing(row),
+                    sum(edited.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
                 ]
                 lines.writerow([_safe(cell) for cell in (who, made, *told)])
         name = (_safe(who), _safe(made))
         if result.quiz:
-            lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, "", ""])
-        lines.writerow([*name, "", "total", "All points", "course", result.points, result.earned, result.waiting, "", ""])
-        lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, "", ""])
+            lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, "", "", ""])
+        total = (result.points, result.earned, result.waiting, "", "", sum(edited.values()))
+        lines.writerow([*name, "", "total", "All points", "course", *total])
+        lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, "", "", ""])
     return page.getvalue()
+
+
+def _say_total(result: Grade) -> str:
+    """`17.5 of 25 points, and 0 of 10 as a bonus`; modules with a score of their own are named apart, or alone."""
+    own = [part for part in result.parts if part.counts == "own" and part.here]
+    told = [f"{_points(result.earned)} of {_points(result.points)} points"] if result.points or not own else []
+    if result.bonus_points:
+        told.append(f"{_points(result.bonus)} of {_points(result.bonus_points)} as a bonus")
+    if own:
+        earned, points = sum(part.earned for part in own), sum(part.points for part in own)
+        told.append(f"{_points(earned)} of {_points(points)}{'' if told else ' points'} scored separately")
+    return ", and ".join(told)
 
 
 def _signs(signs: Sequence[Signs]) -> str:
@@ -169,10 +252,19 @@ def _row(row: RowScore) -> Sequence[Content]:
     style: Style = "good" if row.earned >= row.points else "" if row.earned else "dim"
     waiting = f" (+{_points(row.waiting)} waiting)" if row.waiting else ""
     points = f"{_points(row.earned)} of {_points(row.points)}{waiting}"
-    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), _say_missing(row, short=True)
+    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), say_missing(row, short=True)
 
 
-def _say_missing(row: RowScore, *, short: bool = False) -> str:
+def _say_edited(graded: GradedBundle) -> str:
+    """Which exercises have edited scripts of the course, with the number of lines; empty where none has."""
+    counted = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded.edits.items()}
+    listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in counted.items() if lines]
+    if not listed:
+        return ""
+    return f"{', '.join(listed)}; see: gpucourse grade --open {graded.bundle.path} --exercise {listed[0].split()[0]}"
+
+
+def say_missing(row: RowScore, *, short: bool = False) -> str:
     """`3.1: no run yet; 3.2: open: why`, and what is the same for several exercises only once. `short`: counted, not named."""
     by_note: dict[str, list[str]] = {}
     for piece in row.pieces:

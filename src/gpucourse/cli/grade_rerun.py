@@ -1,0 +1,43 @@
+"""`grade --rerun`: ask, run the scripts of a bundle again, and show what came out otherwise."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from gpucourse.cli.confirm import confirm
+from gpucourse.cli.session import Session
+from gpucourse.errors import CheckFailed, ExitCode, MissingError
+from gpucourse.model.event import Note
+
+WARNING = (
+    "This runs the learner's code on this computer, with your rights. Where you do not know the learner, do it in a container "
+    "or a virtual machine."
+)
+
+
+def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> int:
+    """Run a bundle's scripts again, once the person agrees. Raises CheckFailed where something differs, MissingError where
+    nothing could be run again."""
+    from gpucourse.cli.documents.grades import describe_reruns
+    from gpucourse.learning.bundle import open_bundle
+    from gpucourse.learning.review.rerun import rerun
+    from gpucourse.ui.views import grade as views
+
+    console, named = session.console, f"gpucourse grade --rerun {shlex.quote(str(path))}"
+    session.context.watch = lambda event: console.note(event.text) if isinstance(event, Note) else None
+    with open_bundle(session.context, path) as bundle:
+        console.warn(WARNING)
+        if not confirm(session, f"run the scripts of {bundle.path.name}?", yes=yes, command=named):
+            console.note("nothing was run")
+            return ExitCode.DONE
+        done = list(rerun(bundle.context, (exercise,) if exercise else (), original=original))
+    if session.options.json:
+        console.document(describe_reruns(path, bundle.card, done, original=original))
+    console.show(views.reruns(bundle.card, done, original=original))
+    if different := [item.exercise for item in done if item.verdict == "differs"]:
+        raise CheckFailed(f"came out otherwise: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json")
+    if not any(item.verdict == "agrees" for item in done):
+        why = next((f": {item.exercise}: {item.why}" for item in done), "")
+        raise MissingError(f"nothing of {path.name} could be run again{why}", hint="gpucourse doctor")
+    return ExitCode.DONE

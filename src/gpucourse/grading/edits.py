@@ -1,0 +1,59 @@
+"""What a learner changed in the files of an exercise, as a diff that is bounded however large the files are."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+LARGEST = 1 << 20
+"""Bytes of a file that is compared line by line."""
+MOST_LINES, LONGEST_LINE = 400, 200
+"""Lines of a diff, and characters of a line, that are shown."""
+_MOST_COMPARED = 20_000  # lines: comparing takes time that grows with their square at worst
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileEdit:
+    """One file that is not as the course has it. `part`: it is one that the learner writes. `added` and `removed` count lines,
+    None where they could not be compared; `lines` is the unified diff, cut at `MOST_LINES`; `note` says what that does not
+    show."""
+
+    file: str
+    part: bool
+    added: int | None
+    removed: int | None
+    lines: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def changed_lines(self) -> int:
+        """How many lines were changed: the larger of those added and those removed."""
+        return max(self.added or 0, self.removed or 0)
+
+
+def compare_files(file: str, original: bytes, edited: bytes, *, part: bool) -> FileEdit:
+    """The edit of one file as a unified diff against the course's original."""
+    if max(len(original), len(edited)) > LARGEST:
+        return FileEdit(
+            file=file, part=part, added=None, removed=None, note=f"larger than {LARGEST >> 20} MiB, so not compared"
+        )
+    before, after = (text.decode(errors="replace").splitlines() for text in (original, edited))
+    if max(len(before), len(after)) > _MOST_COMPARED:
+        return FileEdit(
+            file=file, part=part, added=None, removed=None, note=f"more than {_MOST_COMPARED} lines, so not compared"
+        )
+    diff = list(difflib.unified_diff(before, after, f"course/{file}", f"learner/{file}", lineterm="", n=2))
+    body = diff[2:]
+    return FileEdit(
+        file=file,
+        part=part,
+        added=sum(line.startswith("+") for line in body),
+        removed=sum(line.startswith("-") for line in body),
+        lines=tuple(line[:LONGEST_LINE] for line in diff[:MOST_LINES]),
+        note=f"{len(diff) - MOST_LINES} more lines" if len(diff) > MOST_LINES else "" if body else "only line ends differ",
+    )
+
+
+def count_script_lines(edits: dict[str, tuple[FileEdit, ...]]) -> int:
+    """How many lines of the course's own scripts were changed, in all exercises; parts are there to be written."""
+    return sum(edit.changed_lines for exercise in edits.values() for edit in exercise if not edit.part)

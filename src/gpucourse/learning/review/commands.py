@@ -1,0 +1,26 @@
+"""Commands typed in a process of their own, for a workspace that is not the person's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict[str, Any]]:
+    """Type a command of this program; its exit code and its JSON document. One that prints none gives its last words as an
+    error document."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gpucourse", *words, "--json"],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        document = {"error": {"what": done.stderr.decode(errors="replace").strip()[-2000:]}}
+    return done.returncode, document if isinstance(document, dict) else {}

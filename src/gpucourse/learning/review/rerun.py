@@ -1,0 +1,229 @@
+"""`grade --rerun`: the runs of a bundle once more, with the scripts that are in it, on simulated nodes of this computer.
+
+A bundle comes from outside, and this runs what is in it: in a workspace of its own that is gone afterwards, with the limits of
+every run, without the credentials of this environment. It is the learner's code all the same, with the rights of whoever
+types the command.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, UnknownName
+from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.repeats import RepeatedFigure, compare_figures
+from gpucourse.learning import evidence
+from gpucourse.learning.review.commands import type_command
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import SLURM
+from gpucourse.outside.files import file_inside
+from gpucourse.outside.names import OutsideError
+from gpucourse.runs.results import material, verdict_on
+from gpucourse.storage import writing
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import copy_file, read_metrics
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
+
+SETTINGS = "log_limit: 64 MiB\noutput_limit: 1 GiB\n"
+"""What a workspace for runs of somebody else's scripts takes at most from each rank and each node."""
+_KEPT = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
+_KEPT_PREFIXES = ("GPUCOURSE_TERRAFORM", "GPUCOURSE_COURSE", "XDG_", "TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR")
+_MISSING = 3
+
+RerunVerdict = Literal["agrees", "differs", "skipped"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rerun:
+    """One exercise, run again. `run` is the bundle's; `why` says what differs beside figures, or why it was left out."""
+
+    exercise: str
+    run: str
+    verdict: RerunVerdict
+    figures: tuple[RepeatedFigure, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The open bundle, and the workspace in which its runs are done again."""
+
+    bundle: Context
+    paths: WorkspacePaths
+    environment: Mapping[str, str]
+    original: bool
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def types(self, *words: str) -> tuple[int, dict[str, Any]]:
+        return type_command(self.environment, *words)
+
+
+def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
+    """Run every exercise of a bundle again that has a run which counts (of `only`, where some are named, and of those that they
+    build on), each as soon as it is done. `original`: with the course's own scripts in place of the learner's edits.
+
+    Raises UnknownName. Whatever happens, nothing keeps running, and the workspace is removed.
+    """
+    wanted = _choose(bundle, only)
+    with tempfile.TemporaryDirectory(prefix="gpucourse-rerun-") as folder:
+        paths = WorkspacePaths(Path(folder) / "workspace")
+        with writing(paths.settings) as target:
+            target.write(SETTINGS.encode())
+        place = _Place(bundle, paths, make_environment(bundle.environ, paths), original)
+        try:
+            for module in bundle.catalog.modules:
+                if due := [(exercise, record) for exercise, record in wanted if exercise in module.exercises]:
+                    yield from _rerun_module(place, module, due)
+        finally:
+            if paths.deployments.is_dir():
+                place.types("destroy", "--all", "--yes", "--discard")
+
+
+def _choose(bundle: Context, only: Sequence[str]) -> list[tuple[Exercise, RunRecord]]:
+    """The exercises to run, in the course's order, each with the run of the bundle that counts."""
+    every = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
+    names = set(only)
+    for name in only:
+        names |= set(bundle.catalog.exercise(name)[1].builds_on)
+    counting: list[tuple[Exercise, RunRecord]] = []
+    for exercise in every:
+        try:
+            record = evidence.find_counting_run(bundle, exercise) if not only or exercise.id in names else None
+        except GpucourseError:  # a record that cannot be read: the grade says so
+            continue
+        if record is not None:
+            counting.append((exercise, record))
+    missing = [name for name in only if name not in {exercise.id for exercise, _ in counting}]
+    if missing:
+        raise UnknownName("run of", missing[0], [exercise.id for exercise, _ in counting])
+    return counting
+
+
+def make_environment(environ: Mapping[str, str], paths: WorkspacePaths) -> dict[str, str]:
+    """What the commands see of this environment: enough to start, and no credentials."""
+    kept = {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    return {**kept, "GPUCOURSE_WORKSPACE": str(paths.root)}
+
+
+def _rerun_module(place: _Place, module: Module, due: Sequence[tuple[Exercise, RunRecord]]) -> Iterator[Rerun]:
+    able = [(exercise, record) for exercise, record in due if not _find_obstacle(place, module, exercise, record)]
+    for exercise, record in due:
+        if (exercise, record) not in able:
+            why = _find_obstacle(place, module, exercise, record)
+            yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=why)
+    if not able:
+        return
+    nodes = max(module.lab.local.nodes, *(_count_nodes(record) for _, record in able))
+    place.bundle.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
+    code, document = place.types("deploy", module.id, "--target", "local", "--yes", "--nodes", str(nodes))
+    if code:
+        for exercise, record in able:
+            yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=f"no lab here: {_say_error(document)}")
+        return
+    for exercise, record in able:
+        place.bundle.watch(Note(text=f"{exercise.id}: running again what {record.id} ran"))
+        yield _rerun_exercise(place, module, exercise, record)
+    place.types("destroy", module.id, "--yes", "--discard")
+
+
+def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
+    """Why an exercise cannot be run again on simulated nodes; empty where it can."""
+    if exercise.launch.kind == "slurm-pty":
+        return "it is a session at the learner's own terminal"
+    try:
+        gpu = on_gpu(material(place.bundle, record)["metrics"], record.mode)
+    except GpucourseError as error:
+        return error.what
+    if gpu:
+        return "it was measured on a GPU; simulated nodes have none"
+    if _count_nodes(record) > module.lab.local.max_nodes:
+        return f"it ran on {_count_nodes(record)} nodes; {module.lab.local.max_nodes} can be simulated"
+    kept = runs.files_of(place.bundle.paths, record)
+    parts = {part.file for part in exercise.yours}
+    for name in record.edited if not place.original else ():
+        if name not in parts and name in place.bundle.catalog.sources(module, exercise):
+            try:
+                file_inside(kept.folder, f"edited/{name}")
+            except OutsideError:
+                return f"{name} was edited, and is not in the bundle"
+    return ""
+
+
+def _count_nodes(record: RunRecord) -> int:
+    return record.slurm.nodes if record.slurm else len(record.nodes)
+
+
+def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> Rerun:
+    _lay_out(place, module, exercise, record)
+    nodes = _count_nodes(record)
+    counted = () if exercise.launch.kind in SLURM and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
+    code, document = place.types("run", exercise.id, *counted, *_list_settings(exercise, record))
+    run = document.get("run") or {}
+    if code == _MISSING and not run:
+        return Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=_say_error(document))
+    if run.get("state") != "succeeded":
+        why = f"it does not run again: {_say_error(document) or run.get('state') or 'no run'}"
+        return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=why)
+    files = RunPaths(Path(document["folder"]))
+    plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
+    try:
+        before = material(place.bundle, record)
+        again = {"metrics": read_metrics(files.metrics), "plan": plan, "run": run}
+        figures = tuple(compare_figures(exercise, before, again))
+        why = _compare_checks(place.bundle, exercise, record, (document.get("verdict") or {}).get("checks") or ())
+    except GpucourseError as error:
+        return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=error.what)
+    differs = why or any(figure.verdict == "differs" for figure in figures)
+    return Rerun(exercise=exercise.id, run=record.id, verdict="differs" if differs else "agrees", figures=figures, why=why)
+
+
+def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:
+    """Put the files of this run, and no others of the learner's, where the exercises of the workspace lie."""
+    shutil.rmtree(place.paths.exercises, ignore_errors=True)
+    files = runs.files_of(place.bundle.paths, record)
+    sources = place.bundle.catalog.sources(module, exercise)
+    places = place.bundle.catalog.part_places(module, exercise)
+    wanted = {f"yours/{part.file}": places[part.id] for part in exercise.yours}
+    if not place.original:
+        wanted |= {f"edited/{name}": sources[name] for name in record.edited if name in sources}
+    for name, target in wanted.items():
+        try:
+            copy_file(file_inside(files.folder, name), place.paths.exercises / target)
+        except OutsideError:  # a part that was left out of the run: the course's own takes its place
+            continue
+
+
+def _list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
+    """The parameters of a run as they are typed; names that the exercise does not have are left out."""
+    words = []
+    for parameter in exercise.parameters:
+        value = record.parameters.get(parameter.name)
+        if isinstance(value, bool | int | float | str):
+            words += ["--set", f"{parameter.name}={str(value).lower() if isinstance(value, bool) else value}"]
+    return words
+
+
+def _compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
+    """Which checks came out otherwise, in a sentence; empty where none did."""
+    words = {str(check.get("id")): str(check.get("verdict")) for check in again}
+    told = [
+        f"check {check.id}: {check.verdict} in the bundle, {words.get(check.id, 'passed')} again"
+        for check in verdict_on(bundle, exercise, record).checks
+        if check.evidence == "logic"
+        and check.verdict in {"passed", "failed"}
+        and words.get(check.id, "passed") != check.verdict
+    ]
+    return "; ".join(told)
+
+
+def _say_error(document: Mapping[str, Any]) -> str:
+    error = document.get("error")
+    return str(error.get("what") or "")[:300] if isinstance(error, Mapping) else ""
