@@ -176,6 +176,8 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be foretold"
     if len(exercise.tables) > 1 and not any(table.main for table in exercise.tables):
         yield f"{manifest}: {exercise.id}.tables: {len(exercise.tables)} tables, and none is the one of a result (main: true)"
+    if not exercise.checks:
+        yield f"{manifest}: {exercise.id}.checks: no check says what must hold after a run"
     if len(exercise.hints) < FEWEST_HINTS:
         yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {FEWEST_HINTS}"
     yield from (

@@ -22,6 +22,9 @@ from gpucourse.model.slurm import SLURM
 PLAN_KEYS = frozenset({"world_size", "nodes", *(field.name for field in fields(LaunchPlan))})
 RUN_KEYS = frozenset({"state", "nodes", "world_size"})
 """What checks and questions may read of a run beside its metrics."""
+RUN_FILES = frozenset({"metrics.json", "run.json", "plan.json", "env.json", "verdict.json", "screen.svg", "transcript.txt"})
+RUN_FOLDERS = ("outputs", "logs", "yours")
+"""What the folder of a run holds beside its pictures and the files for Slurm."""
 
 _NUMBER = r"(?:\d+|B)(?:\.\d+)?"
 _COMMAND = re.compile(
@@ -34,17 +37,22 @@ _PREDICTION = re.compile(r"--predict[ =]([a-z][\w-]*)=")
 def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
     """What a module names and no other part of the course has."""
     yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
+    if circle := _find_circle({item.id: item.needs for item in catalog.modules}, module.id):
+        yield f"needs: {' needs '.join(circle)}: nobody could begin"
     yield from _find_missing_stacks(catalog, module)
     for exercise in module.exercises:
         for number in exercise.builds_on:
             if number == exercise.id:
-                yield f"{exercise.id}.builds_on: an exercise cannot build on itself"
+                continue  # a circle, told below
             elif not _has_exercise(catalog, number):
                 others = [known for known in _exercise_ids(catalog) if known != exercise.id]
                 yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, others)}"
         yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
         yield from (f"{exercise.id}.{line}" for line in find_unknown_values(exercise))
-        yield from (f"{exercise.id}.{line}" for line in _find_doubles(exercise))
+        yield from (f"{exercise.id}.{line}" for line in (*_find_doubles(exercise), *_find_lost_deliverables(exercise)))
+        if circle := _find_circle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
+            yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: nobody could begin"
+        yield from _find_shared_faults(catalog, exercise)
         for place, text in list_texts(exercise):
             yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
     minutes = sum(exercise.minutes for exercise in module.exercises)
@@ -106,12 +114,12 @@ def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
 
 def _find_missing_stacks(catalog: Catalog, module: Module) -> Iterator[str]:
     stacks = catalog.folders.terraform / "stacks"
-    there = sorted(path.name for path in stacks.glob("*") if path.is_dir())
+    there = sorted({path.parent.name for path in stacks.glob("*/*.tf")})
     for target in Labs.model_fields:
         lab = getattr(module.lab, target)
         template = lab.template if isinstance(lab, Lab | AwsLab) else None
-        if there and template and template not in there:
-            listed = did_you_mean(template, there) or "; there are " + ", ".join(there)
+        if template and template not in there:
+            listed = did_you_mean(template, there) or f"; there are {', '.join(there) or 'none'} in terraform/stacks"
             yield f"lab.{target}.template: there is no stack {template}{listed}"
 
 
@@ -151,6 +159,47 @@ def _find_doubles(exercise: Exercise) -> Iterator[str]:
         yield from (f"{place}: {item[:60]} appears twice" for item, count in Counter(items).items() if count > 1)
 
 
+def _find_lost_deliverables(exercise: Exercise) -> Iterator[str]:
+    """Deliverables in places of a run's folder where nothing comes to lie."""
+    for deliverable in exercise.deliverables:
+        folder, *rest = deliverable.source.split("/")
+        plain = not set("*?[") & set(deliverable.source)
+        where = f"deliverables: {deliverable.source} ({deliverable.title})"
+        if not rest and plain and not folder.endswith((".png", ".svg")) and folder not in RUN_FILES:
+            yield f"{where}: a run leaves no such file; what the script writes lies in outputs/NODE: outputs/*/{folder}"
+        elif rest and folder not in RUN_FOLDERS and plain:
+            yield f"{where}: a run has no folder {folder}; it has {', '.join(RUN_FOLDERS)}"
+        elif folder == "outputs" and len(rest) == 1 and "**" not in rest[0]:
+            yield f"{where}: what the script writes lies in a folder for each node: outputs/*/{rest[0]}"
+
+
+def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
+    """Faults of an exercise whose word an earlier one has: learners choose from the words of the whole course."""
+    for other in _list_exercises(catalog):
+        if other.id == exercise.id:
+            return
+        taken = {fault.id for fault in other.faults}
+        yield from (
+            f"{exercise.id}.faults.{fault.id}: {other.id} has a fault of this id"
+            for fault in exercise.faults
+            if fault.id in taken
+        )
+
+
+def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
+    """The way from `start` along what each needs back to it; empty where there is none."""
+    ways, seen = [[start]], set[str]()
+    while ways:
+        way = ways.pop()
+        for number in needs.get(way[-1], ()):
+            if number == start:
+                return [*way, start]
+            if number not in seen:
+                seen.add(number)
+                ways.append([*way, number])
+    return []
+
+
 def _has_exercise(catalog: Catalog, number: str) -> bool:
     """Whether there is such an exercise; of a module whose manifest is wrong, nobody can tell."""
     module = number.partition(".")[0]
@@ -161,8 +210,12 @@ def _has_exercise(catalog: Catalog, number: str) -> bool:
 
 
 def _get_exercise(catalog: Catalog, number: str) -> Exercise | None:
-    return next((item for module in catalog.modules if (item := module.exercise(number))), None)
+    return next((exercise for exercise in _list_exercises(catalog) if exercise.id == number), None)
 
 
 def _exercise_ids(catalog: Catalog) -> list[str]:
-    return [exercise.id for module in catalog.modules for exercise in module.exercises]
+    return [exercise.id for exercise in _list_exercises(catalog)]
+
+
+def _list_exercises(catalog: Catalog) -> list[Exercise]:
+    return [exercise for module in catalog.modules for exercise in module.exercises]

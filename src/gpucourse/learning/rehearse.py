@@ -102,14 +102,14 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         return Rehearsal(exercise=exercise.id, skipped=_why(document))
     place = f"{_name_manifest(stage, module)}: {exercise.id}"
     run, verdict = document.get("run") or {}, document.get("verdict") or {}
-    complaints = [*_complaints(exercise, document, hole=bool(solutions)), *prove_parts(stage, module, exercise)]
+    complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, module, exercise)]
     if solutions:
         if run.get("state") == "succeeded" and not _open(verdict):
             complaints.append("every check passes as the learner finds it, though there is a solution")
         for name, source in solutions.items():
             copy_file(source, stage.paths.exercises / name)
         _, solved = _type(stage, "run", exercise.id, *nodes)
-        complaints += (f"with its solution: {line}" for line in _complaints(exercise, solved, hole=False))
+        complaints += (f"with its solution: {line}" for line in _complaints(solved, hole=False))
         unmeasured = _open(solved.get("verdict") or {}, only="not_measured", about=_list_part_checks(exercise))
         complaints += (f"with its solution: {line}" for line in unmeasured)
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
@@ -146,7 +146,7 @@ def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> It
             yield from (f"faults.{fault.id}: {proof.version} {proof.complaint}" for proof in proofs if proof.complaint)
 
 
-def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> Iterator[str]:
+def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
     """What did not go as it must, where there is no hole in the exercise: the run, and every check that did not pass."""
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
@@ -156,8 +156,6 @@ def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> 
     for check in (document.get("verdict") or {}).get("checks", ()):
         if check["verdict"] in {"failed", "error"} and not hole:
             yield f"checks.{check['id']}: {check['verdict']}: {check['observed']}, expected {check['expected']}"
-    if not exercise.checks:
-        yield "has no check"
 
 
 def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:

@@ -78,7 +78,7 @@ class SmallCourse:
         self.put("exercises/shared/helper.py", '"""Help."""\n')
         self.put("modules/07-rivers/module.yaml", MANIFEST)
         self.put("modules/07-rivers/lesson.md", "# Rivers\n")
-        self.folders.terraform.mkdir()
+        self.put("terraform/stacks/simulated/main.tf", "")
 
     def put(self, name: str, content: str | bytes) -> Path:
         """Write a file of the course."""

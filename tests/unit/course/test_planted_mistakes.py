@@ -56,12 +56,43 @@ def test_a_planted_mistake_is_named(course: Path, mistake: dict[str, str]) -> No
         assert text.count(mistake["old"]) == 1, "the words to change must stand there once"
         file.write_text(text.replace(mistake["old"], mistake["new"]), encoding="utf-8")
     elif "new" in mistake:
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(exist_ok=True, parents=True)
         file.write_text(mistake["new"], encoding="utf-8")
     else:
         file.unlink()
     said = check(course)
     assert any(line.startswith(mistake["says"]) for line in said), said
+
+
+def test_two_modules_that_need_each_other_and_share_a_fault(course: Path) -> None:
+    for part in ("modules", "exercises"):
+        shutil.copytree(course / part / "01-rounding", course / part / "02-sums")
+    for folder, number, other in (("01-rounding", "1", "2"), ("02-sums", "2", "1")):
+        manifest = course / "modules" / folder / "module.yaml"
+        text = (
+            manifest.read_text()
+            .replace('id: "1', f'id: "{number}')
+            .replace("    packages", f'    builds_on: ["{other}.1"]\n    packages')
+        )
+        manifest.write_text(text.replace("hours: 1", f'hours: 1\nneeds: ["{other}"]'))
+    assert check(course) == [
+        "modules/01-rounding/module.yaml: needs: 1 needs 2 needs 1: nobody could begin",
+        "modules/01-rounding/module.yaml: 1.1.builds_on: 1.1 builds on 2.1 builds on 1.1: nobody could begin",
+        "modules/02-sums/module.yaml: needs: 2 needs 1 needs 2: nobody could begin",
+        "modules/02-sums/module.yaml: 2.1.builds_on: 2.1 builds on 1.1 builds on 2.1: nobody could begin",
+        "modules/02-sums/module.yaml: 2.1.faults.rounds-too-late: 1.1 has a fault of this id",
+    ]
+
+
+def test_an_exercise_without_a_check(course: Path) -> None:
+    manifest = course / "modules/01-rounding/module.yaml"
+    before, _, rest = manifest.read_text().partition("    checks:\n")
+    manifest.write_text(
+        before.replace("        checks: [pairs-lose-nothing]\n", "")
+        + "    questions:\n"
+        + rest.partition("    questions:\n")[2]
+    )
+    assert "modules/01-rounding/module.yaml: 1.1.checks: no check says what must hold after a run" in check(course)
 
 
 def test_a_second_solution_that_is_the_first_one(course: Path) -> None:
