@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, ManifestError, UsageError
@@ -30,7 +31,10 @@ def dev(
     run: Annotated[
         bool, typer.Option("--run", help="With check: also run every exercise on simulated nodes, and its solution.")
     ] = False,
-    module: Annotated[list[str] | None, typer.Option("--module", help="With --run: only this module.")] = None,
+    module: Annotated[
+        list[str] | None,
+        typer.Option("--module", help="With --run: only this module.", autocompletion=complete.modules),
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
     """Begin a course of your own, or check one."""

@@ -46,6 +46,11 @@ def test_parameters_checks_predictions_and_questions(learning: Learning) -> None
     assert complete(learning, "run 9.9 --set ") == set()
 
 
+def test_what_authors_can_do(learning: Learning) -> None:
+    assert complete(learning, "dev ") == {"new", "check", "schema"}
+    assert complete(learning, "dev check --run --module ") == {"1"}
+
+
 def test_runs_by_id_word_and_exercise_and_their_ranks(learning: Learning) -> None:
     first = learning.record(world_size=2)
     second = learning.record("1.2", state="running", collected=False)
