@@ -98,6 +98,12 @@ def test_nothing_upgrades_itself_under_a_running_job(boot: Boot, boot_scripts: d
     assert "systemctl mask --now apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service" in boot.commands_run
 
 
+def test_the_last_logout_keeps_what_ranks_share(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.run(boot_scripts["none"])
+    assert "\nRemoveIPC=no\n" in (boot.root / "etc/systemd/logind.conf.d/60-gpucourse.conf").read_text()
+    assert "systemctl try-reload-or-restart ssh systemd-logind" in boot.commands_run
+
+
 def test_a_driver_that_does_not_come_is_told_with_the_end_of_the_log(boot: Boot, boot_scripts: dict[str, str]) -> None:
     boot.stand_in("nvidia-smi", "echo 'NVIDIA-SMI has failed: no driver' >&2; exit 9")
     assert boot.run(boot_scripts["none"]) == 1
@@ -296,6 +302,15 @@ def test_what_vllm_compiles_with_is_installed_where_it_lacks(boot: Boot, boot_sc
     [install] = [line.split() for line in boot.commands_run if line.startswith("apt-get") and " install " in line]
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     assert install[install.index("--no-install-recommends") + 1 :][:2] == [f"{version}-venv", f"{version}-dev"]
+    assert (boot.root / "usr/local/bin/vllm").is_symlink()
+
+
+def test_a_repository_that_does_not_answer_fails_no_node(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.package_index()
+    boot.stand_in("apt-get", 'case "$*" in *update*) exit 100 ;; esac')
+    (boot.root / "python/ensurepip.py").write_text("raise ImportError('Debian has it in a package of its own')\n")
+    assert boot.run(with_stand_in_checksums(boot_scripts["inference"])) == 0, boot.log()
+    assert [line.split()[3] for line in boot.commands_run if line.startswith("apt-get")] == ["update", "install"]
     assert (boot.root / "usr/local/bin/vllm").is_symlink()
 
 

@@ -1,0 +1,145 @@
+"""What AWS may refuse while a lab is built or taken down, a row a fault: the exit code, the words, and what is left of it.
+
+One learner for all rows: each ends with an account where nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.mock_aws.account import Account
+from tests.system.aws import hand_made
+from tests.system.aws.courses import write_course
+from tests.system.aws.learner import CloudLearner, cloud_learner
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+DEPLOY = ("deploy", "1", "--target", "aws", "--yes")
+NETWORK = {"vpc", "subnet", "internet gateway", "route table", "security group", "key pair"}
+NODE = {"instance", "volume", "network interface"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One row: what AWS does, the exit code of `deploy`, its words, and the kinds of things that exist afterwards."""
+
+    name: str
+    disturb: Callable[[Account], None]
+    code: int
+    words: tuple[str, ...]
+    left: frozenset[str] = frozenset()
+
+
+def refuse(action: str, code: str, **when: object) -> Callable[[Account], None]:
+    """A call that fails with an error of AWS."""
+    return lambda account: account.fail(action, code, **when)
+
+
+def deny(action: str) -> Callable[[Account], None]:
+    """A permission that the identity lacks."""
+    return lambda account: account.deny(action)
+
+
+LAUNCH = {"nth": 2}  # the first is the trial run, which tells of permissions alone
+FAULTS = [
+    Fault(
+        name="a permission is missing",
+        disturb=deny("ec2:RunInstances"),
+        code=3,
+        words=("refused: ec2:RunInstances", "doctor --policy"),
+    ),
+    Fault(
+        name="the account is being verified",
+        disturb=refuse("ec2:RunInstances", "PendingVerification", **LAUNCH),
+        code=6,
+        words=("AWS is still verifying this account", "together $0.00 an hour", "gpucourse destroy 1"),
+        left=frozenset(NETWORK),
+    ),
+    Fault(
+        name="the account is blocked",
+        disturb=refuse("ec2:CreateVpc", "Blocked"),
+        code=6,
+        words=("AWS has blocked this account", "https://console.aws.amazon.com/support/home"),
+        left=frozenset({"key pair"}),
+    ),
+    Fault(
+        name="the region is full of networks",
+        disturb=refuse("ec2:CreateVpc", "VpcLimitExceeded"),
+        code=6,
+        words=("as many VPCs as the account may have", "gpucourse leaks --clean"),
+        left=frozenset({"key pair"}),
+    ),
+    Fault(
+        name="the disk is too small for the image",
+        disturb=refuse("ec2:RunInstances", "InvalidBlockDeviceMapping", **LAUNCH),
+        code=6,
+        words=("the root disk is smaller than the machine image", "75 GiB at least"),
+        left=frozenset(NETWORK),
+    ),
+    Fault(
+        name="AWS fails once after the tries of its own library",
+        disturb=refuse("ec2:GetConsoleOutput", "InternalError", times=5),
+        code=0,
+        words=(),
+        left=frozenset(NETWORK | NODE | {"schedule", "schedule group"}),
+    ),
+    Fault(
+        name="the console may not be read",
+        disturb=deny("ec2:GetConsoleOutput"),
+        code=3,
+        words=("ec2:GetConsoleOutput", "1 of them instance", "gpucourse destroy 1"),
+        left=frozenset(NETWORK | NODE | {"schedule", "schedule group"}),
+    ),
+    Fault(
+        name="no schedule may be made",
+        disturb=deny("scheduler:*"),
+        code=0,
+        words=("backstop outside the nodes: not in place", "scheduler:CreateScheduleGroup"),
+        left=frozenset(NETWORK | NODE),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def shared_learner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
+    """A learner whose module 1 is one node."""
+    folder = tmp_path_factory.mktemp("faults")
+    with cloud_learner(folder) as learner:
+        learner.environ["GPUCOURSE_COURSE"] = str(write_course(folder / "course"))
+        yield learner
+
+
+@pytest.fixture
+def learner(shared_learner: CloudLearner) -> Iterator[CloudLearner]:
+    """The same, in an account that is quiet again afterwards, and empty after a `destroy`."""
+    yield shared_learner
+    shared_learner.account.calm()
+    shared_learner.types("destroy", "--all", "--yes", timeout=300)
+    assert shared_learner.list_resources() == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_while_it_is_built(learner: CloudLearner, fault: Fault) -> None:
+    fault.disturb(learner.account)
+    typed = learner.types(*DEPLOY, code=fault.code, timeout=300)
+    for words in fault.words:
+        assert words in typed.err + typed.out
+    assert {resource.kind for resource in learner.list_resources()} == fault.left
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [("ec2:TerminateInstances", "instance"), ("ec2:DeleteVpc", "vpc"), ("scheduler:DeleteScheduleGroup", "")],
+)
+def test_a_fault_while_it_is_taken_down(learner: CloudLearner, call: str, kind: str) -> None:
+    """Exit code 8 with ids and commands, until nothing is left that costs; a schedule ends nothing and costs nothing."""
+    hand_made.lab(learner, module="1")
+    learner.account.deny(call)
+    typed = learner.types("destroy", "1", "--yes", code=8 if kind else 0, timeout=300)
+    stays = learner.list_resources(kind) if kind else []
+    for resource in stays:
+        assert resource.id in typed.err
+    assert bool(stays) is bool(kind)
