@@ -10,7 +10,7 @@ from gpucourse.coach.states import diagnose_ends, diagnose_join, diagnose_silenc
 from gpucourse.coach.symptom import Symptom
 from gpucourse.coach.symptoms import SYMPTOMS
 from gpucourse.coach.tasks import part_shared_logs
-from gpucourse.coach.words import find_exception, find_line
+from gpucourse.coach.words import find_exception, find_line, find_message
 from gpucourse.model.diagnosis import Diagnosis, LogQuote
 
 _QUOTES = 3
@@ -81,7 +81,8 @@ def _find_symptoms(evidence: Evidence) -> list[_Occurrence]:
 def _make_diagnosis(evidence: Evidence, occurrence: _Occurrence) -> Diagnosis:
     log = occurrence.log
     words = {
-        **{name: value or "" for name, value in occurrence.match.groupdict().items()},
+        **occurrence.symptom.read_words(log.telling_text),
+        **{name: value for name, value in occurrence.match.groupdict().items() if value},
         "rank": "?" if log.rank is None else str(log.rank),
         "node": log.node,
         "exercise": evidence.exercise,
@@ -120,7 +121,9 @@ def _fill_in(text: str, words: dict[str, str]) -> str:
 
 def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list[Diagnosis]:
     """The script's own mistake: the first rank that ended with a traceback which is nobody else's doing."""
-    explained = {(log.node, log.rank) for occurrence in words for log in occurrence.logs}
+    explained = {
+        (log.node, log.rank) for occurrence in words for log in occurrence.logs if _explains(evidence, occurrence, log)
+    }
     for log in evidence.suspects():
         if log.rank is None or log.ended_by_us or (log.node, log.rank) in explained or log.code in {None, 0}:
             continue
@@ -133,13 +136,22 @@ def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list
                 symptom="script-error",
                 title=f"Rank {log.rank} raised {kind.rpartition('.')[2]}{f' in {where}' if where else ''}",
                 why="The script itself failed. Ranks that failed after it only lost their peer.",
-                next=f"gpucourse logs {evidence.run} --rank {log.rank}",
+                next=f"gpucourse logs {evidence.run}{f' --rank {log.rank}' if evidence.planned else ''}",
                 ranks=[log.rank],
                 nodes=[log.node],
                 seen=[log.quote(place)],
             )
         ]
     return []
+
+
+def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
+    """Whether the occurrence is about this rank. In a log that a launcher and several ranks share, what a victim says is about
+    the rank only where its own exception says it."""
+    if occurrence.symptom.weight == "cause" or evidence.planned:
+        return True
+    error = find_exception(log.telling_text)
+    return error is None or occurrence.symptom.search(find_message(log.telling_text, error[1])) is not None
 
 
 def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:

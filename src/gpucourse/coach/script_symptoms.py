@@ -56,6 +56,14 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         "your own stand after --: gpucourse run --script FILE -- ARGS",
     ),
     Symptom(
+        word="wrong-arguments",
+        title="srun does not take this option",
+        signs=(r"(?m)^(?:srun|sbatch): (?P<what>(?:unrecognized|invalid) option[^\n]*)",),
+        why="srun ended at its command line: {what}. The option is of another version of Slurm, or of a plugin that this "
+        "cluster does not have, as --container-image is of pyxis.",
+        next="take the option out of the batch file; gpucourse ssh {module} -- srun --help lists those that there are",
+    ),
+    Symptom(
         word="no-internet",
         title="The node does not reach the internet",
         signs=(

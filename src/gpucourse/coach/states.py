@@ -10,6 +10,7 @@ from gpucourse.coach.symptoms import MISSING_KEY
 from gpucourse.model.diagnosis import Diagnosis, LogQuote, Silence
 
 _KILLED, _SIGNALS = 137, 128
+_LAST_SIGNAL = 64  # what is beyond is a code of the process's own: Slurm's commands end with 255
 _UNOPENED = _SIGNALS + 53
 """Slurm ends a job with signal 53 where it cannot open the job's output or error file."""
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
@@ -88,7 +89,7 @@ def _diagnose_exit(evidence: Evidence, log: Log) -> Diagnosis:
     code = log.code or 0
     if code == _UNOPENED:
         return _diagnose_unopened_output(evidence, log)
-    how = f"with code {code}" if code < _SIGNALS else f"by {_signal(code - _SIGNALS)}"
+    how = f"by {_signal(code - _SIGNALS)}" if _SIGNALS < code <= _SIGNALS + _LAST_SIGNAL else f"with code {code}"
     why = "Its last line may say why." if log.last else "It had said nothing."
     if evidence.world_size > 1:
         why += " Others that were still at work waited for it, or were ended after it."

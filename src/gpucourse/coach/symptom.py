@@ -26,6 +26,16 @@ class Symptom:
     general: bool = False
     source: Literal["seen", "documented"] = "seen"
 
+    def read_words(self, text: str) -> dict[str, str]:
+        """What the named groups of all signs match in the text: the sign that was found last need not hold every one."""
+        return {
+            name: value
+            for sign in self.signs
+            for match in re.finditer(sign, text)
+            for name, value in match.groupdict().items()
+            if value
+        }
+
     def search(self, text: str) -> re.Match[str] | None:
         """The last place where the text shows this symptom: the last words of a log weigh most."""
         last: re.Match[str] | None = None

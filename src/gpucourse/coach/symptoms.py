@@ -26,7 +26,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         why="Rank 0 opens the port where all ranks meet. Another process listens there already: an old run or another program. "
         "Rank 0 fails at once; the others keep connecting to the wrong process.",
         next="gpucourse runs shows what still runs, gpucourse cancel RUN ends it; then run again: it takes another port",
-        followed=r"--master-port=(?!{port}\b)",
+        followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
         instead="the script names port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
     ),

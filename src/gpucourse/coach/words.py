@@ -20,6 +20,8 @@ _HEADER = "Traceback (most recent call last)"
 _IGNORED = "Exception ignored in"
 _CHAIN = re.compile(r"During handling of the above exception|The above exception was the direct cause")
 _OF_LAUNCHER = re.compile(r"(?:[\w.]*\.)?(?:ChildFailedError|CalledProcessError|SignalException)\b")
+_FRAME_OF_TORCHRUN = re.compile(r'torch/distributed/(?:run|elastic/\S+)\.py", line ')
+_NESTED = re.compile(r"traceback\s*: Traceback")  # of a rank, in a launcher's report
 _RULE = "=" * 20  # torchrun frames its summary with longer ones
 OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): ")
 """What begins a line of Slurm's own commands."""
@@ -81,6 +83,13 @@ def find_exception(text: str) -> tuple[str, int] | None:
     return None
 
 
+def find_message(text: str, place: int) -> str:
+    """The whole message of the exception whose line begins at that place: up to a line that a library or launcher writes."""
+    lines = text[place:].splitlines(keepends=True)
+    end = next((number for number, line in enumerate(lines) if number and (_is_library(line) or not line.strip())), len(lines))
+    return "".join(lines[:end])
+
+
 def find_line(text: str) -> str:
     """The script's line that the traceback at the end of a text leads to, as `train.py, line 12`; empty where there is none.
 
@@ -93,24 +102,31 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """The lines without the tracebacks of launchers; all of them where nothing else tells of an error."""
+    """The lines without the tracebacks of launchers: those that only say that a process of theirs failed, and, where a rank's
+    own traceback stands before, all others of torchrun."""
     headers = _headers(lines)
-    reports = [
-        (header, end)
-        for header, limit in pairwise([*headers, len(lines)])
-        if (end := _find_exception_line(lines, header, limit)) is not None and _OF_LAUNCHER.match(_bare(lines[end]))
-    ]
-    if not reports or reports[0][0] == headers[0]:
+    blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
+    reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
+    if blocks and not _is_of_torchrun(lines, blocks[0]) and blocks[0] not in reports:
+        reports += [block for block in blocks if _is_of_torchrun(lines, block)]
+    elif any(map(_NESTED.search, lines)):
         return lines
     kept = list(lines)
     for header, end in reports:
         last = _find_end_of_summary(lines, end)
-        kept[header : last + 1] = [_blank(line) for line in lines[header : last + 1]]
+        kept[header : last + 1] = map(_blank, lines[header : last + 1])
     return kept
 
 
-def _find_exception_line(lines: Sequence[str], header: int, limit: int) -> int | None:
-    return next((number for number in range(header + 1, limit) if _is_speech(lines[number])), None)
+def _find_exception_line(lines: Sequence[str], header: int, limit: int) -> int:
+    return next((number for number in range(header + 1, limit) if _is_speech(lines[number])), limit - 1)
+
+
+def _is_of_torchrun(lines: Sequence[str], block: tuple[int, int]) -> bool:
+    """Whether a traceback runs through torchrun's own code and through no script."""
+    return any(map(_FRAME_OF_TORCHRUN.search, lines[block[0] : block[1]])) and not find_line(
+        "".join(lines[block[0] : block[1]])
+    )
 
 
 def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
