@@ -9,7 +9,11 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="module-missing",
         title="A module is missing on the node",
-        signs=(r"ModuleNotFoundError: No module named '(?P<name>[^']+)'",),
+        signs=(
+            r"ModuleNotFoundError: No module named '(?P<name>[^']+)'",
+            r"(?:ModuleNotFoundError|ImportError): [^\n]*`(?P<name>[\w.-]+)`[^\n]*not installed",
+            r"ImportError: [^\n]*(?:not found in your environment: (?P<name>[\w.-]+)|pip install (?P<package>[\w.-]+))",
+        ),
         why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
         "yours that did not travel.",
         next="--with PATH uploads a file or folder of your own; a package is installed for the node's Python: "
@@ -49,6 +53,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^(?:\[rank\d+\]: ?)?(?!srun|slurmstepd)\S+: error: (?P<what>[^\n]+)",
             r"(?m)^[\w.-]+ [^\n:]*: error: (?P<what>(?:argument |unrecognized arguments|the following arguments|one of the "
             r"arguments|ambiguous option)[^\n]*)",
+            r'accelerate/commands/launch\.py", line \d+, in [^\x00]{0,600}\n(?P<what>ValueError: [^\n]+)',
             r"(?m)^Error: (?P<what>(?:No such option|Invalid value|Missing (?:option|argument)|Got unexpected)[^\n]*)",
         ),
         why="The script ended at its command line: {what}.",

@@ -39,7 +39,7 @@ def label(text: str, before: str) -> str:
 def diagnose(text: str) -> list[tuple[str, list[int], str]]:
     log = Log(node="node1", rank=0, text=text, code=1, at=5.0)
     evidence = Evidence(exercise="2.1", module="2", run="otter", state="failed", mode="local", planned={}, logs=(log,))
-    return [(found.symptom, found.ranks, found.seen[0].where) for found in recognise(evidence)]
+    return [(diagnosis.symptom, diagnosis.ranks, diagnosis.seen[0].where) for diagnosis in recognise(evidence)]
 
 
 @pytest.mark.parametrize("form", ["[rank{}]: ", "{}: [rank{}]: ", "[default{}]:[rank{}]: ", "{}: "])
