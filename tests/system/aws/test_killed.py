@@ -39,7 +39,7 @@ def test_killed_while_an_instance_is_made_then_deployed_again(learner: CloudLear
     assert learner.deployment("01-aws-t4")["phase"] == "creating"
 
     again = learner.types("deploy", "1", "--target", "aws", "--yes", timeout=400)
-    assert "that an interrupted try left" in again.err
+    assert "that an interrupted attempt left" in again.err
     [instance] = learner.list_resources("instance")
     assert instance.id != orphan.id
     assert learner.deployment("01-aws-t4")["phase"] == "ready"
