@@ -152,7 +152,7 @@ def reruns(card: Card, done: Sequence[Rerun], *, original: bool) -> View:
             )
         )
     by = "the course's own scripts" if original else "the scripts in the bundle"
-    words = [f"{sum(item.verdict == word for item in done)} {name}" for word, name in _RERUN_WORDS.items()]
+    words = [f"{name}: {sum(item.verdict == word for item in done)}" for word, name in _RERUN_WORDS.items()]
     return View(title=f"Runs of {clean_line(card.by)}, again by {by}", blocks=tuple(blocks), headline=Cell(", ".join(words)))
 
 
