@@ -22,6 +22,9 @@ from pathlib import Path
 
 import torch
 
+TABLE = "[table: shown with the result]"
+"""Before a table that gpucourse shows after the run."""
+
 
 def say(text: str) -> None:
     """Print a line in one piece and at once: logs of several ranks are read while they are written."""
@@ -179,9 +182,10 @@ def is_by_hand() -> bool:
 
 
 def say_table(rows: Sequence[dict[str, object]], columns: dict[str, str], *, title: str = "") -> None:
-    """Print a table that the exercise's manifest has, too. Only by hand: gpucourse shows it itself, after the run."""
-    if is_by_hand():
-        say("\n" + (f"{title}\n" if title else "") + table(rows, columns) + "\n")
+    """Print a table that the exercise's manifest has, too. gpucourse shows it after the run, and while it runs leaves out what
+    stands between the first line here and the empty line; the log has it."""
+    first = "" if is_by_hand() else TABLE
+    say("\n".join([first, *([title] if title else []), table(rows, columns), ""]))
 
 
 def say_end(path: Path, device: torch.device, *more: str) -> None:

@@ -11,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from gpucourse.course.locate import find_course
+from gpucourse.ui.loglines import TABLE_MARKER
 from tests.parts import needs_module
 
 pytestmark = [pytest.mark.system, needs_module("torch")]
@@ -87,7 +88,7 @@ def test_a_table_lines_up_and_shows_what_was_not_measured(bench: ModuleType) -> 
 def test_tables_are_printed_only_for_somebody_who_started_the_script(
     bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """gpucourse shows the tables of metrics.json after the run, and says where the results are."""
+    """gpucourse shows the tables of metrics.json after the run, and says where the results are; the log has the tables."""
 
     def print_all() -> str:
         bench.say_table([{"ms": 1.5}], {"ms": "step ms"}, title="A step:")
@@ -99,7 +100,8 @@ def test_tables_are_printed_only_for_somebody_who_started_the_script(
     assert shown.startswith("\nA step:\nstep ms\n-------\n    1.5\n\ncpu (")
     assert shown.endswith(f"cores a rank · an engine\nwritten: {tmp_path / 'metrics.json'}\n")
     monkeypatch.setenv("GPUCOURSE_OUT", str(tmp_path))
-    assert print_all() == ""
+    assert print_all() == "[table: shown with the result]\nA step:\nstep ms\n-------\n    1.5\n\n"
+    assert bench.TABLE.encode() == TABLE_MARKER
 
 
 def test_the_record(bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

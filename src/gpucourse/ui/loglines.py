@@ -19,7 +19,9 @@ _NUMBERED = re.compile(r"^node-?(\d+)$")
 _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
 _LIBRARY = re.compile(rb"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<frozen ")
 _CPP_FRAME = re.compile(rb"frame #\d+: |Exception raised from \S+ at ")
-LIBRARY_MARKERS = (b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
+TABLE_MARKER = b"[table: shown with the result]"  # exercises/shared/bench.py writes it before what the result shows again
+_NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, also where each line begins with its rank
+MARKERS = (TABLE_MARKER, b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
 _RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
 # Bytes that a line can hold and be shown as it is: printable ASCII and the tab.
 _HARMLESS = bytes({9, 10} | set(range(32, 127)))
@@ -41,6 +43,7 @@ class Source:
     more: bool = False
     folded: int = 0
     in_library: bool = False
+    in_table: bool = False
     scheduled: bool = False
     last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=LAST))
 
@@ -59,21 +62,30 @@ class Source:
         """Where the whole log is, seen from the run's folder."""
         return str(RunPaths(Path()).rank_log(self.node, self.rank))
 
+    def has_to_fold(self, block: bytes) -> bool:
+        """Whether these bytes may hold a line that is not worth showing."""
+        return self.folds_all or self.in_library or self.in_table or any(marker in block for marker in MARKERS)
+
     @property
     def folds_all(self) -> bool:
         """Whether every line is a launcher's."""
         return self.rank is None and not self.scheduled
 
     def fold(self, lines: list[bytes]) -> list[bytes]:
-        """Those of these complete lines that are worth showing; the others are counted."""
-        if self.folds_all:
-            kept: list[bytes] = []
-        elif self.in_library or any(marker in text for text in lines for marker in LIBRARY_MARKERS):
-            kept = [text for text in lines if not self._is_of_library(text)]
-        else:
+        """Those of these complete lines that are worth showing. Those of launchers and libraries are counted; a table that the
+        result shows is left out."""
+        if not self.has_to_fold(b"\n".join(lines)):
             return lines
+        lines = [text for text in lines if not self._is_of_table(text)]
+        kept = [] if self.folds_all else [text for text in lines if not self._is_of_library(text)]
         self.folded += len(lines) - len(kept)
         return kept
+
+    def _is_of_table(self, text: bytes) -> bool:
+        """Whether the line is one of a table, from its marker to an empty line."""
+        before = self.in_table
+        self.in_table = TABLE_MARKER in text or (before and _NOTHING.fullmatch(text) is None)
+        return before or self.in_table
 
     def _is_of_library(self, text: bytes) -> bool:
         body = _RANK.sub(b"", text, count=1).lstrip(b" ") if not self.in_library else _RANK.sub(b"", text, count=1)

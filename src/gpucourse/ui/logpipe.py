@@ -6,7 +6,7 @@ import threading
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.line import paint
-from gpucourse.ui.loglines import LIBRARY_MARKERS, Source, source_of, visible_block
+from gpucourse.ui.loglines import Source, source_of, visible_block
 from gpucourse.ui.out import Out
 
 LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
@@ -55,7 +55,7 @@ class LogPipe:
 
     def _print(self, source: Source, block: bytes) -> None:
         source.remember(block.rsplit(b"\n", 20)[-20:])
-        if self._fold and (source.folds_all or source.in_library or any(marker in block for marker in LIBRARY_MARKERS)):
+        if self._fold and source.has_to_fold(block):
             kept = source.fold(block.split(b"\n"))
             if not kept:
                 return

@@ -5,6 +5,7 @@ import os
 import threading
 
 from gpucourse.model.event import LogBytes
+from gpucourse.ui.loglines import TABLE_MARKER
 from gpucourse.ui.logpipe import LONGEST, LogPipe
 from gpucourse.ui.out import Out
 from tests.waiting import STUCK_S
@@ -90,3 +91,18 @@ def test_a_reader_that_left_stops_nothing() -> None:
         pipe.feed(piece(b"y\n"))
         assert out.closed
     assert [text for _, text in pipe.sources()[0].last][-1] == b"y"
+
+
+def test_a_table_that_the_result_shows_is_left_out() -> None:
+    """Wherever a piece ends; what the launchers and libraries wrote is counted, this is not."""
+    for prefix in (b"", b"rank 0: "):
+        lines = [b"before", TABLE_MARKER, b"step ms", b"-------", b"    1.5", b"", b"after", b""]
+        data = b"".join(prefix + line + b"\n" for line in lines)
+        for cut in range(0, len(data), 7):
+            text = io.StringIO()
+            pipe = LogPipe(Out(text), fold=True)
+            pipe.feed(piece(data[:cut]))
+            pipe.feed(piece(data[cut:]))
+            shown = prefix.decode()
+            assert text.getvalue() == f"[n0 r0] {shown}before\n[n0 r0] {shown}after\n[n0 r0] {shown}\n"
+            assert [source.folded for source in pipe.sources()] == [0]
