@@ -49,6 +49,7 @@ WAITING = (
 
 WAITING_TOO = (
     "tests/system/test_slurm_exercises.py",
+    "tests/system/test_slurm_own_files.py",
     "tests/system/test_slurm_machines.py",
     "tests/system/test_plain_user.py",
     "tests/system/test_simulated_nodes_terraform.py",

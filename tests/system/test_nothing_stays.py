@@ -30,6 +30,10 @@ sys.exit(int(*sys.argv[1:]))
 """
 
 
+def _leads_to(path: Path, target: Path | None) -> bool:
+    return path.is_symlink() and path.readlink() == target
+
+
 def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
     temporary = tmp_path / "a long name of a folder for temporary files, longer than any socket's path may be" / "tmp"
     temporary.mkdir(parents=True)
@@ -59,13 +63,21 @@ def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
         learner.types(*own, "python", "--detach", "--", "stay")
         learner.types("cancel")
         assert holds_what_it_held()
+        cancelled = learner.run_folder()
         client = learner.begins(*own, "python", "--", "stay")
+        until(lambda: learner.run_folder() != cancelled, "the record of a run")
         until(lambda: any(b"stays" in path.read_bytes() for path in learner.run_folder().glob("logs/*rank0.log")), "the run")
         os.kill(client.pid, signal.SIGKILL)
         client.communicate(timeout=STUCK_S)
         until(holds_what_it_held, "an empty folder after the client was killed")
     finally:
-        receipt = learner.documents("destroy", "--all", "--yes")["receipts"][0]
+        job = next((learner.stack_folder() / "nodes").glob("node0/home/.gpucourse/jobs/*/tmp"), None)
+        link = next((path for path in Path("/tmp").glob("gpucourse-*") if _leads_to(path, job)), None)
+        if job is not None:  # nobody is left to tidy up
+            os.kill(int((job.parent / "supervisor.pid").read_text()), signal.SIGKILL)
+        receipt = learner.documents("destroy", "--all", "--yes", "--discard")["receipts"][0]
+    assert link is not None, "the run that goes on has a short path to its temporary files"
+    assert not os.path.lexists(link)
     assert receipt["leftovers"] == []
     assert holds_what_it_held()
     assert not os.path.lexists(places["TRITON_CACHE_DIR"])

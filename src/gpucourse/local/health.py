@@ -91,9 +91,9 @@ def end_everything(nodes_folder: Path, uid: str) -> list[str]:
 
 
 def _files(nodes_folder: Path, uid: str) -> list[Path]:
-    """What lies in the stack's folder, and its folder for sockets."""
+    """What lies in the stack's folder, its folder for sockets, and what runs put beside that."""
     inside = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
-    return inside + [path for path in (layout.sockets(uid),) if path.is_dir()]
+    return inside + [path for path in (layout.sockets(uid),) if path.is_dir()] + layout.find_links(nodes_folder)
 
 
 def _judge(folder: Path, name: str, uid: str, port: int | None, said: dict[int, str]) -> NodeHealth:

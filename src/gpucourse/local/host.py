@@ -208,7 +208,8 @@ class Host:
     def clean_up(self) -> None:
         """End every process of the stack and remove what only a living host needs; with no node left, all of its files."""
         processes.end(processes.marker(processes.STACK, self.uid))
-        layout.remove(layout.sockets(self.uid))
+        for path in (layout.sockets(self.uid), *layout.find_links(self.folder)):
+            layout.remove(path)
         if not is_same_file(self._lock, self.folder / layout.LOCK):
             return  # the folder is another's, or nobody's
         empty = not layout.node_names(self.folder)

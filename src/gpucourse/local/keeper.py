@@ -80,7 +80,8 @@ def remove_by_hand(folder: str, spec: str) -> bool:
         layout.remove_node_files(here, wanted["name"])
         if not layout.node_names(here):
             _end(processes.marker(processes.STACK, wanted["uid"]))
-            for path in (*(here / name for name in layout.HOST_FILES), layout.sockets(wanted["uid"])):
+            beside = (layout.sockets(wanted["uid"]), *layout.find_links(here))
+            for path in (*(here / name for name in layout.HOST_FILES), *beside):
                 layout.remove(path)
     finally:
         os.close(lock)

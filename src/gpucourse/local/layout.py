@@ -46,6 +46,19 @@ def sockets(uid: str) -> Path:
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 
+def find_links(folder: Path) -> list[Path]:
+    """The short links that runs on these nodes made to their folders for temporary files: one that is killed leaves its
+    own."""
+    root, links = str(folder.absolute()) + os.sep, []
+    for path in Path("/tmp").glob("gpucourse-*"):  # noqa: S108 (only links of this user that lead into the folder count)
+        try:
+            if path.lstat().st_uid == os.getuid() and str(path.readlink()).startswith(root):
+                links.append(path)
+        except OSError:  # no link, or gone meanwhile
+            continue
+    return sorted(links)
+
+
 def make_temporary(uid: str, name: str) -> Path:
     """The folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and it goes with the
     stack. Raises PermissionError where somebody else made it."""

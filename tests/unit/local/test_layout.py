@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gpucourse.local import layout
@@ -65,3 +66,19 @@ def test_removing_what_its_owner_closed(tmp_path: Path) -> None:
     (folder / "home" / "closed").chmod(0o500)
     layout.remove(folder)
     assert not folder.exists()
+
+
+def test_only_links_that_lead_into_the_folder_are_found(tmp_path: Path) -> None:
+    """What a run that was killed leaves in the folder for temporary files of everybody."""
+    mine, near = tmp_path / "nodes", tmp_path / "nodes2"
+    links = [Path("/tmp", f"gpucourse-test-{os.getpid()}-{number}") for number in range(3)]
+    try:
+        links[0].symlink_to(mine / "node0/home/.gpucourse/jobs/r1/tmp")
+        links[1].symlink_to(near / "node0/home/.gpucourse/jobs/r1/tmp")
+        links[2].mkdir()
+        assert layout.find_links(mine) == links[:1]
+        layout.remove(links[0])
+        assert layout.find_links(mine) == []
+    finally:
+        for link in links:
+            layout.remove(link)
