@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 
 from gpucourse.remote.keys import ensure_client_key
 from tests.openssh import Account, Server, openssh_accounts, openssh_nodes
-from tests.parts import need
+from tests.parts import lack, need
 from tests.pythons import find_python
 from tests.system.cli import Learner
 from tests.system.test_hosts import SLEEPS, format_hosts, write_known_hosts, write_script
@@ -96,6 +97,8 @@ def learner(tmp_path: Path) -> Learner:
 @pytest.fixture
 def log_in(tmp_path: Path, key: Path, learner: Learner) -> Iterator[LogIn]:
     """Makes an account on a server of its own; the words that name it to `deploy`."""
+    if shutil.which("python3", path="/usr/bin:/bin") is None:  # where a command by ssh looks
+        lack("/usr/bin/python3")
     with ExitStack() as stack:
 
         def make(account: Account) -> tuple[Server, list[str]]:
