@@ -32,7 +32,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
             r"Attempting to deserialize object on a CUDA device",
             r"assert torch\.(?:cuda|accelerator)\.is_available\(\)[^\x00]{0,200}AssertionError",
             r"% torch\.(?:cuda|accelerator)\.device_count\(\)[^\x00]{0,200}ZeroDivisionError",
-            r"requires a GPU \(not '\w+'\)",
+            r"requires (?:a GPU \(not '\w+'\)|CUDA support)",
             r"No supported gpu backend found",
             r"can not run on your system since the accelerator is not available",
             r"device_ids and output_device arguments only work with[^\n]*device\(type='cpu'\)",

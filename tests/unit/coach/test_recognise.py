@@ -109,6 +109,18 @@ def test_documented_words_are_recognised(symptom: str) -> None:
     [  # lines that scripts from elsewhere left on nodes without a GPU
         ("no-gpu", "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'"),
         ("no-gpu", "AssertionError: Torch not compiled with CUDA enabled"),
+        ("no-gpu", "RuntimeError: Cannot access accelerator device when none is available."),  # set_device_index, pin_memory
+        ("no-gpu", "RuntimeError: Tried to instantiate dummy base class Event"),
+        ("no-gpu", "RuntimeError: torch.cuda.Stream requires CUDA support"),
+        (
+            "no-gpu",
+            "Traceback (most recent call last):\n"
+            '  File "/w/train.py", line 6, in <module>\n'
+            "    device = torch.accelerator.current_accelerator().type\n"
+            "             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+            "AttributeError: 'NoneType' object has no attribute 'type'",
+        ),
+        ("script-error", "AttributeError: 'NoneType' object has no attribute 'type'"),
         ("wrong-arguments", "train.py: error: unrecognized arguments: --epochs=3"),
     ],
 )
