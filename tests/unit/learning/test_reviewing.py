@@ -13,13 +13,15 @@ import pytest
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.grading.repeats import compare_figures
-from gpucourse.learning.review.rerun import make_environment
+from gpucourse.learning.review.rerun import list_settings, make_environment
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.finish import seal
 from gpucourse.runs.mutations import keep_edited_files
 from gpucourse.workspace import runs
+from tests.documents import SCHEMA
 from tests.learning import FOLDER, MANIFEST, METRICS, SCRIPT, Learning
+from tests.unit.grading.test_invented_numbers import invent
 
 CHECKS = "    checks:\n      - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}\n"
 CHECKS += "      - {id: flows"
@@ -224,3 +226,49 @@ def test_a_time_is_noted_and_never_counted() -> None:
     [near] = compare_figures(exercise, {"metrics": {"median_ms": 1.0}}, {"metrics": {"median_ms": 7.0}})
     [far] = compare_figures(exercise, {"metrics": {"median_ms": 1.0}}, {"metrics": {"median_ms": 70.0}})
     assert (near.verdict, near.note, far.verdict, far.note) == ("time", "", "time", "differs by a factor of 70")
+
+
+FAKES = ("3.1", "3.2", "4.2", "5.1", "6.1")
+
+
+def test_runs_that_only_wrote_the_numbers_have_no_points(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    learning.course = SCHEMA.parent.parent  # the course itself
+    monkeypatch.setenv("GPUCOURSE_COURSE", str(learning.course))
+    catalog = learning.open_context().catalog
+    for number in FAKES:
+        module, exercise = catalog.exercise(number)
+        metrics = invent(exercise)
+        record = learning.record(
+            number,
+            metrics,
+            module=module.id,
+            launcher=exercise.launch.kind,
+            nodes=["node0", "node1"],
+            world_size=2,
+            parameters={},
+        )
+        assert record.verdict == "failed", number
+        said = learning.types("check", number, code=5)
+        assert "The metrics are what the ranks printed" in " ".join(said.out.split()), number
+    path = hand_in(learning)
+    opened = learning.types("grade", "--open", str(path), "--json").document["bundles"][0]["grade"]
+    assert opened["earned"] == opened["own"] == 0
+    missing = " ".join(row["missing"] for part in opened["parts"] for row in part["rows"])
+    assert all(f"{number}: not what the ranks printed" in missing for number in FAKES)
+
+
+def test_names_in_a_bundle_lead_nowhere(learning: Learning) -> None:
+    (learning.root / "secret.txt").write_text("hidden words\n")
+    evil = ["../../../../secret.txt", str(learning.root / "secret.txt"), "/dev/zero", "helper.py"]
+    parameters = {"depth": "1; touch /tmp/x", "--sweep": "depth=1,2", "nodes": [1]}
+    learning.record(edited=evil, parameters=parameters)
+    path = hand_in(learning)
+    shown = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
+    assert "hidden words" not in shown
+    assert "helper.py" in shown
+    assert "edited, and not in the bundle" in shown
+    said = learning.types("grade", "--rerun", str(path), "--yes", code=3)
+    assert "helper.py was edited, and is not in the bundle" in " ".join(said.out.split())
+    exercise = learning.context.catalog.exercise("1.1")[1]
+    record = learning.record(edited=evil, parameters=parameters)
+    assert list_settings(exercise, record) == ["--set", "depth=1; touch /tmp/x"], "one word, which the manifest refuses"

@@ -165,7 +165,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
     _lay_out(place, module, exercise, record)
     nodes = _count_nodes(record)
     counted = () if exercise.launch.kind in SLURM and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
-    code, document = place.types("run", exercise.id, *counted, *_list_settings(exercise, record))
+    code, document = place.types("run", exercise.id, *counted, *list_settings(exercise, record))
     run = document.get("run") or {}
     if code == _MISSING and not run:
         return Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=_say_error(document))
@@ -201,7 +201,7 @@ def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecor
             continue
 
 
-def _list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
+def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
     """The parameters of a run as they are typed; names that the exercise does not have are left out."""
     words = []
     for parameter in exercise.parameters:
