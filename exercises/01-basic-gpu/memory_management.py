@@ -64,7 +64,7 @@ def grow(at_most: int) -> int:
     for step in range(at_most):
         held.append(torch.empty(args.size, args.size, device=device))
         if step < 3 or (step & (step + 1)) == 0:
-            note(f"{len(held)} tensors")
+            note(f"{len(held)} tensor{'s' if len(held) > 1 else ''}")
         steps_done[0] = len(held)
     return len(held)
 

@@ -91,11 +91,11 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         axes.plot([], [], color=GREY, linestyle=DASHES, marker="o", markerfacecolor="none", label=data.recorded_label)
 
 
-def draw_recorded_bars(axes: Axes, data: Drawable, width: float) -> None:
+def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequence[str]) -> None:
     """Dashed outlines before the run's bars of the same name, narrower and dark, so that a lower one shows as well; `width` is
-    the room of one bar."""
+    the room of one bar, `labels` are those of the series that have one."""
     for label, points in data.recorded.items():
-        offset = (data.labels.index(label) - (len(data.labels) - 1) / 2) * width
+        offset = (labels.index(label) - (len(labels) - 1) / 2) * width
         axes.bar(
             [point.x + offset for point in points],
             [point.y for point in points],

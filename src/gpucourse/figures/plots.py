@@ -31,7 +31,10 @@ _SAVED: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
 FEW = 8
+LONG_WORD = 9  # letters of a word below one of many bars that has to be turned
+MANY_BARS = 12  # bars of one picture beyond which their values are written smaller
 WORD_WIDTH = 6  # letters of a word that are beside seven others under the x axis
+LEFT_EDGE = 0.012  # of the picture's width: what stays free beside the title of the y axis
 ROW, MOST_OVER = 0.055, 0.16  # of the picture's height: a row of a legend, and what more rows may take from the axes
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
@@ -127,9 +130,20 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
         _bars(axes, plot, data)
     else:
         _lines(axes, plot, data)
-    if len(axes.get_legend_handles_labels()[0]) > 1 or any(series.low for series in plot.series):
+    if len(axes.get_legend_handles_labels()[0]) > 1 or data.recorded or any(series.low for series in plot.series):
         _place_legend(axes)
+    _make_room_at_the_left(axes)
     return figure
+
+
+def _make_room_at_the_left(axes: Axes) -> None:
+    """Move the left end of the axes to the right where their numbers are so long that the title of the y axis would be cut."""
+    left, bottom, width, height = axes.get_position().bounds
+    box = axes.yaxis.get_tightbbox()
+    whole = axes.bbox.width / width
+    missing = LEFT_EDGE - box.x0 / whole if box is not None else 0.0
+    if missing > 0:
+        axes.set_position((left + missing, bottom, width - missing, height))
 
 
 def _place_legend(axes: Axes) -> None:
@@ -207,10 +221,15 @@ def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
 def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     from gpucourse.figures.axes import number_axis, short_number, wrap_words
 
-    count = len(data.series)
+    drawn = [index for index, points in enumerate(data.series) if points or data.labels[index] in data.recorded]
+    count = len(drawn)
     width = min(0.8 / count, 0.45)
-    for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
-        places = [point.x + (index - (count - 1) / 2) * width for point in points]
+    value_size = 9 if count * len(data.words) <= MANY_BARS else 7
+    for place, index in enumerate(drawn):
+        label, points = data.labels[index], data.series[index]
+        if not points:  # of which only a record has bars
+            continue
+        places = [point.x + (place - (count - 1) / 2) * width for point in points]
         bars = axes.bar(
             places,
             [point.y for point in points],
@@ -221,7 +240,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             yerr=_list_errors(points),
             error_kw={"ecolor": INK, "elinewidth": 1.4, "capsize": 4},
         )
-        axes.bar_label(bars, labels=[short_number(float(f"{point.y:.3g}")) for point in points], padding=3, fontsize=9)
+        axes.bar_label(bars, labels=[short_number(float(f"{point.y:.3g}")) for point in points], padding=3, fontsize=value_size)
     for index, point in enumerate(data.ideal):
         reach = max(count * width, 0.45) / 2 + 0.06
         axes.plot(
@@ -233,10 +252,17 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             label=plot.ideal_label if index == 0 else None,
             zorder=3,
         )
-    draw_recorded_bars(axes, data, width)
+    draw_recorded_bars(axes, data, width, [data.labels[index] for index in drawn])
+    for text in axes.texts if data.ideal else ():  # the values of the bars stay readable where a dashed line crosses them
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+        text.set_zorder(4)
     if plot.log_y:
         axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)
-    axes.set_xticks(range(len(data.words)), wrap_words(data.words))
+    axes.set_xlim(-0.6, len(data.words) - 0.4)  # places without a bar as well
+    if len(data.words) > FEW and max(map(len, data.words)) > LONG_WORD:
+        _turn_words(axes, data.words)
+    else:
+        axes.set_xticks(range(len(data.words)), wrap_words(data.words))
     axes.tick_params(axis="x", length=0)
     number_axis(axes.yaxis, whole=False, log=plot.log_y)

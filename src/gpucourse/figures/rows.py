@@ -71,7 +71,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
                 continue
             some, where = [rows[index] for index in chosen], [places[index] for index in chosen]
             series.append(_points(some, where, line.key, (line.low, line.high), log_y=plot.log_y))
-            labels.append(f"{line.label}: {name}" if plot.by else line.label)
+            labels.append(f"{line.label}: {name or 'none'}" if plot.by else line.label)
             left_out += len(some) - len(series[-1])
     if not any(series):
         keys = ", ".join(line.key for line in plot.series)
