@@ -1,0 +1,87 @@
+"""Pictures laid out: nothing lies over the data, runs into its neighbour or is cut, and colours are told apart."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from gpucourse.figures import plots
+from gpucourse.figures.rows import drawable
+from gpucourse.figures.style import PALETTE, STYLE
+from gpucourse.model.manifest import Plot
+from tests.unit.figures.test_plots import BAR, LINE
+
+
+def compose(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> Any:
+    """The figure of a plot, laid out but not stored."""
+    from matplotlib import rc_context
+
+    chosen = Plot.model_validate({**plot, "rows": "metrics.rows"})
+    with rc_context(STYLE):
+        figure = plots._figure(chosen, drawable(chosen, {"rows": rows}), "1.1, simulated nodes (mode: local)")
+        figure.canvas.draw()
+    return figure
+
+
+MANY_LINES = [{"x": x, "y": 1.0 + x, "way": f"a way with a long name {way}"} for way in range(11) for x in (1, 2, 4)]
+WIDE_BARS = [{"case": f"A100 80 GB, number {number}", "a": 1e4 + number, "b": 2e4 + number} for number in range(11)]
+BY_WAY = {**LINE, "x": "x", "by": "way", "series": [{"key": "y", "label": "measured"}]}
+TWO_BARS = {**BAR, "ideal_key": None, "series": [{"key": key, "label": f"the time of {key}, with copies"} for key in "abc"]}
+
+
+@pytest.mark.parametrize(
+    ("plot", "rows"),
+    [(BY_WAY, MANY_LINES), (BY_WAY, MANY_LINES[:6]), (TWO_BARS, WIDE_BARS), (TWO_BARS, WIDE_BARS[:2])],
+    ids=["eleven lines", "two lines", "eleven places", "two places"],
+)
+def test_nothing_lies_over_the_data_or_is_cut(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
+    figure = compose(plot, rows)
+    (axes,) = figure.axes
+    inside, whole = axes.get_window_extent(), figure.bbox
+    entries = [text.get_window_extent() for text in axes.get_legend().get_texts()]
+    below_titles = min(text.get_window_extent().y0 for text in figure.texts[:2])
+    assert all(box.y0 >= inside.y1 - 2 or box.x0 >= inside.x1 for box in entries), "the legend is beside the data"
+    assert all(whole.x0 <= box.x0 < box.x1 <= whole.x1 + 1 for box in entries)
+    assert max(box.y1 for box in entries) <= below_titles + 2, "and below the title"
+    assert axes.yaxis.label.get_window_extent().y1 <= below_titles + 2
+    for text in (axes.yaxis.label, axes.xaxis.label, *(axes.get_xticklabels() if plot["kind"] == "bar" else ())):
+        box = text.get_window_extent()
+        assert box.x0 >= whole.x0 - 1, text.get_text()
+        assert box.x1 <= whole.x1 + 1, text.get_text()
+        assert box.y0 >= whole.y0 - 1, text.get_text()
+
+
+def test_words_below_many_bars_do_not_run_into_each_other() -> None:
+    straight = compose(TWO_BARS, WIDE_BARS[:4]).axes[0].get_xticklabels()
+    boxes = [text.get_window_extent() for text in straight]
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+    assert {text.get_rotation() for text in compose(TWO_BARS, WIDE_BARS).axes[0].get_xticklabels()} == {40.0}
+
+
+def test_a_series_without_a_value_has_no_room_and_no_colour() -> None:
+    """Its place in the legend would have the colour of the first series."""
+    axes = compose(TWO_BARS, WIDE_BARS[:2]).axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [f"the time of {key}, with copies" for key in "ab"]
+    assert len({patch.get_facecolor() for patch in axes.patches}) == 2
+
+
+def test_colours_are_told_apart() -> None:
+    """The distance of any two in the Lab space, where 10 is plain to see and a hundred is black beside white."""
+    for one, other in itertools.combinations(PALETTE, 2):
+        distance = math.dist(to_lab(one), to_lab(other))
+        assert distance > 25, (one, other)
+
+
+def to_lab(colour: str) -> tuple[float, float, float]:
+    """A colour in CIE 1976 L*a*b*, by the formulas of sRGB and of the CIE for the white point D65."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    r, g, b = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505
+    y = 0.2126 * r + 0.7152 * g + 0.0722 * b
+    z = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089
+    fx, fy, fz = (value ** (1 / 3) if value > 0.008856 else 7.787 * value + 16 / 116 for value in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
