@@ -71,9 +71,9 @@ def test_a_series_without_a_value_has_no_room_and_no_colour() -> None:
 
 def test_colours_are_told_apart() -> None:
     """The distance of any two in the Lab space, where 10 is plain to see and a hundred is black beside white."""
-    for one, other in itertools.combinations(PALETTE, 2):
-        distance = math.dist(to_lab(one), to_lab(other))
-        assert distance > 25, (one, other)
+    for first, second in itertools.combinations(PALETTE, 2):
+        distance = math.dist(to_lab(first), to_lab(second))
+        assert distance > 25, (first, second)
 
 
 def to_lab(colour: str) -> tuple[float, float, float]:
