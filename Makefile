@@ -68,10 +68,11 @@ bench: $(VENV)/.dev parts
 gpu-proof: $(VENV)/.local
 	$(BIN)/python -m benchmarks gpu
 
-# The README's pictures: the captured screen of a real run of 3.2, and the page (open) in Chromium.
+# The README's pictures: the captured screen of a real run of 3.2, the page (open) in Chromium, a session from deploy to destroy.
 picture: $(VENV)/.dev
 	$(BIN)/python -m tests.readme_picture
 	$(BIN)/python -m tests.page_pictures
+	$(BIN)/python -m docs.session
 
 # The pictures of the lessons, from geometry, formulas and one real trace.
 pictures: $(VENV)/.dev

@@ -81,7 +81,7 @@ def renew(page: Path) -> tuple[str, list[Difference]]:
                 differences += _compare(page, block["body"], screens)
                 pieces.append("```console\n" + "".join(f"$ {command}\n{screen}" for command, screen in screens) + "```")
         finally:
-            _type("gpucourse destroy --all --yes --discard", home, exports)
+            type_command("gpucourse destroy --all --yes --discard", home, exports)
         pieces.append(text[end:])
     return "".join(pieces), differences
 
@@ -98,7 +98,7 @@ def _screens(body: str, home: Path, exports: dict[str, str]) -> Iterator[tuple[s
     for command in list_commands(body):
         if export := read_export(command, home):
             exports |= export
-        yield command, "" if export else _type(command, home, exports)
+        yield command, "" if export else type_command(command, home, exports)
 
 
 def list_commands(body: str) -> list[str]:
@@ -147,7 +147,7 @@ def _edit(file: Path, source: str) -> None:
     raise ValueError(f"{file} has no function {wanted.name}")
 
 
-def _type(command: str, home: Path, exports: dict[str, str]) -> str:
+def type_command(command: str, home: Path, exports: dict[str, str]) -> str:
     """What a terminal of 80 columns shows after the command. Raises RuntimeError where it does not end."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "XDG_"))}
     environ = {
