@@ -84,4 +84,5 @@ def cloud_learner(
         learner.sets(ssh_proxy_command=account.proxy_command, node_python=sys.executable, ssh_cidr=CIDR)
         yield learner
         assert learner.processes() == []
-        assert account.list_refused() == [], "the course's policy lacks this, or a call asks for too much"
+        refused = account.list_refused()
+        assert refused == [], f"the course's policy lacks this, or a call asks for too much: {refused}"
