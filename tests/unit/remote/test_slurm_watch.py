@@ -122,7 +122,7 @@ def test_a_word_that_nobody_knows_is_asked_about_again(script_slurm: Callable[..
     slurm_watch.look(job)
     assert slurm_watch.state(job) == "running"
     slurm_watch.look(job)
-    assert log().count("a word that this program does not know") == 1
+    assert log().count("a state that this program does not know") == 1
     slurm_watch.look(job)
     assert slurm_watch.state(job) == "ended"
 
