@@ -192,6 +192,7 @@ def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -
     document = author.types("dev", "check", "--run", "--json", code=2, timeout=300).document
     place = f"modules/{FOLDER}/module.yaml"
     assert document["complaints"] == [
+        "modules/rubric.yaml: parts.9: there is no module 9",
         "modules/rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points, and may give 30%: "
         "the rest is for what the learner writes and answers",
         f"{place}: 1.1.yours: no part for the learner to write",

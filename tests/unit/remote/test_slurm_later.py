@@ -50,25 +50,21 @@ def test_temporary_files_stay_as_long_as_such_a_job(script_slurm: Callable[..., 
     assert not Job("r1").has("tmp")
 
 
-def test_temporary_files_of_a_run_without_such_jobs_go_with_it(
-    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slurm_jobs, "host", lambda: "here")
-    cluster = run_to_the_end(script_slurm, "", sinfo="here\n")
+def test_temporary_files_of_a_run_without_such_jobs_go_with_it(script_slurm: Callable[..., Scripted]) -> None:
+    cluster = run_to_the_end(script_slurm, "", sinfo=f"{slurm_jobs.host()}\n")
     assert cluster.variables["sbatch"]["TMPDIR"]
     assert not os.path.lexists(cluster.variables["sbatch"]["TMPDIR"])
     assert not Job("r1").has("tmp")
     assert cluster.variables["sbatch"]["TRITON_CACHE_DIR"] == str(Path(Job("r1").folder).parent.parent / "cache" / "triton")
 
 
-@pytest.mark.parametrize(("hosts", "short"), [("here\n", True), ("here\nthere\n", False)])
+@pytest.mark.parametrize(("others", "short"), [("", True), ("there\n", False)])
 def test_a_long_path_is_shortened_only_where_all_nodes_are_here(
-    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, hosts: str, short: bool
+    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, others: str, short: bool
 ) -> None:
     """A link on this machine is none on another; the jobs then have what the cluster gives them."""
-    monkeypatch.setattr(slurm_jobs, "host", lambda: "here")
     monkeypatch.setenv("HOME", str(tmp_path / ("deep" * 20)))
-    cluster = script_slurm(sbatch="7\n", sinfo=hosts)
+    cluster = script_slurm(sbatch="7\n", sinfo=f"{slurm_jobs.host()}\n{others}")
     slurm_submit.submit(spec())
     assert cluster.variables["sbatch"].get("TMPDIR") == (scratch.link_of(Job("r1")) if short else None)
     scratch.remove(Job("r1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -22,7 +23,7 @@ from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.results import BuildResult, DeployResult
-from gpucourse.model.cloud import CloudInstance, Failure, Placement
+from gpucourse.model.cloud import CloudInstance, Failure, Finding, Placement
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.event import Note, label_events, stage
 from gpucourse.model.money import usd_per_hour
@@ -201,14 +202,20 @@ def _guard_costs(context: Context, lab: CloudLab) -> None:
     _check_power_off(context, lab, alive)
 
 
-def _arm(context: Context, lab: CloudLab) -> list[CloudInstance]:
-    """The lab's live instances, each with a schedule that ends it; why not all of them have one stands in the record."""
+def _arm(
+    context: Context,
+    lab: CloudLab,
+    *,
+    arm: Callable[..., Finding] = schedule.arm,
+    listed_s: float = instances.LISTED_S,
+) -> list[CloudInstance]:
+    """The lab's live instances, each with a schedule that ends it; why not all of them have one is in the record."""
     deployment, cloud = lab.deployment, lab.cloud
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
-        alive = instances.find_nodes(lab.account, stack=deployment.uid, names=names)
+        alive = instances.find_nodes(lab.account, stack=deployment.uid, names=names, timeout_s=listed_s)
         ids = [instance.id for instance in alive]
-        finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
+        finding = arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
     missing = sorted(set(names) - {instance.node for instance in alive})
     absent = f"AWS lists no instance of {', '.join(missing)}, so no schedule ends it" if missing else ""
     cloud.backstop = absent if finding.state == "ok" else finding.detail

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,7 +84,7 @@ def test_no_other_place_is_tried_while_the_failed_try_left_something(tmp_path: P
     assert "aws ec2 terminate-instances" in caught.value.hint
 
 
-def test_the_record_says_which_node_has_no_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_says_which_node_has_no_schedule(tmp_path: Path) -> None:
     """A schedule for one node of two is no backstop for the other."""
     context, _events = context_in(tmp_path)
     lab: Any = Lab()
@@ -96,12 +95,10 @@ def test_the_record_says_which_node_has_no_schedule(tmp_path: Path, monkeypatch:
         armed.append(ids)
         return Finding(what=schedule.WHAT, state="ok", detail="")
 
-    monkeypatch.setattr(schedule, "arm", arm)
-    monkeypatch.setattr(instances, "find_nodes", partial(instances.find_nodes, timeout_s=0.0))
-    assert [instance.node for instance in build._arm(context, lab)] == ["node0"]
+    assert [instance.node for instance in build._arm(context, lab, arm=arm, listed_s=0.0)] == ["node0"]
     assert lab.cloud.backstop == "AWS lists no instance of node1, so no schedule ends it"
     lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"),))
-    build._arm(context, lab)
+    build._arm(context, lab, arm=arm, listed_s=0.0)
     assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
 
 
