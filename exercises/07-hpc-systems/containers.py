@@ -117,12 +117,13 @@ def _make_image(root: Path, places: Sequence[str]) -> list[str]:
 
 
 def _python_folders() -> list[str]:
-    """The folders of this Python and of its packages, but those below /usr or below another of them."""
+    """The folders of this Python and of its packages, but those below another of them, below /usr and below /tmp: both
+    are in the container anyway."""
     places = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, *sys.path[1:]) if Path(path).is_dir()}
     return sorted(
         place
         for place in places
-        if not place.startswith("/usr/") and not any(place.startswith(f"{other}/") for other in places)
+        if not place.startswith(("/usr/", "/tmp/")) and not any(place.startswith(f"{other}/") for other in places)
     )
 
 

@@ -97,7 +97,7 @@ metrics = {
     "product_spread_percent": 100 * (max(products) / min(products) - 1) if len(products) > 1 else None,
     "product_median_ms": statistics.median(products) if products else None,
     "gpus_inside": max((row["gpus_seen"] or 0 for row in ran[1:]), default=None) if host["gpus"] else None,
-    "libraries_injected": sorted({place for seen in inside.values() for place in seen["injected"]}),
+    "libraries_injected": sorted({place for seen in inside.values() for place in seen.get("injected", ())}),
 }  # fmt: skip
 for name in FILES:
     if out.resolve() != HERE:

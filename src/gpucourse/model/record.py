@@ -181,7 +181,9 @@ class RunRecord:
     def split_world(self) -> str:
         """How the process groups that the ranks made differ from the plan; empty where they do not, and where nobody knows."""
         sizes, planned = self.group_sizes, self.world_size
-        if self.launcher != "torchrun" or self.state != "succeeded" or planned < 2 or set(sizes) <= {planned}:
+        if self.launcher != "torchrun" or self.state != "succeeded" or planned < 2 or not sizes:
+            return ""
+        if len(set(sizes)) == 1 and sizes[0] and sizes[0] % planned == 0:  # a rank may start as many processes as every other
             return ""
         if not any(sizes):
             return f"torch made no process group: {len(sizes)} ranks worked alone, each a world of one"
