@@ -72,7 +72,8 @@ def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
     verdict = json.loads((learner.run_folder() / "verdict.json").read_text())
     assert (run["mode"], run["state"], verdict["mode"]) == ("here", "succeeded", "here")
     assert "not_measured" not in [check["verdict"] for check in verdict["checks"]], "it counts as a GPU's"
-    assert "NVIDIA H100" in learner.types("logs").out
+    assert "NVIDIA H100" in (learner.run_folder() / "metrics.json").read_text()
+    assert "this script computes on cuda:0" in learner.types("logs").out
     assert "gpucourse run 1.1" in learner.types("show", "1.1").out
     assert learner.types("ssh", "1", "--node", "0", "--", "echo $GPUCOURSE_NODE").out == "node0\n"
     learner.types("destroy", "1")

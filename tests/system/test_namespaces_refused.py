@@ -22,5 +22,5 @@ def test_what_forbids_namespaces_is_named_with_its_remedy(tmp_path: Path) -> Non
         learner = Learner(tmp_path / "workspace", before=before)
         refused = learner.types("deploy", "3", "--link", "1gbit", code=3)
         assert learner.documents("status")["stacks"] == []
-    assert "allows no namespaces of one's own" in refused.err
+    assert "does not let you create namespaces" in refused.err
     assert "sudo sysctl -w user.max_net_namespaces=10000" in " ".join(refused.err.split())

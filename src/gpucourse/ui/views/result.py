@@ -147,7 +147,8 @@ def _reason(record: RunRecord) -> str:
         return "you cancelled it"
     if record.state == "lost":
         return record.error or "a node was lost while it ran"
-    if first is not None and not (record.slurm and record.own_script):
+    is_batch_file = record.slurm is not None and record.own_script is not None and not record.own_script.endswith(".py")
+    if first is not None and not is_batch_file:  # a job has no ranks that anybody here knows
         restarts = f", after {record.restarts_in_words}" if record.restarts else ""
         return f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}{restarts}"
     if record.slurm is not None:

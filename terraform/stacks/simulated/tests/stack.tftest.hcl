@@ -87,7 +87,7 @@ run "slurm_puts_a_head_before_the_nodes" {
   }
 
   assert {
-    condition     = length(distinct(values(local.addresses))) == 4 && strcontains(module.slurm.files["slurm.conf"], "SlurmctldHost=node0(10.77.0.10)") && strcontains(module.slurm.files["slurm.conf"], "PartitionName=gpu Nodes=node[1-3] ") && strcontains(module.slurm.files["slurm.conf"], "NodeName=node3 NodeAddr=10.77.0.13 CPUs=4 RealMemory=2000 Gres=gpu:1 ")
+    condition     = length(distinct(values(local.addresses))) == 4 && strcontains(module.slurm.files["slurm.conf"], "SlurmctldHost=node0(10.77.0.10)") && strcontains(module.slurm.files["slurm.conf"], "PartitionName=gpu Nodes=node[1-3] ") && strcontains(module.slurm.files["slurm.conf"], "NodeName=node3 NodeAddr=10.77.0.13 CPUs=4 RealMemory=256000 Gres=gpu:1 ")
     error_message = "Every machine has an address of its own, and Slurm knows it."
   }
 
@@ -115,7 +115,7 @@ run "slurm_on_one_host_leaves_ports_and_places_to_whoever_starts_it" {
     condition = alltrue([for line in [
       "SlurmctldHost=@HOST@(127.0.0.1)", "SlurmUser=@USER@", "SlurmctldPort=@PORT_slurmctld@", "SlurmdSpoolDir=@FOLDER@/slurm/state/slurmd.%n",
       "SlurmdUser=@USER@", "AuthInfo=socket=@FOLDER@/munge.sock",
-      "NodeName=node2 NodeHostname=@HOST@ NodeAddr=127.0.0.1 Port=@PORT_node2@ CPUs=4 RealMemory=2000 Gres=gpu:1 State=UNKNOWN",
+      "NodeName=node2 NodeHostname=@HOST@ NodeAddr=127.0.0.1 Port=@PORT_node2@ CPUs=4 RealMemory=256000 Gres=gpu:1 State=UNKNOWN",
     ] : strcontains(jsondecode(local.specs[1]).slurm["slurm.conf"], "\n${line}\n")])
     error_message = "Nothing of the system's own Slurm is named: no folder, no port, no user."
   }
