@@ -89,6 +89,7 @@ def test_errors_are_documents_for_programs(learner: Learner) -> None:
     assert error["error"]["exit_code"] == 2
 
 
+@pytest.mark.slow
 def test_hostile_parameter_values_travel_unharmed(lab: Learner, tmp_path: Path) -> None:
     nasty = ["a 'b' \"c\"", "$(touch owned)", "`id`", "line\nline", "--flag", "{rank}", "ü\t;&|", "", "*", "~"]
     script = scripts.write(tmp_path, "arguments")

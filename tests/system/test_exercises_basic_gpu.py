@@ -211,6 +211,7 @@ BRIEFLY = {"with": "1.1", "seconds": "0.4", "hz": "20"}
 needs_psutil = needs_module("psutil")
 
 
+@pytest.mark.slow
 @needs_psutil
 def test_loads_and_another_exercise_are_recorded(tmp_path: Path) -> None:
     folder = tmp_path / "work"

@@ -61,7 +61,9 @@ def test_every_exercise_of_the_two_modules_is_here() -> None:
     assert set(SMALL) | others == {exercise.id for module in ("0", "3") for exercise in CATALOG.module(module).exercises}
 
 
-@pytest.mark.parametrize("exercise", BY_HAND)
+@pytest.mark.parametrize(
+    "exercise", [pytest.param(number, marks=[pytest.mark.slow] if number in {"3.4", "3.9"} else []) for number in BY_HAND]
+)
 def test_an_exercise_by_ranks_of_this_computer(exercise: str, tmp_path: Path) -> None:
     ranks, sizes = SMALL[exercise]
     run = run_ranks(exercise, ranks, tmp_path / "work", **sizes)

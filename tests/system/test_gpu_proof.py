@@ -47,6 +47,7 @@ def test_a_case_with_the_solution_runs_it(case: Case, tmp_path: Path) -> None:
     assert all((tmp_path / "folder" / part.file).read_text() == (solutions / part.file).read_text() for part in exercise.yours)
 
 
+@pytest.mark.slow
 def test_without_a_gpu_every_row_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = [
         Case("4.1", limit_s=LONG_S),

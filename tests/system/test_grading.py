@@ -58,6 +58,7 @@ def test_a_script_that_only_writes_the_numbers_does_not_pass(student: Learner, t
     assert "-for spring in springs:" in diff
 
 
+@pytest.mark.slow
 def test_a_run_done_again_agrees_or_shows_what_was_invented(student: Learner, tmp_path: Path) -> None:
     invented = SCRIPT.replace(PRINTS, SAYS).replace("helper.LITRES * depth", "99.0")
     edit(student, invented)

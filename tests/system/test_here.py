@@ -48,6 +48,7 @@ def record(learner: Learner) -> dict[str, object]:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
+@pytest.mark.slow
 @needs_torch
 def test_without_a_gpu_it_says_so_and_leaves_nothing(learner: Learner) -> None:
     refused = learner.types("deploy", "1", "--target", "here", code=3).err

@@ -108,6 +108,7 @@ def _type_by_hand(command: str, key: Path) -> None:
     subprocess.run(client, shell=True, check=True, capture_output=True, timeout=STUCK_S)
 
 
+@pytest.mark.slow
 def test_simulated_nodes_are_never_forgotten(learner: Learner) -> None:
     learner.types("deploy", "1")
     refused = learner.types("destroy", "1", "--forget-unreachable", code=2)

@@ -62,7 +62,22 @@ REFUSED = (
     (Account(name="prompt", shell="bash", rc={".bashrc": "echo Continue?; read answer\n"}), 7, "it printed: Continue?"),
 )
 """Where `deploy` ends with an exit code and these words."""
-SLOW = {"dash", "zsh", "asks", "slow", "umask", "handed", "once", "python38", "false", "python37", "prompt"}
+SLOW = {
+    "fish",
+    "tcsh",
+    "spaces",
+    "dash",
+    "zsh",
+    "asks",
+    "slow",
+    "umask",
+    "handed",
+    "once",
+    "python38",
+    "false",
+    "python37",
+    "prompt",
+}
 
 
 def _locate(account: Account, folder: Path) -> Account:

@@ -151,6 +151,7 @@ def comes(said: str) -> set[str]:
     return set(re.findall(r"Would install (.*)", said)[-1].split()) - {"gpucourse-0"}
 
 
+@pytest.mark.slow
 def test_without_a_card_the_cpu_build_comes_with_its_size(ordinary: str, cpu_index: str, checkout: Path) -> None:
     said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", GPUCOURSE_TORCH_INDEX=cpu_index)
     assert f"torch: the CPU build of {VERSION} from {cpu_index}, 3 MB" in said

@@ -148,6 +148,7 @@ def test_plain_ssh_scp_and_rsync_use_the_configuration(lab: Learner, tmp_path: P
     assert lab.types("ssh", "3", "--", "exit 7", code=7)
 
 
+@pytest.mark.slow
 def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
     first = lab.begins("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
     wait_for_words(first, b"step 3 ")
