@@ -40,10 +40,9 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
     Raises MissingError where there is none; UnknownName and UsageError for a name that fits no good run of it.
     """
     _, exercise = context.catalog.exercise(exercise_id)
-    good = evidence.candidates(context, exercise)
-    if run is None and not good:
+    record = evidence.find_good_run(context, exercise, run) if run else evidence.find_newest_candidate(context, exercise)
+    if record is None:
         raise MissingError(f"no run of {exercise.id} has succeeded yet", hint=f"gpucourse run {exercise.id}")
-    record = good[-1] if run is None else evidence.find_good_run(context, exercise, run)
     files = runs.files_of(context.paths, record)
     verdict = _judge_exercise(context, exercise, record)
     parts.judge_kept_again(context, exercise)

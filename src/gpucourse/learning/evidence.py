@@ -40,6 +40,12 @@ def find_counting_run(context: Context, exercise: Exercise) -> RunRecord | None:
     return not_judged or next(iter(candidates(context, exercise)), None)
 
 
+def find_newest_candidate(context: Context, exercise: Exercise) -> RunRecord | None:
+    """The newest run that can show something for an exercise. Raises as `candidates` does."""
+    good = (record for record in runs.iterate_newest_first(context.paths, exercise.id) if record.is_evidence)
+    return next(good, None) or next(iter(candidates(context, exercise)), None)
+
+
 def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
     """The runs that can show something for an exercise, oldest first. One that cannot be read is left out where others can;
     raises MissingError, NewerFormat where none is left."""

@@ -70,6 +70,8 @@ def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | No
 
 def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
     """The newest drill of an exercise, where nobody has found out yet what it was."""
+    if not any(runs.read(context.paths, exercise_id, path.stem) for path in context.paths.drills.glob("*.json")):
+        return None
     drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]
     fault = read_record(context.paths.drill(drills[-1].id), InjectedFault) if drills else None
     return drills[-1] if fault is not None and not fault.is_solved else None

@@ -141,9 +141,14 @@ class WorkspacePaths:
         """How many answers were given to the choices and numbers of each exercise."""
         return self.private / "attempts.json"
 
+    @property
+    def drills(self) -> Path:
+        """The folder of what was injected into runs."""
+        return self.private / "drills"
+
     def drill(self, run_id: str) -> Path:
         """What was injected into a run, and what the learner took it for."""
-        return self.private / "drills" / f"{run_id}.json"
+        return self.drills / f"{run_id}.json"
 
     def broken_copy(self, exercise: str, kept: str = "") -> Path:
         """The copy of an exercise with a fault in its code; with `kept` an earlier one, put aside under that name."""
