@@ -16,6 +16,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.course.parameters import arguments, resolve
 from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import evaluate
+from gpucourse.grading.printed import RankLog, find_differences, split_lines
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from tests import forks
@@ -152,6 +153,11 @@ def by_command_line(learner: Learner, exercise_id: str, **settings: str) -> tupl
     typed = learner.types("run", exercise_id, *(word for item in settings.items() for word in ("--set", "=".join(item))))
     folder = learner.run_folder()
     return read_finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder
+
+
+def list_differences(run: Finished) -> list[str]:
+    """Where one process did not print what its metrics say."""
+    return list(find_differences(run.exercise.logs, run.metrics, [RankLog(0, split_lines(run.output))]))
 
 
 def list_failed_checks(run: Finished) -> set[str]:

@@ -18,6 +18,7 @@ from tests.system.exercising import (
     environment,
     flags,
     lay_out,
+    list_differences,
     list_failed_checks,
     list_unanswered,
     needs_torch,
@@ -54,6 +55,7 @@ def test_as_delivered_the_run_is_whole_and_counts_calls(tmp_path: Path) -> None:
     assert set(list_unanswered(run)) == ABOUT_PART
     assert {row["api"] for row in run.metrics["calls"]} == {"cudaMalloc", "cudaFree", "cudaMemcpy", "cudaLaunchKernel"}
     assert run.metrics["sites"] == [], "who leaks is for the learner's tracer to say"
+    assert list_differences(run) == []
 
 
 @pytest.mark.parametrize("tracer", FILES)
@@ -63,6 +65,7 @@ def test_either_file_says_what_the_ledger_says(tracer: str, tmp_path: Path) -> N
     assert list_unanswered(run) == {}
     assert [row["biggest_site"] for row in run.metrics["workloads"]] == ["allocate_logits", "grow_cache", "copy_prompt"]
     assert [row["failed"] for row in run.metrics["workloads"]] == [0, 0, 2]
+    assert list_differences(run) == []
     check_plots_and_tables(run, tmp_path, without="metrics.collective_rows")
     assert not list((tmp_path / "work").glob(".runtime-*")), "the copy of the engine"
 
@@ -82,6 +85,7 @@ def test_a_file_that_does_not_compile_fails_one_check_by_name(tmp_path: Path) ->
     assert list_failed_checks(run) == {"runs"}
     assert "cc cannot compile my_preload.c" in run.metrics["trace_broken"]
     assert run.metrics["alive_first_bytes"] > 0, "the truth does not need a tracer"
+    assert list_differences(run) == []
 
 
 def list_processes(folder: Path) -> set[str]:
