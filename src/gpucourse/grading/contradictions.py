@@ -26,7 +26,7 @@ def find_contradictions(
     """Why the metrics of a run cannot be what it measured, a sentence each; empty where nothing speaks against them."""
     if not exercise.logs:
         return ()
-    return tuple(
+    reasons = tuple(
         sentence
         for sentences in (
             _compare_world(record, metrics),
@@ -37,6 +37,9 @@ def find_contradictions(
         )
         for sentence in sentences
     )
+    if reasons and record.full_logs:
+        return (f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml): {reasons[0]}", *reasons[1:])
+    return reasons
 
 
 def make_check(sentences: Sequence[str]) -> CheckResult:
@@ -68,6 +71,9 @@ def _compare_world(record: RunRecord, metrics: Mapping[str, object]) -> Iterator
 def _find_missing_logs(record: RunRecord, logs: Sequence[RankLog]) -> Iterator[str]:
     """Ranks whose log is not there or is empty; under Slurm the jobs' rows count, not a plan's ranks."""
     if record.slurm is not None:
+        return
+    if not logs:
+        yield "it has no logs here"
         return
     printed = {log.rank for log in logs if any(log.lines)}
     silent = [rank for rank in range(record.world_size) if rank not in printed]

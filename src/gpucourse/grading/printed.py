@@ -7,6 +7,7 @@ was made up as a whole.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import statistics
@@ -64,7 +65,7 @@ def find_differences(wanted: Sequence[LogEvidence], metrics: Mapping[str, object
 def _find_difference(entry: LogEvidence, metrics: Mapping[str, object], logs: Sequence[RankLog]) -> str | None:
     rows = _read_rows(entry, metrics)
     if isinstance(rows, str):
-        return None if entry.optional else rows
+        return None if entry.optional or _is_empty_table(entry, metrics, logs) else rows
     if entry.optional and all(_look_up(row, key) is None for row in rows for key in entry.keys):
         return None
     printed = [values for log in logs for values in _list_printed(entry, log)]
@@ -100,10 +101,22 @@ def _read_rows(entry: LogEvidence, metrics: Mapping[str, object]) -> Sequence[Ma
     return rows
 
 
+def _is_empty_table(entry: LogEvidence, metrics: Mapping[str, object], logs: Sequence[RankLog]) -> bool:
+    """Whether there are no rows, and a table without rows was printed."""
+    if entry.rows is None or entry.table is None:
+        return False
+    try:
+        rows = read(entry.rows, {"metrics": metrics})
+    except Unreadable:
+        return False
+    tables = [table for log in logs for table in _read_tables(log.lines, entry.table)] if rows == [] else []
+    return any(not table for table in tables)
+
+
 def _list_printed(entry: LogEvidence, log: RankLog) -> Iterator[_Values]:
     """What a log says in the form of this entry."""
     if entry.table is not None:
-        yield from (_Values(log.rank, texts) for texts in _read_tables(log.lines, entry.table))
+        yield from (_Values(log.rank, texts) for table in _read_tables(log.lines, entry.table) for texts in table)
         return
     pieces = _PLACE.split(" ".join((entry.line or "").split()))
     literals, keys = pieces[0::2], pieces[1::2]
@@ -130,8 +143,8 @@ def _split_line(line: str, literals: Sequence[str], keys: Sequence[str]) -> dict
     return texts if at == len(line) else None
 
 
-def _read_tables(lines: Sequence[str], columns: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The rows of every table that has these columns, by their keys. A table is a line of titles over a line of dashes, which
+def _read_tables(lines: Sequence[str], columns: Mapping[str, str]) -> Iterator[list[dict[str, str]]]:
+    """Every table that has these columns, as its rows by their keys. A table is a line of titles over a line of dashes, which
     says where the columns are; it ends with an empty line or one that is longer. Where several ranks share a log, each line
     begins with the rank."""
     lines = [_PREFIX.sub("", line, count=1) for line in lines]
@@ -142,10 +155,12 @@ def _read_tables(lines: Sequence[str], columns: Mapping[str, str]) -> Iterator[d
         titles = {lines[number - 1][start:end].strip(): (start, end) for start, end in spans}
         if not set(columns.values()) <= titles.keys():
             continue
-        for row in lines[number + 1 :]:
-            if not row or len(row) > len(line):
-                break
-            yield {key: " ".join(row[slice(*titles[title])].split()) for key, title in columns.items()}
+        below = _take_rows(lines[number + 1 :], len(line))
+        yield [{key: " ".join(row[slice(*titles[title])].split()) for key, title in columns.items()} for row in below]
+
+
+def _take_rows(lines: Sequence[str], width: int) -> Iterator[str]:
+    return itertools.takewhile(lambda line: 0 < len(line) <= width, lines)
 
 
 def _agrees(values: _Values, row: Mapping[str, object]) -> bool:

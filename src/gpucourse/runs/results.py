@@ -150,10 +150,11 @@ def contradict(context: Context, exercise: Exercise, record: RunRecord, metrics:
 
 
 def read_logs(files: RunPaths) -> list[RankLog]:
-    """What the ranks of a run printed, and the transcript of a session; of a very long log its beginning and its end."""
-    paths = {rank: path for (_, rank), path in files.all_logs().items() if rank is not None}
+    """What the ranks of a run printed, and the transcript of a session; of a very long log its beginning and its end. A rank
+    that moved to another node at a restart has a log on each."""
+    paths = sorted((rank, path) for (_, rank), path in files.all_logs().items() if rank is not None)
     logs: list[RankLog] = []
-    for rank, path in [*sorted(paths.items()), (None, files.transcript)]:
+    for rank, path in [*paths, (None, files.transcript)]:
         try:
             begin, end, _ = read_ends(path, _LOG_BYTES, _LOG_BYTES)
         except (OSError, OutsideError):

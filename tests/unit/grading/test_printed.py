@@ -79,6 +79,13 @@ def test_a_value_over_ranks_is_put_together_again(way: str, value: float, same: 
     assert "rank 0 did not print it" in differences({"epochs": [{"epoch": 2, "loss": 7.0}]}, *logs, **wanted)[0]
 
 
+def test_a_table_without_rows_is_printed_without_rows() -> None:
+    empty = "\n".join(TABLE.splitlines()[:2]) + "\n\ndone\n"
+    assert not differences({"rows": []}, empty, rows="metrics.rows", table=COLUMNS)
+    assert differences({"rows": []}, TABLE, rows="metrics.rows", table=COLUMNS) == ["metrics.rows holds no rows"]
+    assert differences({"rows": SIZES}, empty, rows="metrics.rows", table=COLUMNS)
+
+
 def test_what_metrics_lack_is_a_difference_unless_it_may_be_missing() -> None:
     bad: list[dict[str, Any]] = [{}, {"rows": None}, {"rows": []}, {"rows": 3}, {"rows": [3]}]
     for metrics in bad:
@@ -119,11 +126,11 @@ EXERCISE = Exercise.model_validate(
 METRICS: dict[str, Any] = {"loss": 1.5, "world_size": 2, "written": "2026-01-01T10:00:05+00:00"}
 
 
-def contradictions(metrics: dict[str, Any], *texts: str) -> tuple[str, ...]:
+def contradictions(metrics: dict[str, Any], *texts: str, full_logs: tuple[str, ...] = ()) -> tuple[str, ...]:
     record = RunRecord(
         id="20260101-100000-otter", exercise="7.1", module="7", stack="07-local", mode="local", launcher="torchrun",
         state="succeeded", created="2026-01-01T10:00:00+00:00", ended="2026-01-01T10:00:10+00:00", nodes=["node0"],
-        world_size=2, node_exits=[NodeExit(node="node0", code=0, seconds=9.0)],
+        world_size=2, node_exits=[NodeExit(node="node0", code=0, seconds=9.0)], full_logs=list(full_logs),
     )  # fmt: skip
     return find_contradictions(EXERCISE, record, metrics, [RankLog(rank, split_lines(text)) for rank, text in enumerate(texts)])
 
@@ -139,6 +146,7 @@ def test_what_fits_the_run_contradicts_nothing() -> None:
         ({"world_size": 3}, ("loss 1.5", "here"), "world_size is 3, and 2 ranks were started"),
         ({}, ("loss 1.5", ""), "rank 1 of 2 printed nothing"),
         ({}, ("loss 1.5",), "rank 1 of 2 printed nothing"),
+        ({}, (), "it has no logs here"),
         ({"written": "2026-01-01T09:00:00+00:00"}, ("loss 1.5", "here"), "it was written at 2026-01-01T09:00:00+00:00"),
         ({"written": "yesterday"}, ("loss 1.5", "here"), "which is no time"),
         ({"rows": [{"median_ms": 5e3, "samples": 20}]}, ("loss 1.5", "here"), "20 calls of 5000 ms take 25 s or more"),
@@ -147,3 +155,10 @@ def test_what_fits_the_run_contradicts_nothing() -> None:
 )
 def test_what_cannot_be_true_of_the_run_is_said(other: dict[str, Any], logs: tuple[str, ...], said: str) -> None:
     assert any(said in sentence for sentence in contradictions(METRICS | other, *logs))
+
+
+def test_a_log_that_was_cut_is_named_as_the_reason() -> None:
+    assert contradictions(METRICS, "loss 1.5", "here", full_logs=("node0-rank0.log",)) == ()
+    assert contradictions(METRICS, "begun", "here", full_logs=("node0-rank0.log",)) == (
+        'only the beginning of node0-rank0.log was kept (log_limit in gpucourse.yaml): no rank printed "loss {loss}"',
+    )

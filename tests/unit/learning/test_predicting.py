@@ -31,6 +31,7 @@ NOW = "2026-01-31T14:25:01+00:00"
 
 
 PREDICT = "{id: faster, text: How much faster will it be?, value: metrics.speedup, unit: times, tolerance_percent: 10}"
+LOGS = 'logs: [{line: "speedup {speedup}"}]'
 
 
 @pytest.fixture
@@ -186,6 +187,20 @@ def test_a_bundle_tells_what_was_predicted_and_after_which_runs(learning: Learni
     bundle = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(bundle))
     assert learning.count_answers(bundle, "1.1") == [0.5]
+
+
+def test_a_bundle_without_the_logs_of_a_prediction_says_so(learning: Learning) -> None:
+    manifest = learning.course / f"modules/{FOLDER}/module.yaml"
+    text = manifest.read_text().replace(f"    predict: {PREDICT}\n", f"    predict: {PREDICT}\n    {LOGS}\n", 1)
+    manifest.write_text(text)
+    learning.context = learning.open_context()
+    record = learning.record(prediction=GivenPrediction(id="faster", answer="1.9"))
+    for log in runs.files_of(learning.context.paths, record).all_logs().values():
+        log.unlink()  # a bundle of an earlier version has none
+    evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
+    assert evidence.prediction is not None
+    assert evidence.prediction.verdict == "error"
+    assert evidence.prediction.said == f"run {record.id} is not compared, because it has no logs here"
 
 
 def test_the_report_draws_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from gpucourse.errors import DamagedFile
 from gpucourse.runs.logs import CHUNK, LogPart, StoredLog
+from gpucourse.runs.results import read_logs
+from gpucourse.workspace.paths import RunPaths
 
 BEGAN = 1000.0
 
@@ -114,3 +116,11 @@ def test_a_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: LogPart) 
     tracemalloc.stop()
     assert size == 0 if part.grep else size > 0
     assert peak < 8 * CHUNK
+
+
+def test_a_rank_that_moved_to_another_node_has_two_logs(tmp_path: Path) -> None:
+    files = RunPaths(tmp_path)
+    files.logs.mkdir()
+    files.rank_log("node0", 0).write_text("the last life\n")
+    files.rank_log("node1", 0).write_text("the first life\n")
+    assert [(log.rank, log.lines) for log in read_logs(files)] == [(0, ("the last life",)), (0, ("the first life",))]
