@@ -50,7 +50,7 @@ def list_steps(requests: list[Any], line: int) -> list[list[int]]:
 
 
 def find_line(text: str, words: str) -> int:
-    """The number of the line in which these words exist."""
+    """The number of the line that has these words."""
     return next(number for number, line in enumerate(text.splitlines(), 1) if words in line)
 
 

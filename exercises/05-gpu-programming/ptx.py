@@ -50,7 +50,7 @@ class Variant:
 
 
 def count(ptx: str) -> dict[str, int]:
-    """How often instructions of each kind are in the text. A loop is there once, however often it is taken."""
+    """How often instructions of each kind are in the text. A loop is written once, however often it is taken."""
     return {name: len(re.findall(pattern, ptx)) for name, pattern in COUNTED.items()}
 
 

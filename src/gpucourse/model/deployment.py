@@ -28,8 +28,8 @@ class PlacementAttempt:
 class Cloud:
     """Where a lab is in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
 
-    `placement_group`: whether it is asked for; AWS may have had no room for one. `backstop` says how the scheduled
-    termination outside the nodes stands (empty: armed). `tried` holds the places that failed before.
+    `placement_group`: whether it is asked for; AWS may have had no room for one. `backstop` says what is wrong with the
+    scheduled termination outside the nodes (empty: it is armed). `tried` holds the places that failed before.
     """
 
     account: str = ""

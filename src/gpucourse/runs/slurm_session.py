@@ -1,4 +1,4 @@
-"""A terminal on a node that Slurm gives: what is before it, who watches it, and the proof that it let go.
+"""A terminal on a node that Slurm gives: what comes before it, who watches it, and the proof that it let go.
 
 The terminal itself belongs to the console: `open_session` says what to start in it, `close_session` makes a record of what was
 seen.
