@@ -38,7 +38,8 @@ def find_contradictions(
         for sentence in sentences
     )
     if reasons and record.full_logs:
-        return (f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml): {reasons[0]}", *reasons[1:])
+        cut = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)"
+        return (f"{cut}: {reasons[0]}", *reasons[1:])
     return reasons
 
 

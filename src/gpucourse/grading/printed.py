@@ -7,7 +7,6 @@ was made up as a whole.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import statistics
@@ -22,6 +21,8 @@ OWN_RANK = "rank"
 """The key of a line that is the number of the rank which printed it, whether its row has it or not."""
 LONGEST_LINE = 2000
 """Characters of a line that are looked at: no script of a course prints longer ones."""
+MOST_COMPARED = 2_000_000
+"""Rows of the metrics times rows of the logs: a bundle from outside must not take minutes."""
 
 _PLACE = re.compile(r"\{([a-z0-9_.]*)\}")
 _RULE = re.compile(r"-+(?:  -+)*")
@@ -71,6 +72,8 @@ def _find_difference(entry: LogEvidence, metrics: Mapping[str, object], logs: Se
     printed = [values for log in logs for values in _list_printed(entry, log)]
     if not printed:
         return f"no rank printed {_describe(entry)}"
+    if len(rows) * len(printed) > MOST_COMPARED:
+        return f"{_name_row(entry, 0, 1)} has {len(rows):,} rows, and the logs {len(printed):,}: too many to compare"
     spoken: set[int | None] = set()
     for number, row in enumerate(rows):
         if entry.over_ranks:
@@ -145,8 +148,8 @@ def _split_line(line: str, literals: Sequence[str], keys: Sequence[str]) -> dict
 
 def _read_tables(lines: Sequence[str], columns: Mapping[str, str]) -> Iterator[list[dict[str, str]]]:
     """Every table that has these columns, as its rows by their keys. A table is a line of titles over a line of dashes, which
-    says where the columns are; it ends with an empty line or one that is longer. Where several ranks share a log, each line
-    begins with the rank."""
+    says where the columns are; it ends with an empty line, one that is longer, or another rule. Where several ranks share a
+    log, each line begins with the rank."""
     lines = [_PREFIX.sub("", line, count=1) for line in lines]
     for number, line in enumerate(lines):
         if number == 0 or not _RULE.fullmatch(line):
@@ -155,12 +158,17 @@ def _read_tables(lines: Sequence[str], columns: Mapping[str, str]) -> Iterator[l
         titles = {lines[number - 1][start:end].strip(): (start, end) for start, end in spans}
         if not set(columns.values()) <= titles.keys():
             continue
-        below = _take_rows(lines[number + 1 :], len(line))
+        below = _take_rows(lines, number + 1, len(line))
         yield [{key: " ".join(row[slice(*titles[title])].split()) for key, title in columns.items()} for row in below]
 
 
-def _take_rows(lines: Sequence[str], width: int) -> Iterator[str]:
-    return itertools.takewhile(lambda line: 0 < len(line) <= width, lines)
+def _take_rows(lines: Sequence[str], begin: int, width: int) -> Iterator[str]:
+    """The rows of one table. They end before another rule of that width, so that no line is read for very many tables."""
+    for place in range(begin, len(lines)):
+        line = lines[place]
+        if not 0 < len(line) <= width or (len(line) == width and _RULE.fullmatch(line)):
+            return
+        yield line
 
 
 def _agrees(values: _Values, row: Mapping[str, object]) -> bool:

@@ -47,9 +47,7 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
     if not judged:
         why = _explain_left_out(context, exercise)
         verdict: AnswerVerdict = "error" if why else "open"
-        return AnswerResult(
-            id=asked.id, kind="prediction", text=asked.text, verdict=verdict, said=why, evidence=asked.evidence
-        )
+        return AnswerResult(id=asked.id, kind="prediction", text=asked.text, verdict=verdict, said=why, evidence=asked.evidence)
     right = [item for item in judged if item.result.verdict == "passed"]
     shown = right[0] if right else judged[-1]
     before = judged[: judged.index(shown)] if right else judged

@@ -100,6 +100,9 @@ def test_what_metrics_lack_is_a_difference_unless_it_may_be_missing() -> None:
 def test_a_hostile_log_takes_no_time() -> None:
     text = ("rank 0: loss " * 100_000) + "\n" + "-" * 1000 + "\n" + "x" * 10 * LONGEST_LINE
     assert differences({"loss": 1.0}, text, line="rank {rank}: loss {loss} in {a} s {b} {c}")
+    tables = "\n".join(TABLE.splitlines()[:2]) + "\n"
+    many = [{"size": -1, "median_ms": -1, "label": "none"}] * 5_000
+    assert "too many to compare" in differences({"rows": many}, tables * 5_000, rows="metrics.rows", table=COLUMNS)[0]
 
 
 @pytest.mark.parametrize(
