@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.grading.repeats import compare_figures
-from gpucourse.learning.review.rerun import list_settings, make_environment
+from gpucourse.learning.review.rerun import compare_checks, list_settings, make_environment
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.finish import seal
 from gpucourse.runs.mutations import keep_edited_files
+from gpucourse.runs.results import verdict_on
 from gpucourse.workspace import runs
 from tests.documents import SCHEMA
 from tests.learning import FOLDER, MANIFEST, METRICS, SCRIPT, Learning
@@ -174,6 +176,16 @@ def test_rerunning_asks_first_and_refuses_what_cannot_be_combined(learning: Lear
     said = learning.types("grade", "--rerun", path, "--yes", code=3)
     assert "it was measured on a GPU; simulated nodes have none" in " ".join(said.out.split())
     assert "there is no run of '1.2'" in learning.types("grade", "--rerun", path, "--yes", "--exercise", "1.2", code=2).err
+
+
+def test_a_check_that_fails_in_the_new_run_alone_is_named(printing: Learning) -> None:
+    record, again = (record_with_log(printing, log) for log in (PRINTED, PRINTED.replace("2.5", "3.5")))
+    context = printing.open_context()
+    exercise = context.catalog.exercise("1.1")[1]
+    same, other = ([asdict(check) for check in verdict_on(context, exercise, run).checks] for run in (record, again))
+    assert compare_checks(context, exercise, record, same) == ""
+    assert compare_checks(context, exercise, record, other) == "check logs-agree: not in the bundle, failed again"
+    assert compare_checks(context, exercise, again, same) == "check logs-agree: failed in the bundle, passed again"
 
 
 def test_scripts_of_others_see_no_credentials(learning: Learning) -> None:

@@ -178,7 +178,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
         before = material(place.bundle, record)
         again = {"metrics": read_metrics(files.metrics), "plan": plan, "run": run}
         figures = tuple(compare_figures(exercise, before, again))
-        why = _compare_checks(place.bundle, exercise, record, (document.get("verdict") or {}).get("checks") or ())
+        why = compare_checks(place.bundle, exercise, record, (document.get("verdict") or {}).get("checks") or ())
     except GpucourseError as error:
         return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=error.what)
     differs = why or any(figure.verdict == "differs" for figure in figures)
@@ -211,17 +211,22 @@ def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
     return words
 
 
-def _compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
-    """Which checks came out otherwise, in a sentence; empty where none did."""
+def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
+    """Which checks that need no GPU came out otherwise, in a sentence; empty where none did. `again` are the checks of the new
+    run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as `logs-agree`."""
     words = {str(check.get("id")): str(check.get("verdict")) for check in again}
-    told = [
+    before = verdict_on(bundle, exercise, record).checks
+    sentences = [
         f"check {check.id}: {check.verdict} in the bundle, {words.get(check.id, 'passed')} again"
-        for check in verdict_on(bundle, exercise, record).checks
+        for check in before
         if check.evidence == "logic"
         and check.verdict in {"passed", "failed"}
         and words.get(check.id, "passed") != check.verdict
     ]
-    return "; ".join(told)
+    names = {check.id for check in before}
+    new = [check for check in again if check.get("evidence") == "logic" and str(check.get("id")) not in names]
+    sentences += [f"check {check['id']}: not in the bundle, failed again" for check in new if check.get("verdict") == "failed"]
+    return "; ".join(sentences)
 
 
 def _say_error(document: Mapping[str, Any]) -> str:
