@@ -9,6 +9,7 @@ finally:
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import json
 import os
@@ -138,6 +139,10 @@ class SimulatedNodes:
         words = [need("ssh"), *self.options(name), *more, self.address(name), *command]
         return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
 
+    def takes_agent(self, name: str) -> bool:
+        """Whether the node takes along the SSH agent of whoever logs in, as `ssh -A` asks."""
+        return asyncio.run(asyncio.wait_for(_ask_to_take_agent(self.node(name), self.key), STUCK_S))
+
     def leftovers(self) -> list[str]:
         """What a sweep finds of these nodes."""
         return [f"{left.kind} {left.id}" for left in health.find_leftovers(self.folder, self.uid, self.ports)]
@@ -160,6 +165,15 @@ def start_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(simulated.up, [f"node{number}" for number in range(count)]))
     return simulated
+
+
+async def _ask_to_take_agent(node: Node, key: Path) -> bool:
+    asyncssh = need_module("asyncssh")
+    login = {"username": node.user, "client_keys": [str(key)], "known_hosts": None, "agent_path": None, "config": None}
+    async with asyncssh.connect(node.address, node.port, **login) as connection:
+        channel, _session = await connection.create_session(asyncssh.SSHClientSession, "cat")
+        # No client has a public way: all of them, OpenSSH too, send the request without asking for an answer.
+        return bool(await channel._make_request(b"auth-agent-req@openssh.com"))
 
 
 def make_key(path: Path) -> Path:

@@ -230,6 +230,10 @@ def test_a_forwarded_port(way: str, lab: SimulatedNodes) -> None:
         tunnel.wait(STUCK_S)
 
 
+def test_no_agent_is_taken_along(lab: SimulatedNodes) -> None:
+    assert not lab.takes_agent("node0")
+
+
 def name_that_is_not_utf8(folder: Path) -> list[str]:
     """A file with such a name, where the file system has them."""
     name = os.fsdecode(b"not\xffutf8")

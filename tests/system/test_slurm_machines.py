@@ -51,6 +51,11 @@ def test_each_machine_is_its_own(cluster: Cluster) -> None:
     assert cluster.states() == {}
 
 
+def test_no_agent_is_taken_along(cluster: Cluster) -> None:
+    """As on nodes that are no machines."""
+    assert not cluster.takes_agent("node0")
+
+
 def test_who_waits_is_told_the_true_reason(cluster: Cluster) -> None:
     for _ in range(3):
         cluster.run_on_head("cd /shared && sbatch --gres=gpu:1 --wrap 'sleep 60'")
