@@ -21,7 +21,7 @@ State = Literal["absent", "preparing", "running", "ended", "lost"]
 
 MAX_BYTES = 1 << 20  # the longest answer to one question; listings of outputs have their own limit
 MAX_ITEMS = 60_000
-MAX_FRAME = 4 << 20  # the longest message of a run: an honest one has a piece of a log, of 128 KiB, or how 10,000 jobs ended
+MAX_FRAME = 8 << 20  # the longest message of a run: an honest one has a piece of a log, of 128 KiB, or how 10,000 jobs ended
 MAX_END_ITEMS = 400_000
 MOST_RANKS = 65_536
 MOST_JOBS = 10_000

@@ -28,6 +28,9 @@ _SETTLED_S = 0.3
 
 _MOST_RANK_EXITS = 8192
 
+_OFFSETS_IN_COMMAND = 1000
+"""Of more logs than that the offsets travel as input: a command has 128 KiB at most."""
+
 _ASKED, _ASKED_S = 143, 2.0
 """A rank that ended by SIGTERM was mostly asked to, by the time limit or a person: its node says so soon after."""
 
@@ -204,7 +207,9 @@ class _NodeFollower(threading.Thread):
         self._take_up_logs()
         offsets = [f"{self._name_log(whose)}={log.size}" for whose, log in self.logs.items()]
         link = self._fleet.link(self._node)
-        with jobs.stream_verb(link, "follow", self._run_id, *offsets, silence_s=self._silence_s) as pieces:
+        many = len(offsets) > _OFFSETS_IN_COMMAND
+        words, stdin = (["-"], "\n".join(offsets).encode()) if many else (offsets, b"")
+        with jobs.stream_verb(link, "follow", self._run_id, *words, stdin=stdin, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
                 self._heard = time.monotonic()
                 self._view.received += len(payload)

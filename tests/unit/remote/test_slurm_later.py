@@ -10,7 +10,7 @@ import pytest
 
 from gpucourse.remote.agent import scratch, slurm_jobs, slurm_later, slurm_submit, slurm_watch
 from gpucourse.remote.agent.job import Job
-from tests.unit.remote.scripted import Scripted, details, log, row, spec
+from tests.unit.remote.scripted import DOWN, Scripted, details, log, row, spec
 
 
 def listing(*jobs: tuple[str, str, str], folder: str = "work") -> str:
@@ -29,6 +29,15 @@ def run_to_the_end(script_slurm: Callable[..., Scripted], later: str, **more: st
     return cluster
 
 
+def run_nearly_to_the_end(script_slurm: Callable[..., Scripted]) -> Scripted:
+    """The same where Slurm goes away between its answer about the run's job and that about others."""
+    squeue = [row("7", "COMPLETED", node="a"), DOWN]
+    cluster = script_slurm(sbatch="7\n", squeue=squeue, scontrol=details("7", "COMPLETED"), sinfo=f"{slurm_jobs.host()}\n")
+    slurm_submit.submit(spec())
+    slurm_watch.look(Job("r1"))
+    return cluster
+
+
 def test_jobs_that_go_on_are_told_with_the_end(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
     elsewhere = f"12|RUNNING|other|{tmp_path}/elsewhere\n13|RUNNING|near|{Job('r1').folder}2\n"
     own = listing(("7", "COMPLETING", "2.1"), ("8", "PENDING", "a|b"), ("9", "RUNNING", "it"), ("10", "COMPLETED", "x"))
@@ -38,6 +47,17 @@ def test_jobs_that_go_on_are_told_with_the_end(script_slurm: Callable[..., Scrip
         {"job": "9", "name": "it", "state": "RUNNING"},
         {"job": "11", "name": "deep", "state": "RUNNING"},
     ]
+
+
+def test_the_end_waits_until_slurm_has_told_of_them(script_slurm: Callable[..., Scripted]) -> None:
+    """Else nobody would ask for them again, and their folder for temporary files would go."""
+    cluster = run_nearly_to_the_end(script_slurm)
+    assert not Job("r1").has("done")
+    assert "Slurm does not answer" in log()
+    cluster.answers["squeue"] = [row("7", "COMPLETED", node="a"), listing(("8", "RUNNING", "x"))]
+    slurm_watch.look(Job("r1"))
+    assert (Job("r1").read("exit.json") or {})["later"] == [{"job": "8", "name": "x", "state": "RUNNING"}]
+    assert Job("r1").has("tmp")
 
 
 def test_temporary_files_stay_as_long_as_such_a_job(script_slurm: Callable[..., Scripted]) -> None:

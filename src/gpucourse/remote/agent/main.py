@@ -119,7 +119,8 @@ def _input() -> dict[str, object]:
 
 
 def _pairs(words: list[str]) -> list[list[str]]:
-    return [word.rsplit("=", 1) for word in words]
+    """Names and numbers; `-` alone says that they come on standard input, a line each."""
+    return [word.rsplit("=", 1) for word in (sys.stdin.read().splitlines() if words == ["-"] else words)]
 
 
 def agent_folder() -> str:

@@ -22,13 +22,15 @@ def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
     wishes = (
         {str(mapping(file)["name"]): str(mapping(file).get("error") or "") for file in files} if isinstance(files, list) else {}
     )
+    if not any(wishes.values()):
+        return
+    first_logs = {name.partition("-")[0]: name for name in sorted(os.listdir(job.path("logs")), reverse=True)}
     for row in rows:
         number, wish = str(row["job"]), wishes.get(str(row["file"]), "")
-        logs = sorted(name for name in os.listdir(job.path("logs")) if name.startswith(f"{number}-"))
-        if not wish or not logs or job.has(f"errors-{number}"):
+        if not wish or number not in first_logs or job.has(f"errors-{number}"):
             continue
         job.write(f"errors-{number}", {})
-        log = job.path("logs", logs[0])
+        log = job.path("logs", first_logs[number])
         paths = sorted(glob.glob(os.path.join(glob.escape(job.path("work")), pattern(wish, number))))
         if not paths:
             _append(log, f"its errors went to {wish}, which is not on this node")

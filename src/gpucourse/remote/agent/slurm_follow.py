@@ -96,10 +96,11 @@ class _Logs:
         self._spread = bool(asked.get("spread"))
         self._ranks = int(str(asked.get("ranks") or 1))
         self._here = socket.gethostname().split(".")[0]
+        self._rows: dict[str, dict[str, object]] | None = None
 
     def send(self, line: Line, *, whole: bool) -> bool:
         """Send what is new: one piece of each log, or with `whole` everything. Whether there was anything."""
-        moved = False
+        moved, self._rows = False, None
         self._job.trim_logs(self._limit)  # only while somebody follows: nothing of ours stays on this node
         for name in sorted(os.listdir(self._job.path("logs"))):
             if name not in self._streams and not self._open(name, line, whole=whole):
@@ -157,10 +158,12 @@ class _Logs:
         nodes says which it is, as soon as it is known, and `at_last` the node that tells it."""
         if host != self._here:
             return host
-        stored = self._job.read("exit.json") or self._job.read("seen.json") or {}
-        rows = [mapping(row) for row in stored.get("jobs") or []]  # type: ignore[attr-defined]
-        mine = [row for row in rows if self._spread or str(row["job"]) == job]
-        nodes = say.hosts(str(mine[0].get("node") or "")) if mine else []
+        if self._rows is None:  # once for all logs of a look: an array has thousands of both
+            stored = self._job.read("exit.json") or self._job.read("seen.json") or {}
+            rows = [mapping(row) for row in stored.get("jobs") or []]  # type: ignore[attr-defined]
+            self._rows = {str(row["job"]): row for row in rows}
+        mine = next(iter(self._rows.values()), None) if self._spread else self._rows.get(job)
+        nodes = say.hosts(str(mine.get("node") or "")) if mine else []
         if not nodes:
             return "" if at_last else None
         return host if host in nodes else nodes[(rank or 0) * len(nodes) // self._ranks if self._spread else 0]

@@ -76,10 +76,9 @@ def log_cancel(job: Job, numbers: list[str]) -> None:
 
 def warn_of_unshared_folder(job: Job, rows: list[Row], session: bool) -> None:
     """Where a job ran and failed, and nothing of it arrived here: say that it could not write here."""
-    logs = os.listdir(job.path("logs"))
+    jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
     for row in rows:
-        here = any(name.startswith(f"{row['job']}-") for name in logs)
-        if row["state"] == "FAILED" and row.get("node") and not here and not session:
+        if row["state"] == "FAILED" and row.get("node") and str(row["job"]) not in jobs_with_log and not session:
             where = f"{_name(row)} ran on {row['node']}, and nothing that it wrote is in {job.folder}. "
             mend = "Do all machines share that folder? If not, name one that they do: shared_folder in gpucourse.yaml"
             _note(job, where + mend)

@@ -34,6 +34,8 @@ def look(job: Job) -> list[Row]:
         before = _rows(seen) or slurm_jobs.rows(job)
         try:
             after = _query_rows(job, before)
+            over = bool(after) and all(say.phase(str(row["state"])) == say.ENDED for row in after)
+            later = _list_later_jobs(job) if over else []
         except slurm_jobs.Controller as error:
             if not seen.get("silent"):
                 slurm_log.log_silence(job, error.what)
@@ -42,11 +44,10 @@ def look(job: Job) -> list[Row]:
         if seen.get("silent"):
             slurm_log.log_end_of_silence(job)
         slurm_log.log_changes(job, before, after)
-        if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
+        if over:
             after = _with_details(after)
             slurm_log.warn_of_unshared_folder(job, after, session=bool(_read_request(job).get("session")))
             slurm_errors.add_to_logs(job, after)
-            later = _list_later_jobs(job)
             finish(job, dict(_end(job, after), later=later))
             if not later:
                 scratch.remove(job)
@@ -117,7 +118,7 @@ def _cancel_later_jobs(job: Job, deadline: float) -> int:
 def _list_later_jobs(job: Job) -> list[Row]:
     try:
         return slurm_later.list_later_jobs(job)
-    except slurm_jobs.Controller:  # it answered a moment ago; whoever collects asks again
+    except slurm_jobs.UnknownJob:  # it knows of none
         return []
 
 
@@ -138,7 +139,7 @@ def _query_rows(job: Job, before: list[Row]) -> list[Row]:
     after = []
     for row in before:
         job_id = str(row["job"])
-        if row not in open_rows:
+        if say.phase(str(row["state"])) == say.ENDED:
             after.append(row)
         elif job_id in answers:
             after.append(_merge_row(row, answers[job_id]))
