@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, NodeUntrusted, StorageError, UnreachableError
+from gpucourse.errors import GpucourseError, MissingError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.labs.target import find_target
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
@@ -54,7 +54,8 @@ def bring_home(
     for record in away:
         with hold_lock(lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:
-                _give_up(context, record, home, "discarded with --discard")
+                goes_on = _end_jobs(context, deployment, record, gone)
+                _give_up(context, record, home, f"discarded with --discard{goes_on}")
             else:
                 _fetch(context, deployment, record, home, gone, until)
     return home
@@ -78,6 +79,7 @@ def _fetch(
     context: Context, deployment: Deployment, record: RunRecord, home: CollectedRuns, gone: Mapping[str, str], until: float
 ) -> None:
     from gpucourse.remote.execute import cancel
+    from gpucourse.remote.fleet import values
     from gpucourse.remote.follow import follow
     from gpucourse.remote.patience import AFTER_CANCEL_S
 
@@ -98,7 +100,9 @@ def _fetch(
             if later := _count_later(record):
                 told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
                 context.watch(Note(text=told, level="warning"))
-            cancel(fleet, record.id)
+            ended = cancel(fleet, record.id)
+            if record.slurm is not None and deployment.uses_existing_machines:
+                values(ended)  # that cluster stays, and with it every job that did not end
             files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
             result = follow(
                 fleet,
@@ -131,6 +135,25 @@ def _fetch(
             _give_up(context, record, home, error.what)
             return
         raise _not_home(context, deployment, record, error) from error
+
+
+def _end_jobs(context: Context, deployment: Deployment, record: RunRecord, gone: Mapping[str, str]) -> str:
+    """End what a cluster that stays still has of the run. What may go on there, as an addition to a sentence, where that
+    fails."""
+    nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in gone)
+    over = record.has_ended and not _count_later(record)
+    if record.slurm is None or over or not nodes or not deployment.uses_existing_machines:
+        return ""
+    from gpucourse.remote.execute import cancel
+    from gpucourse.remote.fleet import values
+
+    try:
+        with slurm_runs.fleet_of(context, deployment, nodes, scheduled=True) as fleet:
+            values(cancel(fleet, record.id))
+    except GpucourseError as error:
+        context.watch(Note(text=f"jobs of run {record.id} may go on in Slurm: {error.what}", level="warning"))
+        return f"; its jobs may go on in Slurm ({error.what})"
+    return ""
 
 
 def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:

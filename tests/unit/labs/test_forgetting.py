@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpucourse.context import Context
 from gpucourse.errors import LeftoverError, UsageError
+from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.destroy import DestroyRequest, destroy, survey
+from gpucourse.labs.hosts.lab import open_hosts
 from gpucourse.labs.target import Forgettable, load_targets
 from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory, Node
+from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import LaterJob, SlurmRun
+from gpucourse.ports import CommandResult
 from gpucourse.units import now_utc
-from gpucourse.workspace import deployments
+from gpucourse.workspace import deployments, runs
 from tests.unit.labs.aws.fakes import context_in, deployment_of
 
 GONE = Node(
@@ -28,6 +37,70 @@ def make_hosts_lab() -> HostsDeployment:
         stack="01-hosts", uid="c0ffee-2", module="1", template="hosts", phase="ready", created=now, updated=now,
         nodes_wanted=1, inventory=Inventory(stack="01-hosts", nodes=(GONE,)),
     )  # fmt: skip
+
+
+class Head:
+    """A machine whose agent gives every question the same answer; `asked` are the commands that it got."""
+
+    def __init__(self, code: int, answer: str) -> None:
+        self.node, self.alive, self.asked = GONE, True, list[str]()
+        self._done = CommandResult(code=code, stdout=answer.encode(), stderr=b"")
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Head:
+        assert node == GONE
+        assert timeout_s
+        return self
+
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
+        assert not stdin
+        assert timeout_s
+        self.asked.append(command)
+        return self._done
+
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
+        raise AssertionError(command, stdin, silence_s)
+
+    def close(self) -> None:
+        self.alive = False
+
+
+def save_slurm_run(context: Context, later: list[LaterJob]) -> RunRecord:
+    record = RunRecord(
+        id="20261122-120000-aa", exercise="1.1", module="1", stack="01-hosts", mode="hosts", launcher="slurm",
+        state="succeeded", created=now_utc(), ended=now_utc(), nodes=["node0"], collected=True,
+        slurm=SlurmRun(partition="gpu", nodes=1, gpus=0, later=later),
+    )  # fmt: skip
+    runs.files_of(context.paths, record).folder.mkdir(parents=True)
+    runs.save(context.paths, record)
+    return record
+
+
+def test_discarded_jobs_of_a_cluster_that_stays_are_cancelled(tmp_path: Path) -> None:
+    context, _ = context_in(tmp_path)
+    record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
+    head = Head(0, '{"state": "ended", "killed": 1}')
+    context = replace(context, make_transport=lambda _key: head)
+    assert bring_home(context, make_hosts_lab(), discard=True).given_up == [f"{record.id}: discarded with --discard"]
+    [asked] = head.asked
+    assert f"cancel {record.id}" in asked
+
+
+def test_where_slurm_does_not_cancel_them_that_is_said(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    record = save_slurm_run(context, [LaterJob(job="8", name="next", state="RUNNING")])
+    head = Head(3, '{"error": "Unable to contact slurm controller", "kind": "slurm"}')
+    context = replace(context, make_transport=lambda _key: head)
+    [given_up] = bring_home(context, make_hosts_lab(), discard=True).given_up
+    assert "its jobs may go on in Slurm" in given_up
+    assert any(isinstance(event, Note) and f"jobs of run {record.id} may go on" in event.text for event in events)
+
+
+def test_what_may_be_left_of_a_slurm_run_are_its_jobs_too(tmp_path: Path) -> None:
+    context, _ = context_in(tmp_path)
+    record = save_slurm_run(context, [])
+    [left] = open_hosts(context, make_hosts_lab()).list_forgotten({"node0": "it is gone"})
+    assert left.id == "me@gpu1: processes and Slurm jobs of 1 run and the folder ~/.gpucourse (it is gone)"
+    assert f'grep -E "/jobs/({record.id})(/|$)" | cut -d" " -f1 | xargs -r scancel' in left.remove
 
 
 def test_only_labs_on_machines_of_ones_own_can_be_forgotten() -> None:

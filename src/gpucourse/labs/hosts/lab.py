@@ -22,6 +22,8 @@ from gpucourse.workspace.stack_paths import StackPaths
 T = TypeVar("T")
 # Every process of a run carries the folder of its job.
 _END = 'for p in /proc/[0-9]*; do grep -Eqsz "^GPUCOURSE_RUN_DIR=.*/jobs/({runs})$" $p/environ && kill -9 ${{p#/proc/}}; done; '
+# Every job of a run was submitted in the folder of the run, or below it.
+_END_JOBS = 'squeue -h -u "$(id -un)" -o "%A %Z" | grep -E "/jobs/({runs})(/|$)" | cut -d" " -f1 | xargs -r scancel; '
 ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 
 
@@ -110,12 +112,16 @@ class HostsLab:
 
     def list_forgotten(self, unreachable: Mapping[str, str]) -> list[Leftover]:
         """What may be left on these machines (by the node's name, with the reason): our folders, and processes of runs."""
-        ids = [record.id for record in self._runs()]
+        records = self._runs()
+        ids = [record.id for record in records]
         folders = [f".gpucourse/labs/{self.deployment.uid}", *(f".gpucourse/jobs/{run}" for run in ids)]
         remove = f"cd && rm -rf {' '.join(folders)}"
+        scheduled = any(record.slurm is not None for record in records)
         if ids:  # in a shell that understands it, whatever the login shell is
-            remove = shlex.join(["sh", "-c", _END.format(runs="|".join(ids)) + remove])
-        processes = f"processes of {len(ids)} run{'s' * (len(ids) != 1)} and " if ids else ""
+            end = (_END_JOBS if scheduled else "") + _END
+            remove = shlex.join(["sh", "-c", end.format(runs="|".join(ids)) + remove])
+        kinds = "processes and Slurm jobs" if scheduled else "processes"
+        processes = f"{kinds} of {len(ids)} run{'s' * (len(ids) != 1)} and " if ids else ""
         return [
             Leftover(
                 kind="host",
