@@ -5,6 +5,12 @@ from __future__ import annotations
 
 from gpucourse.coach.symptom import Symptom
 
+_OTHER_PROGRAMS = (
+    r"srun|slurmstepd|sbatch|salloc|scancel|squeue|sinfo|sacct"
+    r"|cc1|collect2|ld:|ld\.|gcc|g\+\+|c\+\+|clang|nvcc|\S*(?:\(\d+\)|:\d+)(?::\d+)*:"
+)
+"""What writes `NAME: error: ` as argparse does, and is no script: Slurm's commands, and compilers, which name a line."""
+
 SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="module-missing",
@@ -50,7 +56,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         word="wrong-arguments",
         title="The script does not take these arguments",
         signs=(
-            r"(?m)^(?:\[rank\d+\]: ?)?(?!srun|slurmstepd)\S+: error: (?P<what>[^\n]+)",
+            rf"(?m)^(?:\[rank\d+\]: ?)?(?!{_OTHER_PROGRAMS})\S+: error: (?P<what>[^\n]+)",
             r"(?m)^[\w.-]+ [^\n:]*: error: (?P<what>(?:argument |unrecognized arguments|the following arguments|one of the "
             r"arguments|ambiguous option)[^\n]*)",
             r'accelerate/commands/launch\.py", line \d+, in [^\x00]{0,600}\n(?P<what>ValueError: [^\n]+)',
@@ -91,10 +97,11 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
             r"environment variable (?P<name>\w+) expected, but not set",
             r'File "[^"\n]*\bos(?:\.py)?>?", line \d+, in __getitem__\n(?:[^\n]*\n)?[^\n]*KeyError: \'(?P<name>\w+)\'',
         ),
-        why="The script reads what a launcher sets, and on {node} it is not set: torchrun sets RANK, LOCAL_RANK, WORLD_SIZE, "
-        "MASTER_ADDR and MASTER_PORT; srun sets SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID alone, and only inside a job.",
-        next="start it with torchrun (gpucourse run --script FILE --launcher torchrun); in a batch file export what is missing "
-        "before srun",
+        why="The script reads this variable, and on {node} it is not set. Of launchers, torchrun sets RANK, LOCAL_RANK, "
+        "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; srun sets SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID alone, and only "
+        "inside a job.",
+        next="for torchrun's: gpucourse run --script FILE --launcher torchrun; for another: --env {name}=VALUE, or in a batch "
+        "file export {name}=VALUE before srun",
     ),
     Symptom(
         word="checkpoint-mismatch",

@@ -6,6 +6,7 @@ from gpucourse.coach.symptom import Symptom
 
 _WHERE = r"(?m)^(?:\d+: )?(?P<file>[^\s:]+): line (?P<line>\d+): "
 _ELSEWHERE = r"(?![\s\S]*Traceback(?![\s\S]*ModuleNotFoundError))"  # a script that began and failed is another story
+_ENDED = r"(?![\s\S]*Traceback)"  # the shell goes on after these
 
 SHELL_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
@@ -15,8 +16,8 @@ SHELL_SYMPTOMS: tuple[Symptom, ...] = (
             _WHERE + r"(?P<what>syntax error[^\n]*)",
             _WHERE + r"(?P<what>unexpected EOF[^\n]*)",
             _WHERE + r"(?P<what>[^\n]*unterminated[^\n]*)",
-            _WHERE + r"(?P<what>[^\n]*bad substitution)",
-            _WHERE + r"warning: (?P<what>here-document [^\n]*)",
+            _WHERE + r"(?P<what>[^\n]*bad substitution)" + _ENDED,
+            _WHERE + r"warning: (?P<what>here-document [^\n]*)" + _ENDED,
         ),
         why="The shell says of line {line}: {what}. A quote, a bracket, an `if` or a `do` that is not closed is found where "
         "the file ends, or at the next one of its kind: the mistake stands at that line or above it.",
@@ -38,12 +39,18 @@ SHELL_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="command-missing",
         title="A command is missing on {node}",
-        signs=(
-            _WHERE + r"(?P<name>[^\s:]+): command not found" + _ELSEWHERE,
-            _WHERE + r"(?P<name>/\S+): No such file or directory" + _ELSEWHERE,
-        ),
+        signs=(_WHERE + r"(?P<name>[^\s:]+): command not found" + _ELSEWHERE,),
         why="Line {line} of the script starts {name}, and {node} has no such program, or it is not on the PATH of a job.",
         next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path",
+        general=True,
+    ),
+    Symptom(
+        word="command-missing",
+        title="A path in the script is missing on {node}",
+        signs=(_WHERE + r"(?P<name>/\S+): No such file or directory" + _ELSEWHERE,),
+        why="Line {line} of the script starts, reads or writes {name}: {node} has no such program or file, or not the folder "
+        "that it shall be in.",
+        next="gpucourse ssh {module} -- ls -ld {name}; correct the path, or make the folder on the node",
         general=True,
     ),
 )

@@ -61,6 +61,34 @@ def test_a_script_that_ran_and_failed_is_not_explained_by_a_missing_module() -> 
     assert diagnosis.symptom == "script-error"
 
 
+def test_a_warning_of_the_shell_does_not_explain_a_script_that_failed() -> None:
+    warning = f"{FILE}: line 7: warning: here-document at line 3 delimited by end-of-file (wanted `EOF')"
+    (diagnosis,) = diagnose(warning, f"{TRACEBACK}ModuleNotFoundError: No module named 'torch'")
+    assert diagnosis.symptom == "module-missing"
+
+
+def test_a_path_that_is_missing_is_not_called_a_program() -> None:
+    (diagnosis,) = diagnose("step 1", f"{FILE}: line 9: /scratch/out.txt: No such file or directory")
+    assert diagnosis.title == "A path in the script is missing on node0"
+    assert "starts, reads or writes /scratch/out.txt" in diagnosis.why
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "main.cpp:3:10: error: 'x' was not declared in this scope",
+        'kernel.cu(12): error: identifier "n" is undefined',
+        "collect2: error: ld returned 1 exit status",
+        "sbatch: error: Batch job submission failed: Invalid partition name specified",
+    ],
+)
+def test_an_error_of_a_compiler_or_of_sbatch_is_none_of_the_arguments(line: str) -> None:
+    assert "wrong-arguments" not in {diagnosis.symptom for diagnosis in diagnose("begun", line)}
+    failed = f"{TRACEBACK}RuntimeError: Error building extension 'own'\n{line}"
+    assert "wrong-arguments" not in {diagnosis.symptom for diagnosis in diagnose(failed)}
+    assert diagnose("usage: train.py [-h]", "train.py: error: unrecognized arguments: --x")[0].symptom == "wrong-arguments"
+
+
 def test_another_command_that_is_missing_is_named() -> None:
     (diagnosis,) = diagnose("step 1", f"{FILE}: line 9: deepspeed: command not found", code=127)
     assert (diagnosis.symptom, "deepspeed" in diagnosis.why) == ("command-missing", True)
