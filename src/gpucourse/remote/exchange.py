@@ -210,7 +210,7 @@ class Exchange:
     def _wait_for_drain(self) -> None:
         """Until all of standard error is here. Where it is joined to standard output, only the channel's end tells that."""
         while self._drain.is_alive():
-            if not self._channel_ended:
+            if not self._channel_ended and not self._own_stderr.begun:
                 self._end_channel()
             self._drain.join(0.05)
             self._check_silence()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.remote.exchange import Exchange, Silent, last_words
+from gpucourse.remote.exchange import _BESIDE_S, Exchange, Silent, last_words
 from gpucourse.remote.login_shell import MOST_NOISE, Request
 from tests.waiting import STUCK_S, until
 
@@ -211,6 +211,27 @@ def _until_ended(channel: ScriptedChannel) -> bytes:
     if not channel.input_ended.wait(0.01):
         raise TimeoutError
     return b""
+
+
+def test_a_late_end_of_the_errors_does_not_cost_the_shell() -> None:
+    """On a busy machine it is heard long after that of the output."""
+    request = Request("true")
+    said, waits = iter([request.stderr + b"own"]), threading.Event()
+
+    def errors() -> bytes:
+        if (data := next(said, None)) is None:
+            waits.set()
+            channel.input_ended.wait(2 * _BESIDE_S)
+            return request.end + b"000"
+        return data
+
+    channel = ScriptedChannel(pieces(request.stdout + request.end + b"000"), errors, None)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
+    assert exchange.answer() == b""
+    assert waits.wait(STUCK_S)
+    assert (exchange.code(), exchange.stderr()) == (0, b"own")
+    assert not channel.input_ended.is_set()
+    assert exchange.can_go_on
 
 
 def test_a_shell_that_waits_for_input_gets_nothing_and_is_named() -> None:
