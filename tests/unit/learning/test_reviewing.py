@@ -14,7 +14,8 @@ import pytest
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.grading.repeats import compare_figures
-from gpucourse.learning.review.rerun import compare_checks, list_settings, make_environment
+from gpucourse.learning.review.commands import type_command
+from gpucourse.learning.review.rerun import compare_checks, list_settings, list_start_options, make_environment
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.finish import seal
@@ -284,3 +285,16 @@ def test_names_in_a_bundle_lead_nowhere(learning: Learning) -> None:
     exercise = learning.context.catalog.exercise("1.1")[1]
     record = learning.record(edited=evil, parameters=parameters)
     assert list_settings(exercise, record) == ["--set", "depth=1; touch /tmp/x"], "one word, which the manifest refuses"
+
+
+def test_a_run_is_done_again_with_the_variables_that_were_typed(learning: Learning) -> None:
+    record = learning.record(environment={"A": "b c"}, torchrun="--max-restarts=1")
+    assert list_start_options(record) == ["--env", "A=b c", "--torchrun", "--max-restarts=1"]
+    code, document = type_command({}, "run", "1.1", "--env", "A=\0")
+    assert (code, document["error"]["what"]) == (2, "it cannot be typed: embedded null byte")
+
+
+def test_a_run_with_values_that_nobody_else_has_is_not_done_again(learning: Learning) -> None:
+    learning.record(handed_on=["TOKEN"])
+    said = learning.types("grade", "--rerun", str(hand_in(learning)), "--yes", code=3)
+    assert "whose values are kept nowhere: TOKEN" in " ".join(said.out.split())

@@ -142,6 +142,8 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
         gpu = on_gpu(material(place.bundle, record)["metrics"], record.mode)
     except GpucourseError as error:
         return error.what
+    if record.handed_on:
+        return f"it had variables of the learner's own, whose values are kept nowhere: {', '.join(record.handed_on)}"
     if gpu:
         return "it was measured on a GPU; simulated nodes have none"
     if _count_nodes(record) > module.lab.local.max_nodes:
@@ -165,7 +167,7 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
     _lay_out(place, module, exercise, record)
     nodes = _count_nodes(record)
     counted = () if exercise.launch.kind in SLURM and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
-    code, document = place.types("run", exercise.id, *counted, *list_settings(exercise, record))
+    code, document = place.types("run", exercise.id, *counted, *list_settings(exercise, record), *list_start_options(record))
     run = document.get("run") or {}
     if code == _MISSING and not run:
         return Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=_say_error(document))
@@ -209,6 +211,12 @@ def list_settings(exercise: Exercise, record: RunRecord) -> list[str]:
         if isinstance(value, bool | int | float | str):
             words += ["--set", f"{parameter.name}={str(value).lower() if isinstance(value, bool) else value}"]
     return words
+
+
+def list_start_options(record: RunRecord) -> list[str]:
+    """The variables that were typed for a run, and torchrun's options, as they are typed."""
+    variables = [word for name, value in record.environment.items() for word in ("--env", f"{name}={value}")]
+    return [*variables, *(["--torchrun", record.torchrun] if record.torchrun else [])]
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
