@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -124,7 +125,7 @@ def run(
         target=target,
         gpu=gpu,
     )
-    _refuse_module(session, exercise, every=every)
+    _refuse_module(session, exercise, script, every=every)
     if sweep is None and not every:
         from gpucourse.cli.run_one import run_one
 
@@ -223,8 +224,13 @@ def _find_lab(session: Session, usual: str, target: str | None, gpu: str | None)
     return find_script_lab(session.context, usual.partition(".")[0], target=target, gpu=gpu)
 
 
-def _refuse_module(session: Session, exercise: str, *, every: bool) -> None:
-    """Raises UsageError for the number of a module without --all."""
+def _refuse_module(session: Session, exercise: str, script: Path | None, *, every: bool) -> None:
+    """Raises UsageError for the number of a module without --all, and for --all with a script of the learner's own."""
+    if every and script is not None:
+        raise UsageError(
+            "--all is for the exercises of a module, not for a script of your own",
+            hint=f"gpucourse run --script {quote(str(script))}",
+        )
     if not every and exercise in session.context.catalog.module_ids:
         raise UsageError(
             f"{exercise} is a module",

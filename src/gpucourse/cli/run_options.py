@@ -30,7 +30,7 @@ ChecksFlag = Annotated[
 ]
 
 
-_OF_CODE = ("PYTHON", "LD_", "DYLD_")
+_OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the last one's file before a file for sbatch
 
 
 class StartOptions(TypedDict):

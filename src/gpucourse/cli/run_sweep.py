@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from gpucourse.cli.outcome import show_line
@@ -41,5 +42,5 @@ def run_sweep(session: Session, run_request: RunRequest, typed: str, *, json: bo
     if bad:
         subject = run_request.script.name if run_request.script else run_request.exercise
         words = f"checks did not pass for {parameter.name}={', '.join(str(point.value) for point in bad)}"
-        raise CheckFailed(words, hint=f"gpucourse check {subject} --run {bad[0].run}")
+        raise CheckFailed(words, hint=f"gpucourse check {quote(subject)} --run {bad[0].run}")
     return ExitCode.DONE

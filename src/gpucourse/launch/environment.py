@@ -26,7 +26,11 @@ _WAYS = {
     "HOME": "the files of a run lie below the home folder of the node",
 }
 """What only gpucourse may set, and what decides it."""
-_OWN_STARTS = ("GPUCOURSE_", "TORCHELASTIC_", "SLURM_", "SBATCH_")
+_HELP = "gpucourse run --help has the options that decide it"
+_OWN_STARTS = {
+    **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_", "SLURM_", "SBATCH_"), _HELP),
+    "PET_": "torchrun reads its options from it, too: gpucourse run --torchrun '--max-restarts=2'",
+}
 
 
 def choose_backend(nodes: Sequence[Node]) -> str:
@@ -63,7 +67,8 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
     """What was typed after each --env: the values that were typed, by name, and the names whose values are taken from `here`,
     this computer's environment, when the run starts.
 
-    Raises UsageError for what is no name, for a name that is given twice or is ours, and for one that is not set here.
+    Raises UsageError for what is no name, for a name that is given twice or is ours, for one that is not set here, and for a
+    value that is no text.
     """
     values: dict[str, str] = {}
     names: list[str] = []
@@ -73,7 +78,7 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
         if name in values or name in names:
             raise UsageError(f"--env {name} was given twice", hint=f"name {name} once")
         if equals:
-            values[name] = value
+            values[name] = _check_text(name, value)
         elif name in here:
             names.append(name)
         else:
@@ -84,14 +89,27 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
     return values, tuple(names)
 
 
+def _check_text(name: str, value: str) -> str:
+    """The value, which the files of the run will hold. Raises UsageError for bytes that are no text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"--env {name}: the value is not text in UTF-8",
+            hint=f"export {name}=... first: --env {name} hands on any bytes",
+        ) from error
+    return value
+
+
 def _refuse_name(name: str) -> None:
     """Raises UsageError for a name that no variable can have, and for one that gpucourse sets."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"--env {name[:80]!r}: not the name of a variable", hint="--env NAME=VALUE, such as --env NCCL_DEBUG=INFO"
         )
-    if name in _WAYS or name.startswith(_OWN_STARTS):
+    ways = [_WAYS[name]] if name in _WAYS else [way for start, way in _OWN_STARTS.items() if name.startswith(start)]
+    if ways:
         raise UsageError(
             f"--env {name}: this variable is set by gpucourse or the launcher, and is not yours to set",
-            hint=_WAYS.get(name, "gpucourse run --help has the options that decide it"),
+            hint=ways[0],
         )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, kw_only=True)
 class SbatchJob:
     """What one file says. `nodes`, `tasks` (a node) and `gpus` (a node) are asked of Slurm; `array` is its range, such as
-    0-3%2, or nothing; `partition` may be empty; `environment` is exported; without `threads` the job counts its cores."""
+    0-3%2, or nothing; `partition` may be empty; `environment` is exported, and the variables `handed_on` are left as sbatch has
+    them; without `threads` the job counts its cores."""
 
     title: str
     name: str
@@ -22,9 +23,14 @@ class SbatchJob:
     array: str = ""
     time_s: float
     environment: Mapping[str, str] = field(default_factory=dict)
+    handed_on: Sequence[str] = ()
     threads: int | None = None
     max_restarts: int = 0
     command: Sequence[str]
+
+    def has_any(self, *names: str) -> bool:
+        """Whether the job has one of these variables without a line that finds its value."""
+        return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
 def render(job: SbatchJob) -> str:
@@ -122,7 +128,7 @@ def _body(job: SbatchJob) -> str:
 
 def _export_threads(job: SbatchJob) -> tuple[str, ...]:
     """The line that says how many threads a process has, unless that was typed with the other variables."""
-    return () if "OMP_NUM_THREADS" in job.environment else (f"export OMP_NUM_THREADS={_choose_thread_count(job)}",)
+    return () if job.has_any("OMP_NUM_THREADS") else (f"export OMP_NUM_THREADS={_choose_thread_count(job)}",)
 
 
 def _choose_thread_count(job: SbatchJob) -> str:
@@ -135,7 +141,7 @@ def _choose_thread_count(job: SbatchJob) -> str:
 
 def _choose_interface(job: SbatchJob) -> str:
     """The lines that find the interface, unless one was typed with the other variables."""
-    return "" if {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"} & set(job.environment) else _INTERFACE
+    return "" if job.has_any("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME") else _INTERFACE
 
 
 def _alone(job: SbatchJob) -> str:

@@ -150,6 +150,7 @@ def _files(
         array=_range(request, asked, count) if count else "",
         time_s=request.timeout_s,
         environment=_environment(request, head.mode, place.gpus, tasks),
+        handed_on=request.handed_on,
         threads=place.threads,
         max_restarts=max_restarts_of(request),
         command=(place.python or head.python, "-u", request.script, *request.arguments),
@@ -175,6 +176,7 @@ def _files(
             gpus=0,
             time_s=request.timeout_s,
             environment=_environment(request, head.mode, 0),
+            handed_on=request.handed_on,
             threads=place.threads,
             command=(place.python or head.python, "-u", asked.gather, *request.arguments),
         )
@@ -205,7 +207,8 @@ def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) 
         mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout
     )
     sockets = request.nccl if kind == "nccl" else {}
-    return {**common, **sockets, **request.environment}
+    variables = {**common, **sockets, **request.environment}
+    return {name: value for name, value in variables.items() if name not in request.handed_on}
 
 
 def _values(request: LaunchRequest, parameter: str) -> int:

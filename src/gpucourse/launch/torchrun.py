@@ -101,7 +101,7 @@ def _name_option(option: str) -> str:
 
 
 def _read_restarts(value: str) -> int:
-    if value.isascii() and value.isdigit() and int(value[:9]) <= MOST_RESTARTS:
+    if value.isascii() and value.isdigit() and len(value) < 10 and int(value) <= MOST_RESTARTS:
         return int(value)
     raise UsageError(f"--torchrun: --max-restarts={value} is not a whole number from 0 to {MOST_RESTARTS}", hint=_EXAMPLE)
 

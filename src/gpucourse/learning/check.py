@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
@@ -63,7 +64,8 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
     Raises MissingError where none brought checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
     """
-    good = [record for record in runs.readable(context.paths, runs.script_place(Path(name)))[0] if record.brings_checks]
+    there = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share it
+    good = [record for record in there if record.brings_checks and record.subject == Path(name).name]
     if run is not None:
         wanted = runs.find(context.paths, run).id
         good = [record for record in good if record.id == wanted]
@@ -71,7 +73,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
         which = f"run {run} of {name}" if run else f"no run of {name}"
         raise MissingError(
             f"{which} {'did not succeed with' if run else 'has succeeded with'} checks of its own",
-            hint=f"gpucourse run --script {name} --checks FILE",
+            hint=f"gpucourse run --script {quote(name)} --checks FILE",
         )
     record = good[-1]
     files = runs.files_of(context.paths, record)
@@ -134,7 +136,7 @@ def _judge_run(
 
 
 def _again(record: RunRecord) -> str:
-    return f"gpucourse run --script {record.subject}" if record.own_script else f"gpucourse run {record.exercise}"
+    return f"gpucourse run --script {quote(record.subject)}" if record.own_script else f"gpucourse run {record.exercise}"
 
 
 def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None:

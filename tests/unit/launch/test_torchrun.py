@@ -38,6 +38,7 @@ def test_what_goes_through(typed: str, options: OwnOptions) -> None:
         ("train.py", "'train.py' is no option", "stand after --"),
         ("--max-restarts", "--max-restarts needs a value", "--max-restarts=2"),
         ("--max-restarts=many", "--max-restarts=many is not a whole number from 0 to 100", "--max-restarts=2"),
+        ("--max-restarts=0000000000000000200", "not a whole number from 0 to 100", "--max-restarts=2"),
         ("--max-restarts=101", "not a whole number from 0 to 100", "--max-restarts=2"),
         ("--role 'open", "No closing quotation", "--max-restarts=2"),
     ],

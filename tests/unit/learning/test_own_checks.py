@@ -47,11 +47,13 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_own_checks(tmp_path / "none.yaml")
 
 
-def record_own(learning: Learning, **metrics: object) -> str:
+def record_own(learning: Learning, script: str = OWN, **metrics: object) -> str:
     path = learning.root / "checks.yaml"
     path.write_text(FILE)
     checks = [dict(check) for check in read_own_checks(path)]
-    record = learning.record(metrics={"ranks": 2, **metrics}, own_script=OWN, checks=checks, world_size=2, launcher="torchrun")
+    record = learning.record(
+        metrics={"ranks": 2, **metrics}, own_script=script, checks=checks, world_size=2, launcher="torchrun"
+    )
     return record.id
 
 
@@ -98,3 +100,12 @@ def test_a_script_without_checks_has_nothing_to_check(learning: Learning) -> Non
     said = learning.types("check", "train.py", code=3).err
     assert "no run of train.py has succeeded with checks of its own" in said
     assert "gpucourse run --script train.py --checks FILE" in said
+
+
+def test_scripts_that_share_a_folder_are_not_taken_for_each_other(learning: Learning) -> None:
+    first = record_own(learning, "/home/me/my train.py", steps_per_s=140.0)
+    record_own(learning, "/home/me/my_train.py", steps_per_s=30.0)
+    assert learning.types("check", "my train.py", "--json").document["run"] == first
+    said = " ".join(learning.types("check", "my*train.py", code=3).err.split())
+    assert "no run of my*train.py has succeeded with checks of its own" in said
+    assert "gpucourse run --script 'my*train.py' --checks FILE" in said

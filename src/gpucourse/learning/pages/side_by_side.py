@@ -71,6 +71,8 @@ def list_values(content: RunContent) -> Values:
     values["started", "ranks"] = _number(record.world_size)
     values |= {("started", str(name)): _value(value) for name, value in record.parameters.items()}
     values |= {("started", f"--env {name}"): _text(value) for name, value in record.environment.items()}
+    if record.torchrun:
+        values["started", "--torchrun"] = _text(record.torchrun)
     values["environment", "device"] = _text(content.metrics.get("device") or "")
     for name, value in _list_environment(content.environment):
         values["environment", name] = _text(value)
