@@ -110,11 +110,11 @@ def _fault(error: Exception, session: Session) -> GpucourseError:
     text = "".join(traceback.format_exception(error))
     try:
         log = session.log_file()
-        with log.open("a", encoding="utf-8") as file:
+        with log.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{' '.join(sys.argv)}\n{text}\n")
     except (OSError, GpucourseError):
         handle, name = tempfile.mkstemp(prefix="gpucourse-", suffix=".log")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         log = Path(name)
     return GpucourseError(

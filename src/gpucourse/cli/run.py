@@ -15,6 +15,7 @@ from gpucourse.cli.flags import JsonFlag, ParametersFlag, any_gpu, check_gpu, pa
 from gpucourse.cli.run_options import ChecksFlag, EnvironmentFlag, TorchrunFlag, read_start_options
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import UsageError
+from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
     from gpucourse.runs.prepare import RunRequest
@@ -107,6 +108,7 @@ def run(
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
     from gpucourse.runs.prepare import RunRequest
 
+    _refuse_bytes(*(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ()))))
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, launcher)
     run_request = RunRequest(
         exercise=exercise,
@@ -179,6 +181,17 @@ def _launcher_of_batch(script: Path, launcher: str | None) -> Literal["slurm"]:
     if launcher not in {None, "slurm"}:
         raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
     return "slurm"
+
+
+def _refuse_bytes(*words: str) -> None:
+    """Raises UsageError for a word that is no text: the files of the run, which are in UTF-8, cannot hold it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{printable(word)}: not text in UTF-8", hint="rename the file; bytes can be handed on with --env NAME"
+            ) from error
 
 
 def _choose_script(
