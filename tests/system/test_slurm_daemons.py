@@ -147,7 +147,7 @@ def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: 
     else:
         assert work.running.returncode == 4, told
         assert "the job is lost, and to be run again" in told
-        assert b"gpucourse run 2.1" in out
+        assert b"run it again: gpucourse run --script" in out
         assert cluster.newest_run()["diagnoses"][0]["symptom"] == "job-lost"
 
 

@@ -146,7 +146,7 @@ def test_what_exists_is_changed_only_where_it_is_ours() -> None:
 
 
 def test_instances_start_only_with_our_tag_and_in_the_sizes_of_the_course() -> None:
-    statement = next(candidate for candidate in STATEMENTS if candidate["Sid"] == "StartTaggedInstances")
+    statement = next(candidate for candidate in STATEMENTS if candidate["Sid"] == "StartTagged")
     wanted = statement["Condition"]["StringEquals"]
     assert wanted["aws:RequestTag/Project"] == "gpucourse"
     assert {"t3.medium", "g4dn.xlarge", "g4dn.2xlarge", "g6.xlarge", "p5.4xlarge"} <= set(wanted["ec2:InstanceType"])
