@@ -9,7 +9,6 @@ finally:
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import json
 import os
@@ -21,6 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import paramiko
 
 from gpucourse.local import driver, health, layout
 from gpucourse.model.node import Inventory, Node
@@ -141,7 +143,22 @@ class SimulatedNodes:
 
     def takes_agent(self, name: str) -> bool:
         """Whether the node takes along the SSH agent of whoever logs in, as `ssh -A` asks."""
-        return asyncio.run(asyncio.wait_for(_ask_to_take_agent(self.node(name), self.key), STUCK_S))
+        node = self.node(name)
+        with paramiko.Transport((node.address, node.port)) as transport:
+            transport.connect(username=node.user, pkey=paramiko.Ed25519Key.from_private_key_file(str(self.key)))
+            channel: Any = transport.open_session(timeout=STUCK_S)
+            request = paramiko.Message()
+            request.add_byte(bytes([paramiko.common.MSG_CHANNEL_REQUEST]))
+            request.add_int(channel.remote_chanid)
+            request.add_string("auth-agent-req@openssh.com")
+            request.add_boolean(True)  # an answer, please: no client has a public way to ask for one
+            channel._event_pending()
+            channel.transport._send_user_message(request)
+            try:
+                channel._wait_for_event()
+            except paramiko.SSHException:  # what paramiko makes of a refusal
+                return False
+            return True
 
     def leftovers(self) -> list[str]:
         """What a sweep finds of these nodes."""
@@ -165,15 +182,6 @@ def start_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(simulated.up, [f"node{number}" for number in range(count)]))
     return simulated
-
-
-async def _ask_to_take_agent(node: Node, key: Path) -> bool:
-    asyncssh = need_module("asyncssh")
-    login = {"username": node.user, "client_keys": [str(key)], "known_hosts": None, "agent_path": None, "config": None}
-    async with asyncssh.connect(node.address, node.port, **login) as connection:
-        channel, _session = await connection.create_session(asyncssh.SSHClientSession, "cat")
-        # No client has a public way: all of them, OpenSSH too, send the request without asking for an answer.
-        return bool(await channel._make_request(b"auth-agent-req@openssh.com"))
 
 
 def make_key(path: Path) -> Path:
