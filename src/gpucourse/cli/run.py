@@ -108,7 +108,9 @@ def run(
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
     from gpucourse.runs.prepare import RunRequest
 
-    _refuse_bytes(*(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ()))))
+    _refuse_bytes(
+        exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
+    )
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, launcher)
     run_request = RunRequest(
         exercise=exercise,

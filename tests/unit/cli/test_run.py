@@ -40,6 +40,7 @@ from gpucourse.cli.boundary import run_command
         ("3.2 --env PET_MAX_RESTARTS=2", "--env PET_MAX_RESTARTS: this variable is", "run --torchrun '--max-restarts=2'"),
         ("3 --all --script x.py", "--all is for the exercises of a module, not for a script", "gpucourse run --script x.py"),
         ("--script x\udcff.py", "not text in UTF-8", "rename the file"),
+        ("--script x.py -- a\udcff", "not text in UTF-8", "--env NAME"),
         ("3.2 -- a\udcff", "not text in UTF-8", "--env NAME"),
         ("3.2 --env NOT_SET_HERE", "no variable of that name is set here", "export NOT_SET_HERE=... first"),
         ("3.2 --torchrun --nnodes=2", "--torchrun: --nnodes is given by gpucourse itself", "gpucourse run --nodes 2"),
