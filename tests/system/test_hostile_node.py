@@ -44,7 +44,7 @@ IN_THE_TABLE = [(lie, verb) for lie in LIES for verb in VERBS.get(lie.message, (
 SAMPLE = IN_THE_TABLE[::29]
 """What `make test` looks at; `make slow` looks at all of them."""
 
-PATIENCE_S = 1.0
+PATIENCE_S = 2.0
 """How long a silent answer is waited for here."""
 
 LONGEST_S = 50.0
@@ -72,8 +72,8 @@ def impatience() -> Iterator[None]:
         patch.setattr(patience, "AFTER_LIMIT_S", -598.5)  # the run's own limit is ten minutes
         patch.setattr(patience, "MOST_EXTRA_S", 0.5)
         patch.setattr(collect, "COLLECT_S", 1.0)
-        patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 1.0)
-        patch.setattr("gpucourse.runs.follow.GIVE_UP_SIMULATED_S", 1.0)
+        patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 3.0)
+        patch.setattr("gpucourse.runs.follow.GIVE_UP_SIMULATED_S", 3.0)
         yield
 
 
