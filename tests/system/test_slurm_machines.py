@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -49,6 +50,15 @@ def test_each_machine_is_its_own(cluster: Cluster) -> None:
     cluster.ssh("node1", "echo here > /shared/file")
     assert cluster.run_on_head("cat /shared/file") == "here"
     assert cluster.states() == {}
+
+
+def test_a_machine_is_reached_through_the_head(cluster: Cluster) -> None:
+    """As `ssh -J node0 node2` reaches it, also after the head was mended."""
+    for _ in range(2):
+        jump = shlex.join(["ssh", *cluster.options("node0"), "-W", "[%h]:%p", cluster.address("node0")])
+        done = cluster.ssh("node2", "hostname", more=["-o", f"ProxyCommand={jump}"])
+        assert (done.stdout, done.returncode) == (b"node2\n", 0), done.stderr
+        cluster.up("node0")
 
 
 def test_no_agent_is_taken_along(cluster: Cluster) -> None:

@@ -58,6 +58,7 @@ class Host:
         """Bring back the nodes of an earlier host, listen, say so, and serve until the end."""
         for spec in load_stored_specs(self.folder, self.uid):
             await self._restore(spec)
+        await self._lead_from_heads()
         layout.remove(self.folder / layout.SOCKET)
         self._control = await asyncio.start_unix_server(self._attend, layout.SOCKET, limit=_LONGEST_REQUEST)
         self._sign()
@@ -145,6 +146,7 @@ class Host:
             return await self._namespace.ask("run", name=node.spec.name, argv=asked["argv"])
         if isinstance(node, MachineNode):
             await node.power(str(asked["way"]))
+            await self._lead_from_heads()
             return {}
         raise ValueError(f"{asked['name']} is not a separate machine")
 
@@ -168,8 +170,16 @@ class Host:
                 node = self._make(spec)
                 await node.open()
                 self.nodes[spec.name] = node
+            await self._lead_from_heads()
             self._sign()
             return f"node {json.dumps(node.describe())}"
+
+    async def _lead_from_heads(self) -> None:
+        """Let every machine be reached through the head, as `ssh -J node0 node3` does."""
+        machines = [node for node in self.nodes.values() if isinstance(node, MachineNode)]
+        for head in machines:
+            if head.spec.role == "head":
+                await head.lead_to(machines)
 
     async def _change_kind(self, name: str) -> None:
         """A node becomes a machine of its own, or is one no longer: what runs on it ends, its home and its port stay."""

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -29,21 +30,44 @@ class MachineNode:
         self._folder = folder
         self._namespace = namespace
         self._door: asyncio.Server | None = None
-        self._port = 0
+        self.port = 0
+        self._jumps: dict[int, asyncio.Server] = {}
+        self._turn = asyncio.Lock()
         self._callers: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> None:
         """Boot the machine, or mend it, and let people in: on the port it had, or a new one where that is taken."""
-        self._port = prepare(self._folder, self.spec)
+        self.port = prepare(self._folder, self.spec)
         (self._folder / layout.SHARED).mkdir(mode=0o755, exist_ok=True)
         if self._door is None:
             try:
-                self._door = await asyncio.start_server(self._attend, server.ADDRESS, self._port)
+                self._door = await asyncio.start_server(self.attend, server.ADDRESS, self.port)
             except OSError:
-                self._door = await asyncio.start_server(self._attend, server.ADDRESS, 0)
-            self._port = self._door.sockets[0].getsockname()[1]
-        layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._port})
+                self._door = await asyncio.start_server(self.attend, server.ADDRESS, 0)
+            self.port = self._door.sockets[0].getsockname()[1]
+        layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self.port})
+        self._close_jumps()  # of a machine that went off by itself
         await self._namespace.ask("on", machine=self._machine())
+
+    async def lead_to(self, others: Iterable[MachineNode]) -> None:
+        """Have 127.0.0.1 on this machine lead to the others by the ports that they have on this computer: `ssh -J` asks the
+        machine in the middle for those. A port that cannot be had there is left out: every machine is reached directly, too."""
+        async with self._turn:
+            for other in others:
+                if other is self or other.port in self._jumps:
+                    continue
+                try:
+                    line = await self._namespace.listen(self.spec.name, other.port)
+                except NamespaceFailed as error:
+                    logger.info("no way from %s to %s: %s", self.spec.name, other.spec.name, error)
+                    continue
+                self._jumps[other.port] = await asyncio.start_server(other.attend, sock=line)
+
+    def _close_jumps(self) -> None:
+        """Their sockets would keep the network of a machine that is off."""
+        for jump in self._jumps.values():
+            jump.close()
+        self._jumps.clear()
 
     async def reopen(self, spec: Spec) -> None:
         """Take a new spec; what it changes is changed in the running machine; what it boots with, by going off and on."""
@@ -56,7 +80,9 @@ class MachineNode:
         """Cut the machine's power, or boot it again. Its disk stays."""
         if way == "off":
             await self._namespace.ask("off", name=self.spec.name)
+            self._close_jumps()
         else:
+            self._close_jumps()  # as in `open`
             await self._namespace.ask("on", machine=self._machine())
 
     def describe(self) -> dict[str, object]:
@@ -65,7 +91,7 @@ class MachineNode:
             "name": self.spec.name,
             "role": self.spec.role,
             "address": server.ADDRESS,
-            "port": self._port,
+            "port": self.port,
             "private_address": self.spec.addresses[self.spec.name],
             "user": self.spec.user,
             "gpus": self.spec.gpus,
@@ -80,6 +106,7 @@ class MachineNode:
         if self._door is not None:
             self._door.close()
             self._door = None
+        self._close_jumps()
 
     def drop(self) -> None:
         """End every connection."""
@@ -94,7 +121,8 @@ class MachineNode:
             with contextlib.suppress(NamespaceFailed):  # a namespace that has ended holds no machine
                 await self._namespace.ask("off", name=self.spec.name, forget=True)
 
-    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Hand a connection on to the machine's sshd, both ways, until its end."""
         self._callers.add(writer)
         try:
             line = await self._namespace.dial(self.spec.addresses[self.spec.name], _SSH)

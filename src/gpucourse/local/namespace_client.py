@@ -61,6 +61,12 @@ class NamespaceClient:
             raise
         return line
 
+    async def listen(self, name: str, port: int) -> socket.socket:
+        """A socket that listens at this port of a machine's own 127.0.0.1. Raises NamespaceFailed where the machine is off, or
+        uses the port itself."""
+        _answer, handles = await self._ask("listen", {"name": name, "port": port})
+        return socket.socket(fileno=handles[0])
+
     def end(self) -> None:
         """End the namespace, and with it everything in it."""
         self._drop_connection()
