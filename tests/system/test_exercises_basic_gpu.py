@@ -65,6 +65,7 @@ def test_exercises_by_their_command(basic: Learner) -> None:
         assert not (folder / "outputs/node0/tiny").exists(), "14 MB of weights need not come home"
 
 
+@pytest.mark.slow
 def test_two_products_are_right_and_timed(tmp_path: Path) -> None:
     hello = with_faults("1.1", tmp_path / "work", **TINY)
     assert hello.code == 0, hello.output

@@ -56,6 +56,7 @@ def test_two_exercises_by_their_command(benchmark: Learner) -> None:
         assert list_unanswered(run) == {}
 
 
+@pytest.mark.slow
 def test_the_table_checks_itself_and_a_cpu_is_no_gpu(tmp_path: Path) -> None:
     run = with_faults("4.1", tmp_path / "work")
     assert run.code == 0, run.output

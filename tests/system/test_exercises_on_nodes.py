@@ -62,7 +62,8 @@ def test_every_exercise_of_the_two_modules_is_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "exercise", [pytest.param(number, marks=[pytest.mark.slow] if number in {"3.4", "3.9"} else []) for number in BY_HAND]
+    "exercise",
+    [pytest.param(number, marks=[pytest.mark.slow] if number in {"3.3", "3.4", "3.6", "3.9"} else []) for number in BY_HAND],
 )
 def test_an_exercise_by_ranks_of_this_computer(exercise: str, tmp_path: Path) -> None:
     ranks, sizes = SMALL[exercise]

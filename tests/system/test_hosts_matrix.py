@@ -184,6 +184,7 @@ def test_a_login_shell_starts_once_for_deploy_and_once_or_twice_for_run(log_in: 
     assert count_shells("destroy", "1") == 1
 
 
+@pytest.mark.slow
 def test_two_machines_are_asked_everything_in_three_login_shells(tmp_path: Path, key: Path, learner: Learner) -> None:
     """One for each, and another one on the first, whose port the other calls meanwhile."""
     accounts = [Account(name=name, shell=need("bash"), rc={".bashrc": COUNT}) for name in ("first", "second")]

@@ -79,7 +79,8 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "train.py"
 
 
-@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [1, 2])
 def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, script: Path, nodes: int) -> None:
     """On two nodes it trains; on one its ranks spare importing torch, which is not what this is about."""
     script.write_text(ARGUMENTS + (TRAINING if nodes == 2 else COUNTING) + END)
@@ -200,6 +201,7 @@ def test_what_was_named_and_is_not_there_is_refused_before_anything_starts(lab: 
     assert "which exercise?" in lab.types("run", code=2).err
 
 
+@pytest.mark.slow
 def test_any_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) -> None:
     mine = (
         "import sys, torch\n\na = torch.ones(64, 64)\nfor _ in range(5):\n    a = a @ a / 64\nprint(sys.argv[1:], __name__)\n"

@@ -94,7 +94,8 @@ def test_the_list_of_what_is_trusted(tmp_path: Path) -> None:
     assert not (tmp_path / "own").exists()  # none of this opens a workspace
 
 
-@pytest.mark.parametrize("umask", ["000", pytest.param("077", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("umask", ["000", "077"])
 def test_nobody_else_may_write_whatever_the_umask(tmp_path: Path, umask: str) -> None:
     """A lab and a run leave nothing that others may write to; with a umask of 077 nothing that they may read."""
     learner = Learner(tmp_path / "work" / "space", before=("sh", "-c", f'umask {umask}; exec "$@"', "sh"))

@@ -44,6 +44,7 @@ def run_to_end(lab: SshLab, tmp_path: Path, script: str, *globs: str, uploads: t
     return run
 
 
+@pytest.mark.slow
 @on_openssh_first
 def test_five_hundred_small_files_and_a_big_one(lab: SshLab, tmp_path: Path, fleet: Fleet) -> None:
     source = tmp_path / "tree"

@@ -117,6 +117,7 @@ def test_escapes_invalid_utf8_and_bytes_without_a_line_end(lab: SshLab, tmp_path
     finish(run)
 
 
+@pytest.mark.slow
 @on_openssh_first
 def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "12000", nodes=[line.node]).launch()

@@ -22,6 +22,7 @@ DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
 HIDE = 'cd "$1" && mount -t overlay hidden /usr -o ro,lowerdir=.:/usr || exit 77; shift; cd /; exec "$@"'
 
 
+@pytest.mark.slow
 def test_without_an_installed_slurm_a_cluster_runs_on_unpacked_packages(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can hide the installed Slurm from a command")

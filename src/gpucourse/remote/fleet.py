@@ -140,7 +140,8 @@ def combine_errors(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
         return first
     said = "; ".join(error.what if error.what.startswith(name) else f"{name}: {error.what}" for name, error in errors[:8])
     more = f"; and {len(errors) - 8} more" if len(errors) > 8 else ""
-    return gravest(f"{len(errors)} of {of} nodes failed: {said}{more}", hint=first.hint, log=first.log)
+    count = f"{len({name for name, _ in errors})} of {of} nodes failed: " if of > 1 else ""
+    return gravest(f"{count}{said}{more}", hint=first.hint, log=first.log)
 
 
 _GRAVITY: tuple[type[GpucourseError], ...] = (

@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.remote.fleet import combine_errors, do_on_each, values
+from gpucourse.remote.fleet import Outcome, combine_errors, do_on_each, values
 from tests.unit.remote.test_keys import node
 from tests.waiting import STUCK_S
 
@@ -75,6 +75,12 @@ def test_the_gravest_kind_decides_the_exit_code() -> None:
     assert type(error) is UnreachableError
     assert error.what == "2 of 2 nodes failed: node0: no torch; node1: gone"
     assert error.hint == "deploy"
+
+
+def test_a_node_with_two_errors_is_one_node() -> None:
+    both = [Outcome[None](node=NODES[0], error=UnreachableError(what)) for what in ("lost", "it has not ended")]
+    assert combine_errors(both, of=1).what == "node0: lost; node0: it has not ended"
+    assert combine_errors(both, of=2).what == "1 of 2 nodes failed: node0: lost; node0: it has not ended"
 
 
 def test_one_node_alone_speaks_for_itself() -> None:
