@@ -50,7 +50,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         title="torchrun does not take these options",
         signs=(r"(?m)^usage: run\.py \[-h\] \[--nnodes [\s\S]*?^run\.py: error: (?P<what>[^\n]+)",),
         why="torchrun ended at its own command line: {what}.",
-        next="correct what stands after --torchrun; gpucourse ssh {module} -- {python} -m torch.distributed.run --help",
+        next="correct what comes after --torchrun; gpucourse ssh {module} -- {python} -m torch.distributed.run --help",
     ),
     Symptom(
         word="wrong-arguments",
@@ -64,7 +64,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="The script ended at its command line: {what}.",
         next="parameters of an exercise are given by --set NAME=VALUE, and gpucourse show lists them; arguments of a script of "
-        "your own stand after --: gpucourse run --script FILE -- ARGS",
+        "your own come after --: gpucourse run --script FILE -- ARGS",
     ),
     Symptom(
         word="wrong-arguments",

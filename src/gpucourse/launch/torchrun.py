@@ -85,7 +85,7 @@ def _name_option(option: str) -> str:
     torchrun would understand, and for what is no option."""
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
-            f"--torchrun: {option!r} is no option of torchrun", hint=f"{_EXAMPLE}; arguments of the script stand after --"
+            f"--torchrun: {option!r} is no option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"
         )
     name = option.replace("_", "-")
     long = name.startswith("--")

@@ -118,7 +118,7 @@ def _join_command(plan: _Plan | None) -> str:
 
 
 def _name_script(record: RunRecord) -> str:
-    """What stands after `gpucourse run` for what ran: an exercise's number, or a script of the learner's own."""
+    """What comes after `gpucourse run` for what ran: an exercise's number, or a script of the learner's own."""
     return f"--script {shlex.quote(record.subject)}" if record.own_script else record.exercise
 
 

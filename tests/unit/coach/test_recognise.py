@@ -132,7 +132,7 @@ def test_torchruns_own_options_are_not_taken_for_the_scripts_arguments() -> None
     said = "usage: run.py [-h] [--nnodes NNODES]\n   training_script ...\nrun.py: error: unrecognized arguments: --foo=1\n"
     (diagnosis,) = recognise(evidence(replace(log(0, said, code=2), rank=None)))
     assert (diagnosis.symptom, diagnosis.title) == ("wrong-arguments", "torchrun does not take these options")
-    assert diagnosis.next.startswith("correct what stands after --torchrun")
+    assert diagnosis.next.startswith("correct what comes after --torchrun")
 
 
 def test_a_full_stop_of_a_message_is_not_doubled() -> None:

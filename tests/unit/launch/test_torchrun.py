@@ -35,7 +35,7 @@ def test_what_goes_through(typed: str, options: OwnOptions) -> None:
         ("--log-dir /tmp/logs", "--log-dir is given by", "gpucourse logs --rank 1"),
         ("-t3", "-t3 is given by", "gpucourse logs --rank 1"),
         ("-m train", "-m is given by", "--script FILE"),
-        ("train.py", "'train.py' is no option", "stand after --"),
+        ("train.py", "'train.py' is no option", "come after --"),
         ("--max-restarts", "--max-restarts needs a value", "--max-restarts=2"),
         ("--max-restarts=many", "--max-restarts=many is not a whole number from 0 to 100", "--max-restarts=2"),
         ("--max-restarts=0000000000000000200", "not a whole number from 0 to 100", "--max-restarts=2"),
