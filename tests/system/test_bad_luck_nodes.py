@@ -113,8 +113,8 @@ def test_two_deploys_at_once(learner: Learner) -> None:
 @pytest.mark.parametrize("moment", ["deployments/03-local.json", "terraform-apply.log", "nodes/host.json", "nodes/node0.json"])
 def test_deploy_killed(learner: Learner, moment: str) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "8")
-    base = learner.workspace / ".gpucourse"
-    until(lambda: list(base.glob(moment)) or list(learner.stack_folder().glob(f"**/{Path(moment).name}")), what=moment)
+    folders = (learner.workspace / ".gpucourse", learner.stack_folder())
+    until(lambda: any((folder / moment).exists() for folder in folders), what=moment)
     deploying.kill()
     deploying.communicate(timeout=STUCK_S)
     shown = learner.documents("status")["stacks"][0]
@@ -206,7 +206,7 @@ def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
 
 def test_destroy_killed(two: Learner) -> None:
     destroying = two.begins("destroy", "--all")
-    until(lambda: list(two.stack_folder().glob("**/terraform-destroy.log")) or destroying.poll() is not None, what="destroy")
+    until(lambda: (two.stack_folder() / "terraform-destroy.log").exists() or destroying.poll() is not None, what="destroy")
     destroying.kill()
     destroying.communicate(timeout=STUCK_S)
     two.types("destroy", "--all")
