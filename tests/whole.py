@@ -2,7 +2,7 @@
 
 Without `--slow` every test runs that is not marked `slow`, with it every test that is: both together are all tests, and
 none runs twice. Groups run beside each other, each as a pytest of its own: tests that keep the processors busy, three at a
-time, for each waits now and then (two with `--slow`); tests that mostly wait, more at a time; and, with `--slow`, random input
+time, for each waits now and then; tests that mostly wait, more at a time; and, with `--slow`, random input
 for FUZZ_SECONDS. Nothing is retried. The first group is shown as it goes, the others when they have ended. Where a pytest
 breaks off, another runs what it left. What failed is named again at the end; the last line is the summary of everything.
 """
@@ -149,7 +149,7 @@ def groups(*, slow: bool) -> list[Group]:
     waiting = WAITING if slow else (*WAITING_TOO, *WAITING)
     elsewhere = (*waiting, FUZZ) if slow else waiting
     chosen = [
-        Group("busy", "tests that keep the processors busy", 2 if slow else 3, [f"--ignore={path}" for path in elsewhere]),
+        Group("busy", "tests that keep the processors busy", 3, [f"--ignore={path}" for path in elsewhere]),
         Group("waiting", "tests that mostly wait, for Terraform, for Slurm or for nodes that are silent", 4, waiting),
     ]
     if slow:
