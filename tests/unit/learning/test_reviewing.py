@@ -127,7 +127,7 @@ def test_an_edit_is_bounded_and_one_that_is_missing_is_named(learning: Learning)
     (learning.folder(record) / "edited/source.py").unlink()
     seal(runs.files_of(learning.open_context().paths, record), "local")
     shown = learning.types("grade", "--open", str(hand_in(learning, "second.zip")), "--exercise", "1.1").out
-    assert "edited, and not in the bundle" in shown
+    assert "edited, and no copy of it is with the run" in shown
 
 
 def test_an_untouched_script_has_no_diff(learning: Learning) -> None:
@@ -279,7 +279,7 @@ def test_names_in_a_bundle_lead_nowhere(learning: Learning) -> None:
     shown = learning.types("grade", "--open", str(path), "--exercise", "1.1").out
     assert "hidden words" not in shown
     assert "helper.py" in shown
-    assert "edited, and not in the bundle" in shown
+    assert "edited, and no copy of it is with the run" in shown
     said = learning.types("grade", "--rerun", str(path), "--yes", code=3)
     assert "helper.py was edited, and is not in the bundle" in " ".join(said.out.split())
     exercise = learning.context.catalog.exercise("1.1")[1]

@@ -18,7 +18,7 @@ from gpucourse.ui.page.build import build
 from gpucourse.ui.page.markup import TEMPLATES
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
-from tests.learning import METRICS, Learning
+from tests.learning import METRICS, SCRIPT, Learning
 
 HOSTILE = "</pre></title></style>\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}\x1b]0;own\x07"
 FIRST_PAGE_BYTES = 500_000
@@ -111,6 +111,25 @@ def test_the_page_of_a_run_shows_checks_tables_and_logs(learning: Learning) -> N
     page = pages_of(learning)[f"runs/1.1/{record.id}.html"]
     for words in ("It is wet", "Springs", "loss 2.5", "rank 0 on node0", "Simulated nodes (mode: local)"):
         assert words in page
+
+
+def test_edits_are_on_the_page_of_their_run_folded_and_escaped(learning: Learning) -> None:
+    whole, edited = learning.record("1.1"), learning.record("1.1")
+    kept = learning.context.paths.run("1.1", edited.id).edited_file("source.py")
+    kept.parent.mkdir()
+    kept.write_text(f"# {HOSTILE}\n{SCRIPT}")
+    edited.edited = ["source.py"]
+    runs.save(learning.context.paths, edited)
+    pages = pages_of(learning)
+    page = pages[f"runs/1.1/{edited.id}.html"]
+    assert "<details><summary>source.py" in page
+    assert "the course&#39;s script, 1 added, 0 removed" in page
+    assert '<span class="good">+# &lt;/pre&gt;' in page
+    assert Reader(page).count("script") == 1
+    assert "\x1b" not in page
+    assert "Edited files" not in pages[f"runs/1.1/{whole.id}.html"]
+    kept.unlink()
+    assert "edited, and no copy of it is with the run" in pages_of(learning)[f"runs/1.1/{edited.id}.html"]
 
 
 def test_runs_stand_side_by_side_with_differences(learning: Learning) -> None:

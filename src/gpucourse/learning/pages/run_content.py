@@ -12,6 +12,8 @@ from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plots import collect_points
 from gpucourse.figures.rows import Drawable
 from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.edits import FileEdit
+from gpucourse.learning.review.edits import read_edits
 from gpucourse.model.answer import PredictionResult
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.record import RunRecord
@@ -57,7 +59,8 @@ class RunContent:
 
     `exercise` is None for a script of the learner's own and for an exercise that the course does not have any more.
     `logs_left_out` counts logs beyond MOST_LOGS. `trouble` has a sentence for each file that cannot be read,
-    `recorded` what a GPU measured for the plots, by their files.
+    `edits` what the learner changed in the exercise's files before the run, `recorded` what a GPU measured for the plots, by
+    their files.
     """
 
     record: RunRecord
@@ -70,6 +73,7 @@ class RunContent:
     logs: tuple[LogExcerpt, ...]
     logs_left_out: int
     trouble: tuple[str, ...]
+    edits: tuple[FileEdit, ...] = ()
     recorded: Mapping[str, RecordedPlot] = field(default_factory=dict)
 
     def list_tables(self) -> list[Grid]:
@@ -143,6 +147,7 @@ def read_run(context: Context, record: RunRecord) -> RunContent:
         logs=tuple(_read_logs(files, trouble)),
         logs_left_out=max(0, len(logs) - MOST_LOGS),
         trouble=tuple(dict.fromkeys(trouble)),
+        edits=read_edits(context, exercise, record) if exercise else (),
     )
 
 

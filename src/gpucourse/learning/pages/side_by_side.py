@@ -54,7 +54,7 @@ class ComparedRow:
         return len({value.text if value else None for value in self.values}) > 1
 
     def list_differences(self) -> list[str]:
-        """How far each value is from the first one, such as `+12 %`; empty where that cannot be told."""
+        """How far each value is from the first one, such as `+12 %`; empty where that is not known."""
         base = self.values[0]
         return [_tell_difference(base, value) for value in self.values]
 

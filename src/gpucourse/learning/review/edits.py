@@ -12,6 +12,8 @@ from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.workspace import runs
 
+NO_COPY = "edited, and no copy of it is with the run"
+
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
     """The edits behind the run that counts, by the exercise's number; exercises without any are left out."""
@@ -26,10 +28,11 @@ def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
         record = evidence.find_counting_run(context, exercise)
     except GpucourseError:  # the grade says why
         return ()
-    return tuple(_read_edits(context, exercise, record)) if record else ()
+    return read_edits(context, exercise, record) if record else ()
 
 
-def _read_edits(context: Context, exercise: Exercise, record: RunRecord) -> list[FileEdit]:
+def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple[FileEdit, ...]:
+    """The edits behind one run of an exercise, in the order of `list_edits`."""
     module, _ = context.catalog.exercise(exercise.id)
     sources = context.catalog.sources(module, exercise)
     parts = {part.file: context.catalog.part_places(module, exercise)[part.id] for part in exercise.yours}
@@ -37,16 +40,14 @@ def _read_edits(context: Context, exercise: Exercise, record: RunRecord) -> list
     edits = []
     for places, folder, part in ((scripts, "edited", False), (parts, "yours", True)):
         for name, place in places.items():
-            original = (context.folders.exercises / place).read_bytes()
             try:
+                original = (context.folders.exercises / place).read_bytes()
                 file = file_inside(runs.files_of(context.paths, record).folder, f"{folder}/{name}")
                 edited = read_bounded(file, LARGEST)
             except (OutsideError, OSError):
                 if not part:
-                    edits.append(
-                        FileEdit(file=name, part=False, added=None, removed=None, note="edited, and not in the bundle")
-                    )
+                    edits.append(FileEdit(file=name, part=False, added=None, removed=None, note=NO_COPY))
                 continue
             if edited != original:
                 edits.append(compare_files(name, original, edited, part=part))
-    return edits
+    return tuple(edits)

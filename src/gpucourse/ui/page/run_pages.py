@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from gpucourse.grading.edits import FileEdit
 from gpucourse.learning.pages.run_content import LogExcerpt, RunContent
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
@@ -18,7 +19,7 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.page.chart import draw_chart
 from gpucourse.ui.page.markup import render
 from gpucourse.ui.tables import Block, Cell, Column, Style, Table, facts, table
-from gpucourse.ui.text import format_count
+from gpucourse.ui.text import clean_line, format_count
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.parts import after_run
@@ -31,6 +32,7 @@ FOLDED_BYTES = 256 << 10
 """Logs of at most this size together are also shown folded: a line that several ranks wrote stands once."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
 MOST_NODES, MOST_FACTS, LONGEST_FACT = 64, 200, 300
 
 
@@ -76,6 +78,7 @@ def build_run(content: RunContent) -> tuple[str, bytes]:
         tables=[{"table": as_table(grid), "note": grid.note} for grid in content.list_tables()],
         checks=[_describe_check(check) for check in checks],
         parts=after_run(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
+        edits=[_describe_edit(edit) for edit in content.edits],
         logs=list(_describe_logs(record, content.logs)),
         logs_left_out=content.logs_left_out,
         environment=_describe_environment(content.environment),
@@ -172,6 +175,19 @@ def _describe_check(check: CheckResult) -> dict[str, str]:
         "observed": check.observed,
         "expected": check.expected,
         "evidence": "GPU" if check.evidence == "gpu" else "every lab",
+    }
+
+
+def _describe_edit(edit: FileEdit) -> dict[str, object]:
+    """A file that the learner changed: each line of the diff with its style."""
+    counts = "" if edit.added is None else f"{edit.added} added, {edit.removed} removed"
+    return {
+        "file": edit.file,
+        "about": ", ".join(word for word in ("your part" if edit.part else "the course's script", counts) if word),
+        "lines": [
+            (clean_line(line), _DIFF_STYLES.get(line[:1], "") if index > 1 else "dim") for index, line in enumerate(edit.lines)
+        ],
+        "note": edit.note,
     }
 
 
