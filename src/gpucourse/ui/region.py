@@ -24,10 +24,13 @@ class Region:
         self._colour = colour
         self._painted: list[int] = []  # columns of each line that is there now
         self._hidden = False
+        self._page = out.apart, out.written_at  # of what stays on the terminal
 
     def paint(self, above: Sequence[str], lines: Sequence[Line]) -> None:
         """Let `above` (finished lines, already coloured) scroll away and show `lines` below them."""
         width, height = self._out.size()
+        if not self._painted:
+            self._page = self._out.apart, self._out.written_at
         frame = [self._home(width)]
         if above:
             frame.append("\x1b[J")  # a finished line may wrap over several rows
@@ -39,6 +42,10 @@ class Region:
         self._hidden = bool(shown)
         self._painted = [cells(plain(content)) for content in shown]
         self._out.write(f"{_BEGIN}{''.join(frame)}{cursor}{_END}")
+        if above:
+            self._page = not above[-1], self._out.written_at
+        if not shown:  # nothing of the region is left, so the page is as it was
+            self._out.apart, self._out.written_at = self._page
 
     def _home(self, width: int) -> str:
         """To the first row of what is there; a terminal made narrower since has folded its lines."""

@@ -56,6 +56,19 @@ def test_a_long_finished_line_wraps_and_leaves_no_rest_of_the_region() -> None:
     assert screen.paint(["x" * 45], "m") == ["x" * 20, "x" * 20, "x" * 5, "m"]
 
 
+def test_a_region_that_is_gone_leaves_the_page_as_it_was() -> None:
+    screen = Screen()
+    screen.out.write("heading\n\n")
+    before = screen.out.written_at
+    screen.paint([], "working")
+    assert not screen.out.apart
+    screen.paint([])
+    assert (screen.out.apart, screen.out.written_at) == (True, before), "what comes next needs no blank line"
+    screen.paint(["done"], "working")
+    screen.paint([])
+    assert not screen.out.apart
+
+
 def test_moving_lines_never_wrap() -> None:
     screen = Screen(columns=20)
     assert screen.paint([], "y" * 50) == ["y" * 18 + "…"]
