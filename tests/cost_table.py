@@ -62,7 +62,7 @@ def syllabus() -> str:
 
 
 def _describe_module(module: Module, part: RubricPart) -> str:
-    points = f"{part.points:g}" + {"course": "", "bonus": " more", "own": ", a score of its own"}[part.counts]
+    points = f"{part.points:g}" + {"course": "", "bonus": " bonus", "own": ", scored separately"}[part.counts]
     nodes = module.lab.local.nodes if module.lab.local else "none"
     after = ", ".join(module.needs) or "–"
     start = f"| {module.id} {module.title} | {len(module.exercises)} | {module.hours:g} | {points} "

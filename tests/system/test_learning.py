@@ -86,7 +86,7 @@ def test_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:
     assert [(point["state"], point["verdict"]) for point in swept["points"]] == [("succeeded", "passed")] * 2
     assert (student.workspace / "deliverables/1.1/sweep-depth.md").is_file()
     wrong = student.types("answer", "1.1", "--set", "busy=45%", "--set", "speedup=1.9", "--set", "where=b", code=5)
-    assert "45 % is not it; one more attempt counts" in wrong.out
+    assert "45 % is incorrect; one more attempt counts" in wrong.out
     student.types("answer", "1.1", "--set", "busy=80%", "--set", "why=It falls.")
     student.types("check", "1.1")
     everything = student.documents("run", "1", "--all")["steps"]

@@ -1,6 +1,6 @@
 """Answers against what the learner's own run recorded. Numbers are read with their unit, never evaluated.
 
-The words of a verdict are those of a check, and two more: `kept` for free text, which waits for a person, and `open`.
+The words of a verdict are those of a check, and two more: `kept` for free text, which needs a review, and `open`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def judge(
         return _number(question, answer, evidence, wrong_before, on_gpu=on_gpu)
     words = str(answer)
     if judgement is None:
-        return _result(question, "kept", words, "kept for a person to judge")
+        return _result(question, "kept", words, "saved; needs review")
     comment = f": {judgement.comment}" if judgement.comment else ""
     if self_judged:
         said = f"self-judged, not counted: {judgement.share:.0%} good, {judgement.at}{comment}"
@@ -160,7 +160,7 @@ def _explain(question: Question, told: str, low: float, high: float, *, right: b
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
     if not question.reads or not shown:
-        return "right" if right else f"{told} is not it{room}"
+        return "right" if right else f"{told} is incorrect{room}"
     ends = format_value(shorten(low), question.unit)
     if high != low:
         ends = f"{format_value(shorten(low), '')} to {format_value(shorten(high), question.unit)}"

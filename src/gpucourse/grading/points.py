@@ -154,7 +154,11 @@ def _answers(evidence: ExerciseEvidence) -> Weighed | None:
     later = [answer.id for answer in counted if answer.verdict == "passed" and _credit(answer) < 1]
     lacking |= {"right late": later} if later else {}
     own = sum(answer.self_judged for answer in counted)
-    person = [f"{waits} for a person to judge{f' ({own} self-judged, not counted)' if own else ''}"] if waits else []
+    person = (
+        [f"{waits} need{'s' if waits == 1 else ''} review{f' ({own} self-judged, not counted)' if own else ''}"]
+        if waits
+        else []
+    )
     note = "; ".join([f"{name}: {', '.join(ids)}" for name, ids in lacking.items()] + person)
     short = ", ".join([f"{len(ids)} {name}" for name, ids in lacking.items()] + person)
     return _make_piece(evidence.exercise, "answers", got, len(counted), note, short), float(waits)

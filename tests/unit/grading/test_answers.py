@@ -41,7 +41,7 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
         (BUSY, "96 percent", "passed", "78 to 96 %"),
         (BUSY | {"tolerance": 2}, "98", "passed", "78 to 96 %"),
         ({"value": 24}, "24", "passed", "right"),
-        ({"value": 24}, "23", "failed", "23 is not it"),
+        ({"value": 24}, "23", "failed", "23 is incorrect"),
         ({"value": "count(metrics.rows)"}, "2", "passed", "2"),
         ({"value": "metrics.none"}, "2", "error", "your run did not record metrics.none"),
         ({"value": "metrics.gone"}, "2", "error", "metrics.gone is missing"),
@@ -62,7 +62,7 @@ def test_numbers(keys: dict[str, Any], answer: Any, verdict: str, said: str) -> 
 def test_a_first_wrong_number_tells_nothing_but_its_tolerance() -> None:
     result = judge_answer("45 %", **BUSY, tolerance=2)
     assert (result.verdict, result.share, result.final) == ("failed", 0, False)
-    assert result.said == "45 % is not it (± 2); one more attempt counts"
+    assert result.said == "45 % is incorrect (± 2); one more attempt counts"
     assert result.explanation == ""
 
 

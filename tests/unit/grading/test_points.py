@@ -79,12 +79,12 @@ def test_free_text_waits_and_counts_by_what_a_person_said() -> None:
     answers = (answer("passed"), answer("failed", name="w"), answer("kept"), answer("open", name="o"))
     result = score(make_evidence(answers=answers), evidence=("answers",))
     assert (result.earned, result.waiting) == (2.5, 2.5)
-    assert result.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 for a person to judge"
+    assert result.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 needs review"
     judged = score(make_evidence(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
     assert (judged.earned, judged.waiting) == (3.75, 0)
     own = score(make_evidence(answers=(*answers[:2], replace(answers[2], self_judged=True), answers[3])), evidence=("answers",))
     assert (own.earned, own.waiting) == (2.5, 2.5)
-    assert own.parts[0].rows[0].pieces[0].note.endswith("1 for a person to judge (1 self-judged, not counted)")
+    assert own.parts[0].rows[0].pieces[0].note.endswith("1 needs review (1 self-judged, not counted)")
 
 
 def test_answers_that_need_a_gpu_are_left_out() -> None:

@@ -14,7 +14,7 @@ def test_answers_typed_one_by_one_are_judged_and_kept(learning: Learning) -> Non
     said = learning.types("answer", "1.1", "--set", "speedup=1.92", "--set", "where=b", "--set", "why=It falls.")
     assert "you said 1.92 times; your recording shows 1.9 times" in said.out
     assert "All rivers run into the sea." in said.out
-    assert "kept for a person to judge" in said.out
+    assert "saved; needs review" in said.out
     assert "Still open: busy, power" in said.out
     text = (learning.workspace / SHEET).read_text()
     assert f"run: {record.id}" in text
@@ -28,7 +28,7 @@ def test_answers_typed_one_by_one_are_judged_and_kept(learning: Learning) -> Non
 def test_a_wrong_number_is_told_with_what_was_recorded(learning: Learning) -> None:
     learning.record()
     said = learning.types("answer", "1.1", "--set", "busy=44", code=5)
-    assert "44 % is not it; one more attempt counts" in said.out
+    assert "44 % is incorrect; one more attempt counts" in said.out
     said = learning.types("answer", "1.1", "--set", "busy=45%", code=5)
     assert "you said 45 %; your recording shows 78 to 96 %" in said.out
     assert "1 of 5 answers are not right: busy" in said.err

@@ -71,7 +71,7 @@ def test_a_damaged_run_spoils_only_the_answers_about_it(learning: Learning, name
     assert rows(learning)["understanding"] == 5
     (learning.folder(record) / name).write_text('{"schema": 1, "dev')
     assert rows(learning)["understanding"] == 2.5, "the choice"
-    assert "1 for a person to judge" in learning.types("grade").out
+    assert "1 needs review" in learning.types("grade").out
     assert f"{name} is damaged" in " ".join(learning.types("show", "1.1").out.split())
 
 

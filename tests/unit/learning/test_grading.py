@@ -43,7 +43,7 @@ def test_points_come_from_evidence_alone(learning: Learning) -> None:
     assert "17.5 of 25 points, and 0 of 10 as a bonus" in said
     assert "2.5 of 10 (+2.5 waiting)" in said
     assert "logic (simulated)" in said
-    assert "1.1: 1 open, 1 wrong, 1 for a person to judge" in said
+    assert "1.1: 1 open, 1 wrong, 1 needs review" in said
     assert "9  Clouds: 0 of 10, bonus (not in this course)" in said
 
 
@@ -68,7 +68,7 @@ def test_a_learners_own_judgement_is_shown_and_never_counts(learning: Learning, 
     hand_in(learning)
     said = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
     assert "17.5 of 25 points" in said.out
-    assert "1 for a person to judge (1 self-judged, not counted)" in " ".join(said.out.split())
+    assert "1 needs review (1 self-judged, not counted)" in " ".join(said.out.split())
     assert "2.5 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in said.out
     assert "your own judgement is not counted" in said.err
     answers = learning.types("answer", "1.1").out
@@ -172,7 +172,7 @@ def test_a_table_for_a_spreadsheet(learning: Learning) -> None:
     table = list(csv.DictReader(io.StringIO(learning.types("grade", "--csv").out)))
     assert [row["row"] for row in table] == ["completed", "deliverables", "understanding", "rain", "total", "bonus"]
     assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
-    assert table[2]["missing"] == "1.1: 1 for a person to judge"
+    assert table[2]["missing"] == "1.1: 1 needs review"
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:

@@ -23,7 +23,7 @@ WORDS = {
     "failed": "not right",
     "error": "not comparable",
     "not_measured": "not measured",
-    "kept": "kept",
+    "kept": "saved",
     "open": "open",
 }
 
@@ -105,7 +105,7 @@ def mark(verdict: str) -> str:
 
 
 def summary(results: Sequence[AnswerResult]) -> str:
-    """`2 right, 1 not right, 3 kept for a person` of all questions."""
+    """`2 right, 1 not right, 3 saved` of all questions."""
     words = [result.verdict for result in results]
     told = [f"{words.count(word)} {name}" for word, name in WORDS.items() if word in words]
     return f"{format_count(len(results), 'question')}: {', '.join(told)}"
