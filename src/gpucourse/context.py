@@ -64,7 +64,7 @@ class Context:
         return self.workspace.paths
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
-        """The lock of that name (a stack's), held for a block by `command`; the watcher is told once for whom it waits.
+        """The lock of that name (a stack's), held for a block by `command`; the watcher hears once for whom it waits.
         Raises StackBusy."""
         return hold_lock(self.paths.lock(name), command, on_wait=self._tell_of_wait)
 

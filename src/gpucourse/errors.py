@@ -255,7 +255,7 @@ class LeftoverError(GpucourseError):
 
 
 class Interrupted(GpucourseError):
-    """The person stopped the command. The hint says what goes on and how to come back."""
+    """The person stopped the command. The hint says what continues and how to come back."""
 
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"

@@ -50,7 +50,7 @@ class Link(Protocol):
         ...
 
     def close(self) -> None:
-        """Drop the connection. What was started detached on the node goes on."""
+        """Drop the connection. What was started detached on the node keeps running."""
         ...
 
 

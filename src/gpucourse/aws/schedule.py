@@ -1,7 +1,7 @@
 """The backstop outside the nodes: AWS itself ends each instance ten minutes after its end of life, whatever the node does.
 
 One EventBridge schedule an instance, since one unknown id makes a termination of several fail as a whole. The schedules of
-a stack lie in a group that carries its tags. Where permissions refuse it, that is told as a finding: the killers on the
+a stack lie in a group that carries its tags. Where permissions refuse it, that is reported as a finding: the killers on the
 nodes themselves work without any.
 """
 

@@ -1,4 +1,4 @@
-"""Calls to AWS: clients made when needed, short time-outs, bounded retries, and every error told in our own classes.
+"""Calls to AWS: clients made when needed, short time-outs, bounded retries, and every error in our own classes.
 
 The only file that imports boto3 and botocore, and only inside functions: they take a third of a second to load.
 """

@@ -39,7 +39,7 @@ class GroupedHelp(typer.core.TyperGroup):
     """The program, whose help shows its commands in groups."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Each group under its name; a summary that is too long for the line goes on below, and is never cut."""
+        """Each group under its name; a summary that is too long for the line continues below, and is never cut."""
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]

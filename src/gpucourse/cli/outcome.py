@@ -127,7 +127,7 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
 
 
 def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunResult:
-    """Do one run of several: while it goes on its progress, and then one line; with --verbose all that `run` shows. A failed
+    """Do one run of several: its progress, and then one line; with --verbose all that `run` shows. A failed
     check or exercise does not end all."""
     from gpucourse.ui.views.result import headline
 

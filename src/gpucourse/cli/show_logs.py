@@ -1,4 +1,4 @@
-"""`logs`: what the ranks said, from the files at home; a run that goes on is followed by whoever is free to attend it."""
+"""`logs`: what the ranks said, from the files here; a run that still runs is followed by whoever is free to attend it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WRITTEN_AT_ONCE = 1 << 16
 def show_logs(
     session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool, part: LogPart
 ) -> int:
-    """Show the logs of a run, or a part of them; with `follow` go on until it has ended, and then show its result.
+    """Show the logs of a run, or a part of them; with `follow` continue until it has ended, and then show its result.
 
     A run that was collected while nobody looked has no captured screen yet: it is followed as if it had just ended.
     """
@@ -34,7 +34,7 @@ def show_logs(
         return _follow(session, record, rank, part)
     try:
         record = collect_later(context, settle(context, record))
-    except GpucourseError as error:  # the nodes do not answer: what is at home can be read all the same
+    except GpucourseError as error:  # the nodes do not answer: what was copied here can be read all the same
         session.console.warn(f"this may be incomplete: {error.what}")
     if told := describe_later(record):
         session.console.warn(f"{told}; the same command collects what they write")

@@ -54,7 +54,7 @@ def watch(
 
 
 def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
-    """Answer to saved files and to keys until the person ends it: None; or goes on to another exercise: that."""
+    """Answer to saved files and to keys until the person ends it: None; or moves to another exercise: that."""
     from gpucourse.cli.keys import drop_keys, read_key
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step

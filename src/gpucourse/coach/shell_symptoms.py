@@ -6,7 +6,7 @@ from gpucourse.coach.symptom import Symptom
 
 _WHERE = r"(?m)^(?:\d+: )?(?P<file>[^\s:]+): line (?P<line>\d+): "
 _ELSEWHERE = r"(?![\s\S]*Traceback(?![\s\S]*ModuleNotFoundError))"  # a script that began and failed is another story
-_ENDED = r"(?![\s\S]*Traceback)"  # the shell goes on after these
+_ENDED = r"(?![\s\S]*Traceback)"  # the shell continues after these
 
 SHELL_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(

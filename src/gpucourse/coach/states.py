@@ -125,7 +125,7 @@ def _signal(number: int) -> str:
 
 
 def _find_missing_rank(evidence: Evidence, told: int) -> int:
-    """Which rank a count of clients lacks: one beyond the world where a larger one was told, else one without a log."""
+    """Which rank a count of clients lacks: the last one of a larger world that a process was given, else one without a log."""
     if told > evidence.world_size:
         return told - 1
     started = {log.rank for log in evidence.logs}

@@ -1,8 +1,9 @@
 """What in a log counts as a word on how its process ended, and what the script only printed on its way.
 
-A script may print anything, also "CUDA out of memory, trying 16", and go on. So signs are looked for in three places only: in
-the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at the
-very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is none here.
+A script may print anything, also "CUDA out of memory, trying 16", and continue. So signs are looked for in three places only:
+in the last traceback and what follows it, in lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and at
+the very end. A launcher that shares a log with its ranks adds a traceback which only says that one of them failed: it is none
+here.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
-    """Where the last traceback begins, with those that it followed from; None where the process went on after it."""
+    """Where the last traceback begins, with those that it followed from; None where the process continued after it."""
     headers = _headers(lines)
     while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # its process ended while it wrote this one
         headers.pop()

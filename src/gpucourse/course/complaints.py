@@ -15,7 +15,7 @@ from gpucourse.outside.names import printable
 from gpucourse.outside.yaml_reader import Complaint, Document, Path
 
 MOST = 200
-"""Complaints about one file that are told; more are counted."""
+"""Complaints about one file that are shown; more are counted."""
 
 _KINDS = {
     "string_type": "text",

@@ -84,7 +84,7 @@ def find_recorded_plots(
 ) -> dict[str, tuple[GpuRecord, PlotRecord]]:
     """What the course's records hold for the plots of an exercise, by the plot's file: the newest with the same axes and keys.
 
-    `exercises` is the course's folder of that name. `warn` is told of a record that cannot be used."""
+    `exercises` is the course's folder of that name. `warn` is called for a record that cannot be used."""
     plots: dict[str, tuple[GpuRecord, PlotRecord]] = {}
     for record in sorted(read_records(exercises, warn), key=lambda record: record.date):
         entry = record.exercises.get(exercise.id)
@@ -108,7 +108,7 @@ def read_record(exercises: Path, name: str) -> GpuRecord:
 
 
 def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRecord]:
-    """Every record of the course that can be used; `warn` is told of each other one, as `file: reason`."""
+    """Every record of the course that can be used; `warn` is called for each other one, as `file: reason`."""
     names = list_files(exercises)
     if len(names) > _MOST_RECORDS:
         warn(f"{FOLDER}/: of {len(names)} records only the first {_MOST_RECORDS} are read")

@@ -42,7 +42,7 @@ def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], exerc
     own = {path.stem for path in (exercises / sources[exercise.script]).parent.glob("*.py")}
     own |= {path.stem for path in (exercises / "shared").glob("*.py")}
     for module in sorted(_list_imports(tree.body if tree else ())):
-        if module not in known and module not in own:  # what is a helper was told above
+        if module not in known and module not in own:  # what is a helper was reported above
             near = did_you_mean(module, {Path(name).stem for name in sources if name.endswith(".py")})
             yield f"packages: {exercise.script} imports {module}, and nodes are not asked for it: add it to packages{near}"
 
@@ -67,7 +67,7 @@ def _list_imports(nodes: Iterator[ast.AST] | list[ast.stmt] | tuple[()]) -> set[
 
 
 def _parse(path: Path) -> ast.Module | None:
-    """The file as Python; None for any other file, and for one that is told elsewhere to be wrong."""
+    """The file as Python; None for any other file, and for one whose mistake is reported elsewhere."""
     if path.suffix != ".py":
         return None
     try:

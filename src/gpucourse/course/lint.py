@@ -1,4 +1,4 @@
-"""What an author is told beyond the manifests themselves: scripts and manifests agree, and no file lies about unused.
+"""What an author learns beyond the manifests themselves: scripts and manifests agree, and no file lies about unused.
 
 python -m gpucourse.course.lint    says every complaint, or that there is none
 """
@@ -69,7 +69,7 @@ def lint(catalog: Catalog) -> list[str]:
         complaints += _check_unused_files(catalog, used)
         complaints += _check_unused_judges(catalog)
         complaints += _solutions(catalog, used)
-    return list(dict.fromkeys(complaints))  # what several exercises share is told once
+    return list(dict.fromkeys(complaints))  # what several exercises share is named once
 
 
 def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
@@ -106,18 +106,18 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
 
 
 def _check_options(catalog: Catalog) -> Iterator[str]:
-    """Modules, and a quiz, whose right options can be told by their length or their letter."""
+    """Modules, and a quiz, whose right options can be guessed by their length or their letter."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
         asked = [question for exercise in module.exercises for question in exercise.questions]
         yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(asked))
-    with suppress(ManifestError):  # told by whoever reads the quiz for what it says
+    with suppress(ManifestError):  # reported by whoever reads the quiz for what it says
         quiz = read_quiz(catalog.folders.modules)
         yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(quiz.questions if quiz else ()))
 
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
-    """How the right one of a group's options can be told without reading: it is the strictly longest, by more than
+    """How the right one of a group's options can be guessed without reading: it is the strictly longest, by more than
     `EVEN` times the shortest, in more than a third of the choices; or one letter is right in more than half of them."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
@@ -139,7 +139,7 @@ def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str
     """What the report reads of runs and no script writes."""
     known = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
     for chapter in plan.chapters:
-        if chapter.exercise not in known:  # told as a stranger
+        if chapter.exercise not in known:  # reported as a stranger
             continue
         module, exercise = known[chapter.exercise]
         words = words_of(catalog.folders.exercises / place for place in catalog.sources(module, exercise).values())
@@ -156,7 +156,7 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
     for path in sorted([*modules.glob(f"[!._]*/{MANIFEST}"), *modules.glob("*.yaml")]):
         try:
             document = read_document(path.read_bytes())
-        except OSError:  # told by whoever reads it for what it says
+        except OSError:  # reported by whoever reads it for what it says
             continue
         yield from format_complaints(path.relative_to(modules.parent).as_posix(), document, document.unquoted)
 

@@ -43,7 +43,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
     for exercise in module.exercises:
         for number in exercise.builds_on:
             if number == exercise.id:
-                continue  # a circle, told below
+                continue  # a circle, reported below
             elif not _has_exercise(catalog, number):
                 others = [known for known in _exercise_ids(catalog) if known != exercise.id]
                 yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, others)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpucourse.model.manifest import Plot, Series
 
-MOST = 6  # lines that are told apart by their colours
+MOST = 6  # lines that differ by colour
 WIDE = 16.0  # largest over smallest value from which on the axis is logarithmic
 
 

@@ -46,8 +46,8 @@ class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Judge:
     """A process that judges parts, begun when it is needed and kept until `close`, so that torch is imported once.
 
-    `has_torch` says whether the process was told to import it. `fresh`: a part that needs torch gets a new process that imports
-    it, and so does each rank, because macOS ends a fork of a process that has its frameworks open.
+    `has_torch` says whether the process was asked to import it. `fresh`: a part that needs torch gets a new process that
+    imports it, and so does each rank, because macOS ends a fork of a process that has its frameworks open.
     """
 
     def __init__(self, *, fresh: bool = sys.platform == "darwin") -> None:

@@ -1,6 +1,6 @@
 """Processes that are no forks, because one that has imported torch must not fork on macOS: a part's, and its ranks'.
 
-A rank cannot be handed the judge's function, so it executes the whole judge: it is told what earlier calls of `on_ranks` gave,
+A rank cannot be handed the judge's function, so it executes the whole judge: it is given what earlier calls of `on_ranks` gave,
 and at the call that it was started for it becomes the rank. A judge is deterministic, so it arrives there.
 """
 

@@ -141,7 +141,7 @@ class Part:
             return function(*arguments, **named)
         except Verdict:
             raise
-        except BaseException as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
+        except BaseException as error:  # noqa: BLE001  # the learner's code may fail in any way, and the error is shown
             raise self.make_verdict(error, case) from None
 
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:

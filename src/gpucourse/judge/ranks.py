@@ -154,7 +154,7 @@ class QuietSpan:
 
     def look(self, now: float, ranks: int, spent_s: float) -> bool:
         """Whether it is quiet: `ranks` have not answered, and have used `spent_s` of processor time together (below 0: the
-        system does not tell). An answer begins a new span: who waited for it has had no time to go on."""
+        system does not tell). An answer begins a new span: who waited for it has had no time to continue."""
         changed = ranks != self.ranks
         span_s = now - self.since
         quiet = not changed and span_s > QUIET_S and 0 <= self.used_s <= spent_s < self.used_s + QUIET_PROCESSOR_S

@@ -1,4 +1,4 @@
-"""Before a stack goes: every run on it is brought to its end and its outputs are brought home, or given up by name."""
+"""Before a stack goes: every run on it is ended and its outputs are collected, or given up by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gpucourse.workspace.paths import RunPaths
 
 @dataclass(kw_only=True)
 class CollectedRuns:
-    """Which runs came home, and which were given up (with why)."""
+    """Which runs were collected, and which were given up (with why)."""
 
     fetched: list[str] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ def bring_home(
     are known to be `unreachable` (by name, with the reason) is given up.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
-    where outputs that nobody was told about cannot be fetched (NodeUntrusted where what the node sends cannot be used),
+    where outputs cannot be fetched and nobody was warned (NodeUntrusted where what the node sends cannot be used),
     MissingError for the record of a run that cannot be read and whose outputs may not be home.
     """
     from gpucourse.remote.patience import DESTROY_S
@@ -66,7 +66,7 @@ def _count_later(record: RunRecord) -> int:
 
 
 def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
-    """Nobody knows where a run took place whose record cannot be read. Its files are sealed once all of them are home."""
+    """Nobody knows where a run took place whose record cannot be read. Its files are sealed once all of them are collected."""
     for files, error in errors.items():
         if not files.hashes.exists():
             raise MissingError(
@@ -130,7 +130,7 @@ def _fetch(
             hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
         ) from error
     except UnreachableError as error:
-        # Whoever followed it was told then that these nodes are gone; nobody was told that outputs which are there cannot come.
+        # Whoever followed it was warned then that these nodes are gone; nobody was warned of outputs that cannot be fetched.
         if record.error and record.state != "collecting" and not deployment.costs:
             _give_up(context, record, home, error.what)
             return
@@ -138,7 +138,7 @@ def _fetch(
 
 
 def _end_jobs(context: Context, deployment: Deployment, record: RunRecord, gone: Mapping[str, str]) -> str:
-    """End what a cluster that stays still has of the run. What may go on there, as an addition to a sentence, where that
+    """End what a cluster that stays still has of the run. What may still run there, as an addition to a sentence, where that
     fails."""
     nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in gone)
     over = record.has_ended and not _count_later(record)
@@ -151,8 +151,8 @@ def _end_jobs(context: Context, deployment: Deployment, record: RunRecord, gone:
         with slurm_runs.fleet_of(context, deployment, nodes, scheduled=True) as fleet:
             values(cancel(fleet, record.id))
     except GpucourseError as error:
-        context.watch(Note(text=f"jobs of run {record.id} may go on in Slurm: {error.what}", level="warning"))
-        return f"; its jobs may go on in Slurm ({error.what})"
+        context.watch(Note(text=f"jobs of run {record.id} may still run in Slurm: {error.what}", level="warning"))
+        return f"; its jobs may still run in Slurm ({error.what})"
     return ""
 
 

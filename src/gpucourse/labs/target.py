@@ -68,7 +68,7 @@ class Target(Protocol[P, D_contra]):
 
     def find_requirements(self, context: Context, *, meant: bool) -> list[Finding]:
         """What its labs take of this computer besides what every lab does, and whether it is there. `meant`: labs are to exist
-        on this target, so that what lacks is in the way."""
+        on this target, so that nothing works without what is missing."""
         return []
 
     def is_meant_by(self, request: DeployRequest) -> bool:

@@ -1,6 +1,6 @@
 """The seam where a fault enters a run: what the nodes are asked to do changes, the learner's script never does.
 
-A world that is told wrong is a change of the command. A killed or a slow rank and a busy port need a hand on the node: its
+A wrong world size is a change of the command. A killed or a slow rank and a busy port need a hand on the node: its
 agent gets an order (`plan_faults`), of which nothing is in any log.
 """
 

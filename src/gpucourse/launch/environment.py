@@ -51,7 +51,7 @@ def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: flo
 def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """The interface that collectives use. Left to itself gloo binds whatever the host's name resolves to.
 
-    `nccl` is what NCCL has to be told besides, where there are GPUs.
+    `nccl` is what NCCL must know besides, where there are GPUs.
     """
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}

@@ -1,4 +1,4 @@
-"""`dev check --run`: every exercise of a course on simulated nodes, as a learner would run it, and what an author is told.
+"""`dev check --run`: every exercise of a course on simulated nodes, as a learner would run it, and what an author reads of it.
 
 The commands themselves are typed, each in a process of its own, in a workspace that is gone afterwards: this is the course as
 it will be used. An exercise with a solution must not pass as it is, and must pass with the solution in its place.
@@ -32,7 +32,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """One exercise as it ran: its checks' word, the seconds it took, what is to be told. `skipped` says why it did not run."""
+    """One exercise as it ran: its checks' word, the seconds it took, its complaints. `skipped` says why it did not run."""
 
     exercise: str
     verdict: str | None = None
@@ -132,7 +132,7 @@ def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> It
     places = stage.catalog.part_places(module, exercise)
     for part in exercise.yours:
         file = exercises / places[part.id]
-        if part.judge and not find_missing_files(file, stage.catalog.judge_file(module, part)):  # what is missing is told
+        if part.judge and not find_missing_files(file, stage.catalog.judge_file(module, part)):  # what is missing is reported
             for proof in prove(stage.judge, file, torch=part.torch, limit_s=part.limit, shared=exercises / SHARED):
                 if proof.complaint:
                     yield f"yours.{part.id}: {proof.version} {proof.complaint}"

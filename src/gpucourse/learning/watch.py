@@ -1,4 +1,4 @@
-"""`watch`: which of the learner's files were saved, told as soon as they are whole."""
+"""`watch`: which of the learner's files were saved, reported as soon as they are whole."""
 
 from __future__ import annotations
 

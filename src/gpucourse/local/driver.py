@@ -87,7 +87,7 @@ def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _
             _replace(folder, ping_s)
         if _remove_by_hand(folder, spec):
             return
-    raise DriverError(f"the process that hosts the nodes of {folder} does not let go; see its host.log")
+    raise DriverError(f"the process that hosts the nodes of {folder} does not end; see its host.log")
 
 
 def _start(folder: str, spec: str) -> None:

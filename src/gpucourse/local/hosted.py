@@ -74,7 +74,7 @@ class HostedNode:
         layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._listener.port})
 
     async def reopen(self, spec: Spec) -> None:
-        """Take a new spec and listen anew on the same port. Connections go on."""
+        """Take a new spec and listen anew on the same port. Connections stay open."""
         self.close()
         self.spec = spec
         await self.open()

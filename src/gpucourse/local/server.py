@@ -63,7 +63,7 @@ class Listener:
         return int(self._acceptor.get_port())
 
     def close(self) -> None:
-        """Let nobody in any more. Connections go on."""
+        """Let nobody in any more. Connections stay open."""
         self._acceptor.close()
 
     def drop(self) -> None:
@@ -107,7 +107,7 @@ async def listen(endpoint: Endpoint, port: int) -> Listener:
         host_based_auth=False,
         gss_host=None,  # otherwise every connection asks the resolver for this machine's name
         login_timeout=_LOGIN_S,
-        keepalive_interval=0,  # on loopback a dead client closes its socket; a stopped one may go on later
+        keepalive_interval=0,  # on loopback a dead client closes its socket; a stopped one may continue later
         reuse_address=True,
         backlog=_BACKLOG,
     )
@@ -200,7 +200,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
 
 
 class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
-    """SFTP that agrees with a session on every path: absolute ones are the machine's own, relative ones start at home."""
+    """SFTP that agrees with a session on every path: absolute ones are the machine's own, relative ones start at its home."""
 
     def __init__(self, channel: asyncssh.SSHServerChannel[bytes], home: Path) -> None:
         super().__init__(channel)

@@ -1,4 +1,4 @@
-"""One session on a node: a command, or a login shell, from its start to the moment its last byte and its exit code are told.
+"""One session on a node: a command, or a login shell, from its start to the moment its last byte and its exit code are sent.
 
 When the client goes away first, the session's processes end (hang-up, terminate, kill), except those of a detached run.
 """
@@ -130,7 +130,7 @@ def _forward(name: str, child: Child) -> None:
 
 
 async def _end(child: Child, session: str) -> None:
-    """End what the session left, each step harder than the one before. A detached run goes on."""
+    """End what the session left, each step harder than the one before. A detached run keeps running."""
     loop = asyncio.get_running_loop()
     mark = processes.marker(processes.SESSION, session)
     for number, patience_s in _PATIENCE_S:

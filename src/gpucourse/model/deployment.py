@@ -15,7 +15,7 @@ Phase = Literal["creating", "ready", "failed", "destroying"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementAttempt:
-    """A place where a lab was to be built and could not: the error's code and the sentence that was told."""
+    """A place where a lab was to be built and could not: the error's code and the sentence that was shown."""
 
     zone: str
     instance_type: str
@@ -133,7 +133,7 @@ class Deployment:
 
     @property
     def nccl(self) -> dict[str, str]:
-        """What NCCL has to be told about the network between its nodes, as variables of the environment."""
+        """What NCCL must know about the network between its nodes, as environment variables."""
         return {}
 
 

@@ -23,8 +23,8 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of the work began or ended (`seconds` is None while it goes on). `name` is unique in one command. `silence`: what
-    goes on before its first line of a log, if that takes a while."""
+    """A stage of the work began or ended (`seconds` is None while it lasts). `name` is unique in one command. `silence`: what
+    happens before its first line of a log, if that takes a while."""
 
     name: str
     text: str
@@ -75,7 +75,7 @@ def ignore_event(_event: Event) -> None:
 
 
 def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
-    """A watcher that tells `watch` everything with a label: what goes on side by side has nodes and resources of the same
+    """A watcher that tells `watch` everything with a label: work that is done side by side has nodes and resources of the same
     names. `stages` says whether stages get it too, and not only nodes and resources."""
 
     def tell(event: Event) -> None:
@@ -94,7 +94,7 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 @contextmanager
 def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
     """Tell the watcher about the block: its start, its end with the seconds, and whether it failed. Of one that the person
-    leaves no end is told: what it is about may go on."""
+    leaves, no end is reported: what it is about may continue."""
     watch(Stage(name=name, text=text, silence=silence))
     began, ok, left = time.monotonic(), False, False
     try:

@@ -52,7 +52,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A charge over a time: `ended` is None while it goes on."""
+    """A charge over a time: `ended` is None while it lasts."""
 
     charge: Charge
     started: datetime

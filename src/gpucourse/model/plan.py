@@ -94,8 +94,8 @@ class LaunchPlan:
     """One run, complete: the same plan always does the same thing.
 
     `timeout_s` is the deadline that each node keeps by itself, client or not. `outputs` are glob patterns in the work
-    folder that come home besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `log_limit` that for
-    one log, in bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a
+    folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `log_limit` that
+    for one log, in bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a
     script of the learner's own that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks
     again. `handed_on`: the variables of this computer's environment that ranks get besides; their values stand in no file.
     """

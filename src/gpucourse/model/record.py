@@ -48,7 +48,7 @@ class RankExit:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFile:
-    """A file that came home: `path` is relative to the run's folder."""
+    """A file that was collected: `path` is relative to the run's folder."""
 
     node: str
     path: str

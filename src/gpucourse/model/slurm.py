@@ -49,8 +49,8 @@ class SlurmSession:
 
 @dataclass(kw_only=True)
 class SlurmRun:
-    """The part of a run's record that Slurm adds. `later`: jobs that its own jobs submitted and that go on; what they write is
-    collected by the next command about the run."""
+    """The part of a run's record that Slurm adds. `later`: jobs that its own jobs submitted and that still run; what they write
+    is collected by the next command about the run."""
 
     partition: str
     nodes: int

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, StackBusy, StorageError, TerraformFailed
 from gpucourse.provision.transcript import Diagnostic, Transcript
 
-_AGAIN = "what was built so far is recorded: type the command again to go on, or `gpucourse destroy` to remove it"
+_AGAIN = "what was built so far is recorded: type the command again to continue, or `gpucourse destroy` to remove it"
 _PROVISIONER = re.compile(r"^Error running command '.*?': (?P<how>[^'\n]{1,80}?)\. Output: (?P<output>.*)$", re.DOTALL)
 _PLAIN_ERROR = re.compile(r"^Error: (.+)$")
 _NO_SPACE = ("no space left on device", "disk quota exceeded")
@@ -72,7 +72,7 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
     reason = " (is there enough memory?)" if name == "SIGKILL" else ""
     return TerraformFailed(
         f"terraform {command} was ended by {name}{reason}; what it was building at that moment may not be recorded",
-        hint="type the command again to go on, or `gpucourse destroy`, which also looks for what is not recorded",
+        hint="type the command again to continue, or `gpucourse destroy`, which also looks for what is not recorded",
         log=log,
         summary=name,
     )

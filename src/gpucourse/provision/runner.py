@@ -1,7 +1,7 @@
 """One Terraform command, from start to exit code, so that neither Ctrl-C, nor a closed terminal, nor our own death harms it.
 
 Terraform runs in a session of its own and writes into a file: a closed terminal does not reach it, and where we are killed
-it has no pipe that breaks: it goes on, saves its state and ends. We read the file as it grows.
+it has no pipe that breaks: it continues, saves its state and ends. We read the file as it grows.
 """
 
 from __future__ import annotations

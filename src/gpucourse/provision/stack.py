@@ -3,7 +3,7 @@
     prepare ──▶ plan ──▶ up ──▶ Inventory          down ──▶ addresses removed
 
 `plan` shows and saves; `up` applies exactly the saved plan. Whatever was killed at whatever moment, the same command again
-goes on from what the state says.
+continues from what the state says.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class TerraformStack:
 
 
 def _without_plan(watcher: Watcher) -> Watcher:
-    """`apply` repeats the plan before it begins; it was told already."""
+    """`apply` repeats the plan before it begins; it was shown already."""
 
     def tell(event: Event) -> None:
         if not (isinstance(event, ResourceEvent) and event.state == "planned"):

@@ -35,7 +35,7 @@ class Transcript:
     """Reads one command's output line by line. Lines that are not Terraform's JSON are kept as text, the last forty.
 
     `planned` and `finished` are (action, address); `changing` is whether a resource was touched; `outputs` are as in
-    `terraform output -json`, None until they were told.
+    `terraform output -json`, None until they are known.
     """
 
     planned: list[tuple[str, str]] = field(default_factory=list)

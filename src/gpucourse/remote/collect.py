@@ -79,7 +79,7 @@ class _Closing:
 
 @dataclass(frozen=True, kw_only=True)
 class MissingOutputs:
-    """A node whose outputs are not home, and why."""
+    """A node whose outputs are not collected, and why."""
 
     node: str
     error: GpucourseError
@@ -108,10 +108,10 @@ def collect(
 ) -> Home:
     """Bring home everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
-    What is home already and unchanged does not travel again. A file has its name here only when it is complete. `max_bytes`
+    What is here already and unchanged is not sent again. A file has its name here only when it is complete. `max_bytes`
     is the limit for one file, `output_limit` for all of a node: what is beyond is refused by name, in the result. Raises
     StorageError before the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
-    sends what cannot be true is told in the result. `until`: the time (by the monotonic clock) at which this ends in any case.
+    sends what cannot be true is named in the result. `until`: the time (by the monotonic clock) at which this ends in any case.
     """
     lock, disk = threading.Lock(), DiskSpace()
 
@@ -222,7 +222,7 @@ class _Unpacking:
             raise OutsideError("the tar has no end of its own")
         if next(members, None) is not None:
             raise OutsideError("the tar goes on after its end")
-        _read_to_the_end(stream)  # there the exit code is told
+        _read_to_the_end(stream)  # the exit code comes at the end
         self._home.outputs = list(self._taken.values())
         return self._home
 
@@ -341,7 +341,7 @@ def _read_to_the_end(stream: IO[bytes]) -> None:
 
 
 def _have(root: Path) -> dict[str, list[int]]:
-    """Size and time of change of every file that is home already."""
+    """Size and time of change of every file that is here already."""
     sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():
         info = path.lstat()

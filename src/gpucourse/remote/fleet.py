@@ -102,7 +102,7 @@ class Fleet:
                 link.close()
 
     def close(self) -> None:
-        """Drop every connection; what was started on the nodes goes on."""
+        """Drop every connection; what was started on the nodes keeps running."""
         for link in tuple(self._links.values()):
             link.close()
         self._links.clear()

@@ -61,13 +61,13 @@ def follow(
 
     `limit_s`: the time that this takes at most, besides what the logs take at `patience.PACE`; never longer than `until` (by
     the monotonic clock). FollowBroken afterwards.
-    `log_limit`: so many bytes of each log are kept; the run goes on and the watcher is told.
+    `log_limit`: so many bytes of each log are kept; the run continues and the watcher is told.
     `world_size`: the ranks that were started. `hosts`: the nodes that Slurm may start them on, None where nobody knows; a log
     of another node or rank is refused (FollowBroken).
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A rank that torchrun may start again (`max_restarts`) is only named when it fails. A cut connection is made anew;
-    FollowBroken where that does not succeed for `give_up_s`, StorageError where the disk here is full; the run itself goes on
+    FollowBroken where that does not succeed for `give_up_s`, StorageError where the disk here is full; the run itself continues
     then. A connection silent for `silence_s` counts as cut. The first rank that fails is named at once, and who says nothing
     for longer than `monitor` allow. `scheduled`: one node tells the logs of all.
     """
@@ -139,7 +139,7 @@ class _View:
             self.changed.notify_all()
 
     def find_settled_failure(self) -> RankExit | None:
-        """The rank that failed first in the newest life, as soon as the others had the time to be told of, too."""
+        """The rank that failed first in the newest life, as soon as the others had time to be reported, too."""
         with self.changed:
             first = self.result.find_first_failure(self.result.restarts)
             if first is None:
@@ -194,7 +194,7 @@ class _NodeFollower(threading.Thread):
                 if time.monotonic() - self._heard >= self._give_up_s:
                     raise UnreachableError(
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
-                        hint="its log so far is kept and the run may go on there: gpucourse logs -f, or gpucourse cancel",
+                        hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
                 if not told and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
                     self._view.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
@@ -301,7 +301,7 @@ class _NodeFollower(threading.Thread):
 
 def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, limit: TimeLimit) -> None:
     """Wait for the end, naming who fails first and who falls silent; after the first failure, cancel what has not ended
-    within the grace. The nodes that have not told the end within the limit are given up."""
+    within the grace. The nodes that have not reported the end within the limit are given up."""
     patience: float | None = None
     named: set[int] = set()
     while True:

@@ -13,7 +13,7 @@ from gpucourse.model.slurm import JobRow, LaterJob
 @dataclass(kw_only=True)
 class FollowResult:
     """How the run ended, as far as it was seen. `silences`: who was named as silent and did not speak again; `skew_s`: how
-    far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that go on; `detached`: whoever followed left
+    far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: whoever followed left
     before the end. `max_restarts`: how often torchrun may start all ranks again."""
 
     node_exits: list[NodeExit] = field(default_factory=list)

@@ -118,7 +118,7 @@ def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S
 
 
 def state(link: Link, run_id: str) -> JobState:
-    """How the run stands on this node. A run whose supervisor vanished is ended for good and told as lost."""
+    """How the run stands on this node. A run whose supervisor vanished is ended for good and reported as lost."""
     answer = call(link, "state", answers.StateOf, run_id)
     name = link.node.name
     return JobState(

@@ -1,4 +1,4 @@
-"""One log of a run as it grows at home: byte for byte as the node has it, up to a limit, and never through a link."""
+"""One log of a run as it grows here: byte for byte as the node has it, up to a limit, and never through a link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LogFile:
     """The log at `path` that `node` tells; the moments at which its pieces arrived are in `times`. No file is held open: a
     cluster may have more logs than one process may have files.
 
-    The size of the file is the offset from which the node goes on. At `limit` bytes a sentence is added that says so, and
+    The size of the file is the offset from which the node continues. At `limit` bytes a sentence is added that says so, and
     what comes after is dropped; `full` is then a sentence for the person.
     """
 

@@ -2,7 +2,7 @@
 their output, so that what the shell itself prints before or after is never taken for a command's own.
 
 A login shell may take seconds to start, so it starts once: it becomes a plain sh that carries out one command after the other.
-What a background job of the shell prints while a command runs cannot be told apart: both write into one stream.
+What a background job of the shell prints while a command runs cannot be separated: both write into one stream.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MOST_EXTRA_S = 4 * 3600.0
 """What the bytes of one answer add to its time at most, however many they are."""
 
 COLLECT_S = 120.0
-"""Until the outputs of one node are home, besides what their bytes take at PACE."""
+"""Until the outputs of one node are collected, besides what their bytes take at PACE."""
 
 AFTER_CANCEL_S = 120.0
 """Until a run that was cancelled has ended on its nodes, besides what its logs take at PACE."""
@@ -29,7 +29,7 @@ AFTER_LIMIT_S = 300.0
 """Until a run whose own time limit has passed has ended on its nodes, besides what its logs take at PACE."""
 
 DESTROY_S = 1800.0
-"""Until everything is home that `destroy` brings home, in all."""
+"""Until everything is collected that `destroy` collects, in all."""
 
 
 def extra_s(count: int) -> float:

@@ -122,7 +122,7 @@ def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
 
 
 def _pack(wrapped: Sequence[Parcel]) -> Stdin:
-    """The tar of these blobs; whole where it is small, so that the shell which unpacks it can go on afterwards."""
+    """The tar of these blobs; whole where it is small, so that the shell which unpacks it can be used afterwards."""
     pieces = _join_pieces(_tar(wrapped))
     return b"".join(pieces) if sum(parcel.size for parcel in wrapped) < MOST_KEPT // 2 else pieces
 

@@ -109,7 +109,7 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
 
 
 def sentences(silent: Sequence[Silence]) -> list[str]:
-    """What the person is told: those that wait for others are named last."""
+    """What the person reads: those that wait for others are named last."""
     ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
     told = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:

@@ -227,7 +227,7 @@ def rows(how: answers.NodeEnd) -> list[JobRow]:
 
 
 def later_jobs(told: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
-    """The jobs that a run's own jobs submitted and that go on, in what the agent says."""
+    """The jobs that a run's own jobs submitted and that still run, in what the agent says."""
     return [LaterJob(job=later.job, name=later.name, state=later.state) for later in told]
 
 

@@ -1,6 +1,6 @@
 """What Slurm's commands say when they refuse, recognised: which error it is, in our words, and the way back.
 
-What is not in the table is told in Slurm's own words.
+What is not in the table is shown in Slurm's own words.
 """
 
 from __future__ import annotations

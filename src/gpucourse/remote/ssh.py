@@ -127,7 +127,7 @@ class SshLink:
             yield exchange.stdout_then_code()
 
     def close(self) -> None:
-        """Drop the connection. What was started detached on the node goes on."""
+        """Drop the connection. What was started detached on the node keeps running."""
         self._closed.set()
         for channel in self._waiting:
             with suppress(*_LOST):

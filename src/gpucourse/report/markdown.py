@@ -1,4 +1,4 @@
-"""A report as Markdown: for those who go on writing. The pictures lie beside it."""
+"""A report as Markdown: for those who want to edit it. The pictures lie beside it."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
     """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
 
-    `until`: the time (by the monotonic clock) at which bringing home ends in any case. Raises UnreachableError (NodeUntrusted
-    where a node sent what cannot be true) where outputs of a node are not home: the run is not judged then, and is stored as
-    `collecting`, so that the next command about it tries again.
+    `until`: the time (by the monotonic clock) at which collecting ends in any case. Raises UnreachableError (NodeUntrusted
+    where a node sent what cannot be true) where outputs of a node are not collected: the run is not judged then, and is stored
+    as `collecting`, so that the next command about it tries again.
     """
     files = runs.files_of(context.paths, record)
     files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed: what is under way is found by that
@@ -64,7 +64,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
-    """Evaluate the exercise's checks on what the run left at home, or those that a script of the learner's own brought, and
+    """Evaluate the exercise's checks on what the run left here, or those that a script of the learner's own brought, and
     store the verdict; None where it is no evidence."""
     if record.brings_checks:
         verdict = judge_own_checks(context, record)
@@ -146,7 +146,7 @@ def _collect(
 
 
 def _not_home(missed: list[MissingOutputs]) -> UnreachableError:
-    """One error that names every node whose outputs are not home, with the reason."""
+    """One error that names every node whose outputs are not collected, with the reason."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
     told = [(node.node, node.error.what) for node in missed]
     reasons = [what if what.startswith(name) else f"{name}: {what}" for name, what in told]

@@ -1,4 +1,4 @@
-"""Attending a run that is under way: follow its logs, and when it has ended bring everything home and judge it.
+"""Attending a run that is under way: follow its logs, and when it has ended collect everything and judge it.
 
 Whoever holds the run's lock attends it; everyone else reads the same files on disk. A run that nobody attends goes on by
 itself, and whoever comes next takes it up where the files end.
@@ -70,8 +70,8 @@ def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | N
 
 
 def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
-    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on. Raises
-    UnreachableError where nodes are lost from sight, or outputs are not home (see `conclude`).
+    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run keeps running then. Raises
+    UnreachableError where nodes are lost from sight, or outputs are not collected (see `conclude`).
 
     It is followed for its own time limit and some minutes more, or for `limit_s`: see `remote.patience`.
     """
@@ -80,10 +80,10 @@ def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float
 
 
 def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
-    """Bring home what an ended run left, and judge it.
+    """Collect what an ended run left, and judge it.
 
-    Raises Interrupted when the person lets go, UnreachableError where a node's outputs are not home: the next command about
-    the run then tries again.
+    Raises Interrupted when the person lets go, UnreachableError where a node's outputs are not collected: the next command
+    about the run then tries again.
     """
     what, hint = (
         f"run {record.id} has ended, but not all of its outputs are collected yet",
@@ -101,7 +101,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
 
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
-    """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then goes on."""
+    """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
     from gpucourse.remote.follow import follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
@@ -183,7 +183,7 @@ def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, 
 
 
 def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
-    """Nodes stopped answering. The run may go on there, so it is not judged; what was seen of it is kept."""
+    """Nodes stopped answering. The run may still run there, so it is not judged; what was seen of it is kept."""
     record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
     record.restarts = error.result.restarts
     record.first_failure, record.error = error.result.first_failure, error.what

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 REHEARSAL = "dry-run"
 
 Faults = dict[str, dict[str, object]]
-"""What the agent of a node is told to break, by the node's name."""
+"""What the agent of a node has to break, by the node's name."""
 InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What `run` did. `record` is None for a dry run; `followed_run` is None where the run goes on without us."""
+    """What `run` did. `record` is None for a dry run; `followed_run` is None where the run continues without us."""
 
     plan: LaunchPlan
     record: RunRecord | None = None

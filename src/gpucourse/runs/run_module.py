@@ -59,7 +59,7 @@ def run_all(
 ) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and what to do.
 
-    What fails is recorded, and the next one goes on. Raises MissingError where no lab is up, Interrupted when the person let
+    What fails is recorded, and the next one runs. Raises MissingError where no lab is up, Interrupted when the person let
     go.
     """
     steps: list[ExerciseRun] = []

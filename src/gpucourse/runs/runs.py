@@ -20,7 +20,7 @@ class ListedRun:
 
 
 def every_run(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
-    """Every run, oldest first, and why others cannot be read; those that ended unattended are brought home on the way."""
+    """Every run, oldest first, and why others cannot be read; those that ended unattended are collected first."""
     records, errors = runs.readable(context.paths, exercise)
     return [_look(context, record) for record in records], list(errors.values())
 

@@ -29,7 +29,7 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
 
 def collect_later(context: Context, record: RunRecord) -> RunRecord:
     """The record of a run that has ended, with what jobs wrote meanwhile that its own jobs had submitted, and with those of
-    them that still go on. Nothing is asked where there were none. Raises UnreachableError, and the error of a Slurm that does
+    them that still run. Nothing is asked where there were none. Raises UnreachableError, and the error of a Slurm that does
     not answer."""
     if record.slurm is None or not record.slurm.later or not record.collected:
         return record

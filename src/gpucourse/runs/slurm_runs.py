@@ -52,7 +52,7 @@ def lab_of(context: Context, module: Module) -> Module:
 
 
 def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
-    """The nodes, not connected yet; for a run that Slurm carries out, at home in the folder that all machines share."""
+    """The nodes, not connected yet; for a run that Slurm carries out, in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.shared import SharedTransport
 
@@ -283,7 +283,7 @@ def _again(wanted: planning.LaunchRequest) -> str:
 
 
 def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
-    """What a job wrote into a file; empty where there is none. One that cannot be used is told, and its run goes on."""
+    """What a job wrote into a file; empty where there is none. One that cannot be used is named, and its run continues."""
     try:
         document = read_metrics(folder / relative_name(name))
     except (OutsideError, MissingError) as error:

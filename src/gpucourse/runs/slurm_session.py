@@ -1,4 +1,4 @@
-"""A terminal on a node that Slurm gives: what comes before it, who watches it, and the proof that it let go.
+"""A terminal on a node that Slurm gives: what comes before it, who watches it, and the proof that it was given back.
 
 The terminal itself belongs to the console: `open_session` says what to start in it, `close_session` makes a record of what was
 seen.
@@ -93,7 +93,7 @@ def open_session(context: Context, run_request: RunRequest) -> Iterator[OpenSess
 
 
 def close_session(context: Context, open_session: OpenSession, transcript: str) -> follow.FollowedRun:
-    """Prove that the GPU is free again, keep the transcript (clean text), bring home what was written, and judge it."""
+    """Prove that the GPU is free again, keep the transcript (clean text), collect what was written, and judge it."""
     record, files = open_session.record, runs.files_of(context.paths, open_session.record)
     write_text(files.transcript, transcript)
     with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):

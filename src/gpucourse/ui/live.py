@@ -218,7 +218,7 @@ class Live:
         return self._screen.sources() + self._pipe.sources()
 
     def _write(self, writing: Callable[[], None]) -> None:
-        """A full disk behind a redirected stream has silenced the stream; the work itself goes on."""
+        """A full disk behind a redirected stream has silenced the stream; the work itself continues."""
         try:
             writing()
         except OSError:

@@ -22,7 +22,7 @@ from gpucourse.units import parse_moment
 T = TypeVar("T")
 
 _MAPPING = 1
-_RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes that brought 2,000 files home from each
+_RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes with 2,000 collected files of each
 _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 

@@ -1,6 +1,6 @@
 """What the cloud costs, written down as it happens: one line when something begins to cost, one when it ends.
 
-Lines are only ever added, each flushed to the disk before the command goes on, so that no crash and no lost node loses
+Lines are only ever added, each flushed to the disk before the command continues, so that no crash and no lost node loses
 what was spent. A line torn by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in UTC.
 """
 

@@ -91,8 +91,8 @@ def test_where_slurm_does_not_cancel_them_that_is_said(tmp_path: Path) -> None:
     head = Head(3, '{"error": "Unable to contact slurm controller", "kind": "slurm"}')
     context = replace(context, make_transport=lambda _key: head)
     [given_up] = bring_home(context, make_hosts_lab(), discard=True).given_up
-    assert "its jobs may go on in Slurm" in given_up
-    assert any(isinstance(event, Note) and f"jobs of run {record.id} may go on" in event.text for event in events)
+    assert "its jobs may still run in Slurm" in given_up
+    assert any(isinstance(event, Note) and f"jobs of run {record.id} may still run" in event.text for event in events)
 
 
 def test_what_may_be_left_of_a_slurm_run_are_its_jobs_too(tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def test_a_lesson_of_several_parts() -> None:
     first = text(course.module(MODULE, lessons, {}))
     assert "# Ranks" in first
     assert "# Training" not in first
-    assert "The lesson goes on, part 2 of 3: gpucourse show 3 --part 2\n" in first
+    assert "The lesson continues with part 2 of 3: gpucourse show 3 --part 2\n" in first
     assert text(course.lesson_part(MODULE, lessons, 2)) == (
         "Module 3: Parallel computing, part 2 of 3\n\n# Training\n\n"
-        "The lesson goes on, part 3 of 3: gpucourse show 3 --part 3\n"
+        "The lesson continues with part 3 of 3: gpucourse show 3 --part 3\n"
     )
     assert text(course.lesson_part(MODULE, lessons, 3)) == "Module 3: Parallel computing, part 3 of 3\n\n# Dividing\n"
 

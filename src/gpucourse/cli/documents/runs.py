@@ -27,8 +27,8 @@ class DiagnosisDocument(TypedDict):
 class RunDocument(TypedDict):
     """One run. `script` is the learner's own, null for the exercise's. `seconds` is from start to end. `failed_rank` is the
     rank to look at first, null where none failed. `environment` are the variables that were typed, `handed_on` the names of
-    those whose values are kept nowhere. `group_sizes` has the size of the process group that each rank made, where torch told
-    it; 0 where it made none."""
+    those whose values are kept nowhere. `group_sizes` has the size of the process group that each rank made, where torch
+    reported it; 0 where it made none."""
 
     id: str
     exercise: str

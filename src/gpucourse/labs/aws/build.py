@@ -138,7 +138,7 @@ def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Invento
 def _note(
     context: Context, deployment: AwsDeployment, here: LaunchAttempt, failure: Failure, there: LaunchAttempt | None
 ) -> None:
-    """Write a try down that failed, and say where it goes on."""
+    """Record a try that failed, and say where the next one is made."""
     cloud = deployment.cloud
     if failure.elsewhere or there is not None:
         why = failure.tell + (", asked for close together (placement group)" if here.placement_group else "")
@@ -224,7 +224,7 @@ def _arm(
 
 
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]) -> None:
-    """Deadline and idle watch power a node off. EC2 cannot be told to end a spot instance then, so it is asked whether it will.
+    """Deadline and idle watch power a node off. Nothing makes EC2 end a spot instance then, so it is asked whether it will.
 
     Raises InfrastructureError where it will not and there is no backstop either: nothing would end such a node for good.
     """
@@ -239,7 +239,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
     if lab.cloud.backstop:
         mend = "; ".join(schedule.setup_commands())
         raise InfrastructureError(
-            f"{what}; and there is no backstop: nothing would end a forgotten node for good, and its disk would go on costing",
+            f"{what}; and there is no backstop: nothing would end a forgotten node for good, and its disk would cost money",
             hint=f"deploy without --spot; or have the backstop's role made, by someone with administrator's rights: {mend}",
         )
     context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))

@@ -1,4 +1,4 @@
-"""`extend` and `keep`: more time for a lab, and a while without the idle agent. Each killer is told, the strictest last.
+"""`extend` and `keep`: more time for a lab, and a while without the idle agent. Each killer is informed, the strictest last.
 
 The nodes come first: where one of them does not take the new deadline, the record, the tags and the backstop stay as they
 were, so that the earlier end still holds for all.
@@ -107,7 +107,7 @@ def extend(context: Context, extension: Extension) -> ChangeResult:
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Hold the idle agent off every node for so many seconds; 0 lets it go on at once. The deadline stays.
+    """Hold the idle agent off every node for so many seconds; 0 lets it continue at once. The deadline stays.
 
     Raises UnreachableError that names the nodes that did not take it, MissingError for a stopped lab.
     """

@@ -88,7 +88,7 @@ def make_error(failure: Failure, tried: Sequence[PlacementAttempt], error: Terra
 
 
 def again(deployment: AwsDeployment) -> str:
-    """The command that goes on with this lab."""
+    """The command that continues with this lab."""
     return f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
 
 

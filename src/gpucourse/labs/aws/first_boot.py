@@ -53,7 +53,7 @@ class BootMark:
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
-    """Wait until every node has set itself up; what each says, by name. Each step is told with its time while it passes.
+    """Wait until every node has set itself up; what each says, by name. Each step is reported with its time as it passes.
 
     Each node is asked every `pause_s` seconds, for `patience_s` seconds. Raises InfrastructureError with the end of the log of
     a node that failed, or that is not done in time.

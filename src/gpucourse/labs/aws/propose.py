@@ -69,7 +69,7 @@ class AwsProposal(PricedProposal):
 def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
     """Look, plan and price; the locks of the stacks are held for the block. What was not built by its end leaves nothing.
 
-    Raises UsageError and UnknownName for what there is not, MissingError with everything that is in the way, CloudError,
+    Raises UsageError and UnknownName for what there is not, MissingError with everything that stops it, CloudError,
     TerraformFailed.
     """
 
@@ -171,8 +171,8 @@ def _preflight(
         listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)
         smaller = [f"--nodes {fit.fewer} fits into the quota as it is"] if fit.fewer else []
         mends = "\n".join(dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)]))
-        many = f"{len(wrong)} things stand" if len(wrong) > 1 else "something stands"
-        raise MissingError(f"{many} in the way of module {new[0].module.id}; nothing was built\n{listed}", hint=mends)
+        reasons = f", for {len(wrong)} reasons" if len(wrong) > 1 else ""
+        raise MissingError(f"module {new[0].module.id} cannot be deployed{reasons}; nothing was built\n{listed}", hint=mends)
     return known.ssh_cidr or caller_cidr(context.environ), findings
 
 

@@ -20,7 +20,7 @@ _REMOVE = "cd {folder} && if [ -w . ]; then rm -f {names}; else sudo -n rm -f {n
 def forget_others(context: Context, inventory: Inventory, *, stack: str) -> frozenset[str]:
     """Let the head of the cluster forget every node that is not of the lab; the names of those that were forgotten.
 
-    `stack` is the deployment's uid. Where the head does not let it be done that is told, and they stay in Slurm's lists.
+    `stack` is the deployment's uid. Where the head refuses that, a note says so, and they stay in Slurm's lists.
     """
     from gpucourse.remote.fleet import Fleet, values
 

@@ -178,9 +178,9 @@ def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
 
 
 def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
-    """Take what is ours off the machines that are no longer wanted, after what they hold came home.
+    """Take what is ours off the machines that are no longer wanted, after what they hold was collected.
 
-    One that does not answer is told and forgotten. Raises UnreachableError where outputs on it are not home.
+    One that does not answer is named and forgotten. Raises UnreachableError where outputs on it are not collected.
     """
     wanted = {(node.user, node.address, node.port) for node in nodes}
     former = before.inventory.nodes if before.inventory else ()

@@ -51,7 +51,7 @@ def build(root: str, machine: Mapping[str, Any]) -> None:
 
 
 def home_of(user: str) -> str:
-    """Where the machine's one user is at home."""
+    """The home folder of the machine's one user."""
     return "/root" if user == "root" else f"/home/{user}"
 
 

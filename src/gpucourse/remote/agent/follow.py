@@ -18,7 +18,7 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
     line = Line(out)
     limit = job.log_limit()
     while True:
-        # The state is read before the logs: what was written before the end is seen before the end is told.
+        # The state is read before the logs: what was written before the end is seen before the end is reported.
         supervise.settle(job)
         ended = job.state() in ("ended", "absent")
         news = [(rank, how) for rank, _, how in job.rank_ends() if (rank, how.get("restart", 0)) not in told]
@@ -73,7 +73,7 @@ def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int], limit: i
 
 
 def _send_log(log: _Log, line: Line, *, to_its_end: bool) -> bool:
-    """Send what is new; no more than one piece while the run goes on, so that no log waits for another."""
+    """Send what is new; no more than one piece while the run lasts, so that no log waits for another."""
     sent = False
     for data in iter(log.piece, b""):
         line.send(frames.LOG, log.stream, log.offset, data)

@@ -138,7 +138,7 @@ class Job:
         return limit if isinstance(limit, int) else None
 
     def trim_logs(self, limit: int | None) -> None:
-        """Cut every log to its limit. Who writes it appends, and goes on undisturbed: what comes is cut off the next time."""
+        """Cut every log to its limit. Who writes it appends, and continues undisturbed: what comes is cut off the next time."""
         for name in os.listdir(self.path("logs")) if limit is not None and self.has("logs") else ():
             path = self.path("logs", name)
             try:

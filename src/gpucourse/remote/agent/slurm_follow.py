@@ -36,7 +36,7 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
     while True:
         if asking.fault is not None:
             raise asking.fault
-        # Looked at before the logs: what was written before the end is seen before the end is told.
+        # Looked at before the logs: what was written before the end is seen before the end is reported.
         ended = slurm_watch.state(job) in ("ended", "absent")
         sent = logs.send(line, whole=ended)
         if ended:

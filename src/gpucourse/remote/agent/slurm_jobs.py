@@ -89,7 +89,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def watching(job: Job) -> Iterator[None]:
-    """One at a time asks Slurm about a run, so that a change is told once."""
+    """One at a time asks Slurm about a run, so that a change is reported once."""
     handle = job.lock("watch", wait=True)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Jobs that a run's own jobs submitted, and that go on when these have ended: what they write belongs to the run."""
+"""Jobs that a run's own jobs submitted, and that still run when these have ended: what they write belongs to the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job
 
 MOST = 1000
-"""So many of them are told."""
+"""How many of them are reported."""
 
 
 def list_later_jobs(job: Job) -> list[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Looking after a run that Slurm carries out: one question a look, every change told once, and the end written down."""
+"""Looking after a run that Slurm carries out: one question a look, every change reported once, and the end written down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = dict[str, object]
 def look(job: Job) -> list[Row]:
     """The rows as they are now. When the last one has ended, the end is written down.
 
-    Where Slurm does not answer, the rows are those of the last look; that is told once, and once more when it answers again.
+    Where Slurm does not answer, the rows are those of the last look; that is reported once, and again when it answers.
     """
     with slurm_jobs.watching(job):
         ended = job.read("exit.json") if job.has("done") else None

@@ -101,10 +101,10 @@ def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
 
 
 def _next_part(module: Module, number: int, total: int) -> tuple[str, ...]:
-    """Where the lesson goes on after part `number`; empty after the last."""
+    """Where the lesson continues after part `number`; empty after the last."""
     if number == total:
         return ()
-    return (f"The lesson goes on, part {number + 1} of {total}: gpucourse show {module.id} --part {number + 1}",)
+    return (f"The lesson continues with part {number + 1} of {total}: gpucourse show {module.id} --part {number + 1}",)
 
 
 def exercise(

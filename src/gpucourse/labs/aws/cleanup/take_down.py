@@ -112,7 +112,7 @@ def remove_all(
 
 
 def settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
-    """The ledger says what the lab cost, and the receipt as well. What is left goes on costing in the ledger."""
+    """The ledger says what the lab cost, and the receipt as well. What is left continues to cost in the ledger."""
     cloud = deployment.cloud
     try:
         if receipt.leftovers:
