@@ -1,4 +1,4 @@
-# Two doors for people and machines alike: `make demo` and `make test`. Everything happens inside this folder.
+# Two commands for people and machines alike: `make demo` and `make test`. Everything happens inside this folder.
 
 PYTHON ?= python3
 VENV   := .venv

@@ -42,7 +42,7 @@ def table() -> str:
         costs = " | ".join(f"{item:.2f}" for item in whole)
         lines.append(f"| {need.module} {need.title} | {machines} | {rates} | {need.hours.normalize():f} | {costs} |")
         days |= {line.rate.date for line in estimates[0]}
-    lines.append(f"| together | | | | | {sums[0]:.2f} | {sums[1]:.2f} |")
+    lines.append(f"| total | | | | | {sums[0]:.2f} | {sums[1]:.2f} |")
     return "\n".join([*lines, "", f"Region {REGION}; the oldest of these prices is of {min(days)}."])
 
 
@@ -52,13 +52,13 @@ def syllabus() -> str:
     modules = load(folders).modules
     points = {part.module: part for part in parts_of(read_rubric(folders.modules), modules)}
     lines = [
-        "| module | exercises | hours | points | after | simulated nodes | beside `[local]` |",
+        "| module | exercises | hours | points | after | simulated nodes | needs besides `[local]` |",
         "|---|--:|--:|---|---|--:|---|",
     ]
     lines += [_describe_module(module, points[module.id]) for module in modules]
     course = sum(part.points for part in points.values() if part.counts == "course")
     exercises, hours = sum(len(module.exercises) for module in modules), sum(module.hours for module in modules)
-    return "\n".join([*lines, f"| together | {exercises} | {hours:g} | {course:g} | | | |"])
+    return "\n".join([*lines, f"| total | {exercises} | {hours:g} | {course:g} | | | |"])
 
 
 def _describe_module(module: Module, part: RubricPart) -> str:
