@@ -92,7 +92,7 @@ def _build(context: Context, lab_proposal: LabProposal) -> DeployResult:
             deployment.terraform = lab.describe()
             deployments.save(context.paths, deployment)
             lab = open_cloud(context, deployment)
-        _guard_costs(context, lab)
+        _guard_costs(context, lab, fresh=lab_proposal.fresh)
         deployment.inventory = wait_until_ready(context, lab)
         if deployment.cloud.backstop:  # some minutes later a new role and new nodes are known everywhere
             _arm(context, lab)
@@ -168,7 +168,7 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     if stays:
         names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in stays)
         raise LeftoverError(
-            f"what the failed attempt at {stack} left could not be removed, so nothing is tried elsewhere: {names}",
+            f"what the failed attempt at {stack} left could not be removed, and nothing else is tried: {names}",
             hint="by hand:\n" + "\n".join(resource.remove for resource in stays),
         )
 
@@ -192,14 +192,14 @@ def _record_price(lab_proposal: LabProposal) -> None:
     )
 
 
-def _guard_costs(context: Context, lab: CloudLab) -> None:
-    """What costs is in the ledger, and a schedule outside the nodes ends them: before anything else can fail."""
+def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
+    """What costs is in the ledger, a schedule outside the nodes ends them, and powering off does: before anything else can fail."""
     deployment, cloud = lab.deployment, lab.cloud
     ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
     alive = _arm(context, lab)
     if cloud.backstop:
         context.watch(Note(text=f"{schedule.WHAT}: {cloud.backstop}", level="warning"))
-    _check_power_off(context, lab, alive)
+    _check_power_off(context, lab, alive, fresh=fresh)
 
 
 def _arm(
@@ -223,26 +223,40 @@ def _arm(
     return alive
 
 
-def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]) -> None:
-    """Deadline and idle watch power a node off. Nothing makes EC2 end a spot instance then, so it is asked whether it will.
+def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance], *, fresh: bool) -> None:
+    """Deadline and idle watch power a node off. EC2 cannot be told to end a spot instance then, so it is asked whether it will.
 
-    Raises InfrastructureError where it will not and there is no backstop either: nothing would end such a node for good.
+    Raises InfrastructureError where it will not, or where it does not say and there is no backstop either. What was just made
+    (`fresh`) is taken down before; LeftoverError where that fails.
     """
     spot = [instance.id for instance in alive if instance.market == "spot"]
     try:
         kept = instances.survive_power_off(lab.account, spot)
-        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off"
     except GpucourseError as error:
-        kept, what = spot, f"EC2 does not say whether powering off ends {', '.join(spot)}: {error.what}"
-    if not kept:
-        return
-    if lab.cloud.backstop:
-        mend = "; ".join(schedule.setup_commands())
-        raise InfrastructureError(
-            f"{what}; and there is no backstop: nothing would end a forgotten node for good, and its disk would cost money",
-            hint=f"deploy without --spot; or have the backstop's role made, by someone with administrator's rights: {mend}",
-        )
-    context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))
+        what = f"EC2 does not say whether powering off ends {', '.join(spot)}: {error.what}"
+        if not lab.cloud.backstop:
+            context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))
+            return
+        what = f"{what}; and there is no backstop: perhaps nothing would end a forgotten node for good"
+        mend = f"; or have the backstop's role made, by someone with administrator's rights: {'; '.join(schedule.setup_commands())}"
+    else:
+        if not kept:
+            return
+        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off: a forgotten node would go on costing its disk"
+        mend = ""
+    if fresh:
+        _remove_refused(context, lab, what)
+    raise InfrastructureError(what, hint=f"deploy without --spot{mend}")
+
+
+def _remove_refused(context: Context, lab: CloudLab, what: str) -> None:
+    """Take down a lab that was just made and must not stand, for the reason `what`. Raises LeftoverError with that reason."""
+    context.watch(Note(text=f"{what}. So it is taken down", level="warning"))
+    try:
+        _remove_failed_attempt(context, lab)
+    except LeftoverError as error:
+        raise LeftoverError(f"{what}\n{error.what}", hint=error.hint) from error
+    lab.deployment.inventory = None
 
 
 def _list_replaced_nodes(before: Inventory | None, lab_proposal: LabProposal) -> list[str]:

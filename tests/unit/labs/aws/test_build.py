@@ -110,32 +110,72 @@ def find_on(market: str) -> list[CloudInstance]:
     return instances.find(lab.account, stack="s-1")
 
 
+def answer_power_off(behaviour: str) -> dict[str, Any]:
+    """What EC2 says that it does when an instance powers itself off."""
+    return {"InstanceInitiatedShutdownBehavior": {"Value": behaviour}}
+
+
 def test_a_spot_node_that_powering_off_ends_needs_nothing_else(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.cloud.backstop = "no permission"
-    lab.account.answers[KEPT] = {"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
-    build._check_power_off(context, lab, find_on("spot"))
+    lab.account.answers[KEPT] = answer_power_off("terminate")
+    build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert lab.account.list_calls("describe_instance_attribute")[0]["InstanceId"] == "i-0"
     assert events == []
+    assert lab.running
 
 
-@pytest.mark.parametrize("answer", [{"InstanceInitiatedShutdownBehavior": {"Value": "stop"}}, error("InternalError")])
-def test_a_spot_node_that_may_outlive_powering_off_needs_the_backstop(answer: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backstop", ["", "no permission"])
+def test_a_new_spot_node_that_outlives_powering_off_is_taken_down(tmp_path: Path, backstop: str) -> None:
+    """Whether a schedule would end it as well or not: nothing is left, and the reason is told."""
     context, events = context_in(tmp_path)
     lab: Any = Lab()
-    lab.account.answers[KEPT] = answer
-    build._check_power_off(context, lab, find_on("spot"))
+    lab.cloud.backstop = backstop
+    lab.account.answers[KEPT] = answer_power_off("stop")
+    with pytest.raises(InfrastructureError, match="keeps i-0, stopped, after powering off") as caught:
+        build._check_power_off(context, lab, find_on("spot"), fresh=True)
+    assert not lab.running
+    assert "without --spot" in caught.value.hint
+    assert [event.text.endswith("So it is taken down") for event in events if isinstance(event, Note)][0]
+    assert lab.deployment.inventory is None
+
+
+def test_a_refused_spot_node_that_cannot_be_taken_down_is_named_with_the_reason(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    lab: Any = Lab(keeps=True)
+    lab.account.answers[KEPT] = answer_power_off("stop")
+    with pytest.raises(LeftoverError, match=r"keeps i-0(.|\n)*instance i-0 in us-east-2") as caught:
+        build._check_power_off(context, lab, find_on("spot"), fresh=True)
+    assert "aws ec2 terminate-instances" in caught.value.hint
+
+
+def test_nodes_that_somebody_works_on_are_refused_and_not_taken_down(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    lab: Any = Lab()
+    lab.account.answers[KEPT] = answer_power_off("stop")
+    with pytest.raises(InfrastructureError, match="keeps i-0"):
+        build._check_power_off(context, lab, find_on("spot"), fresh=False)
+    assert lab.running
+
+
+def test_where_ec2_does_not_say_the_backstop_has_to_be_there(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    lab: Any = Lab()
+    lab.account.answers[KEPT] = error("InternalError")
+    build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert [event.level for event in events if isinstance(event, Note)] == ["warning"]
     assert "i-0" in str(events)
+    assert lab.running
     lab.cloud.backstop = "no permission"
     with pytest.raises(InfrastructureError, match="no backstop") as caught:
-        build._check_power_off(context, lab, find_on("spot"))
+        build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert "aws iam create-role" in caught.value.hint
+    assert not lab.running
 
 
 def test_of_an_on_demand_node_nothing_is_asked(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     lab: Any = Lab()
-    build._check_power_off(context, lab, find_on("scheduled"))
+    build._check_power_off(context, lab, find_on("scheduled"), fresh=True)
     assert lab.account.list_calls("describe_instance_attribute") == []
