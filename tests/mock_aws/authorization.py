@@ -173,6 +173,8 @@ def _read_named(call: Call) -> dict[str, list[str]]:
 def _of_scheduler(call: Call) -> dict[str, list[str]]:
     if "ScheduleGroup" in call.action:
         return {"schedule-group": [str(call.params.get("Name", "*"))]}
+    if call.action == "TagResource":
+        return {"schedule-group": [str(call.params["ResourceArn"]).rpartition("/")[2]]}
     group, name = call.params.get("GroupName") or call.params.get("ScheduleGroup") or "default", call.params.get("Name")
     return {"schedule": [f"{group}/{name}"]} if name else {}
 

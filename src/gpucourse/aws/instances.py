@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from gpucourse.aws import tags
@@ -104,14 +104,6 @@ def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
         ]["Value"]
         != "terminate"
     ]
-
-
-def retag_expires(account: Account, ids: Iterable[str], expires: datetime) -> None:
-    """Write another end of life on these resources: the tag that `status`, the leak scan and people read."""
-    stamp = expires.astimezone(UTC).isoformat(timespec="seconds")
-    unique_ids = sorted(set(ids))
-    if unique_ids:
-        account.call("ec2", "create_tags", Resources=unique_ids, Tags=[{"Key": "Expires", "Value": stamp}])
 
 
 def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:

@@ -116,11 +116,22 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
     return _report_attempt(do)
 
 
+def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
+    """Write another end of life on the stack's group of schedules, and on the role that was made for it. Raises what a call
+    raises."""
+    wanted = tags.make_expires(expires)
+    group = _find_group(account, group_name(stack))
+    if group.get("State") == "ACTIVE":
+        account.call("scheduler", "tag_resource", ResourceArn=group["Arn"], Tags=wanted)
+    if _arn(account, role_name(stack)):
+        account.call("iam", "tag_role", RoleName=role_name(stack), Tags=wanted)
+
+
 def disarm(account: Account, *, stack: str) -> Finding:
     """Take the stack's schedules away, with their group, and the role that was made for it."""
 
     def do() -> str:
-        if _group_state(account, group_name(stack)) == "ACTIVE":
+        if _find_group(account, group_name(stack)).get("State") == "ACTIVE":
             _unless_gone(account, "scheduler", "delete_schedule_group", Name=group_name(stack))
         if _arn(account, role_name(stack)):
             _unless_gone(account, "iam", "delete_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME)
@@ -213,7 +224,7 @@ def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Call
         except CloudError as error:
             if error.cloud_code != "ConflictException":
                 raise
-            if _group_state(account, name) == "ACTIVE":
+            if _find_group(account, name).get("State") == "ACTIVE":
                 return
             if left == 0:
                 raise
@@ -222,10 +233,10 @@ def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Call
             return
 
 
-def _group_state(account: Account, name: str) -> str:
-    """ACTIVE, DELETING, or empty where there is no such group."""
+def _find_group(account: Account, name: str) -> dict[str, Any]:
+    """The group of that name, whose State is ACTIVE or DELETING; empty where there is none."""
     groups = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=name)
-    return next((str(group["State"]) for group in groups if group["Name"] == name), "")
+    return next((group for group in groups if group["Name"] == name), {})
 
 
 def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.aws import ingress, schedule
+from gpucourse.aws import ingress, resource_scan, schedule
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, UnreachableError, UsageError
 from gpucourse.labs import change
@@ -208,7 +208,7 @@ def test_what_cannot_be_stopped(learner: CloudLearner) -> None:
 def test_more_time_reaches_every_killer(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, nodes=2)
     account = Account(REGION, learner.environment)
-    tags = {"Project": "gpucourse", "Course": hand_made.identity(learner), "Stack": lab.uid}
+    tags = hand_made.tags_of(learner, lab.uid, Expires=lab.cloud.expires)
     before = datetime.fromisoformat(lab.cloud.expires)
     schedule.arm(account, hand_made.ids(learner), before, wanted=tags)
     done = learner.documents("extend", "3", "90m")
@@ -218,9 +218,9 @@ def test_more_time_reaches_every_killer(learner: CloudLearner) -> None:
     assert datetime.fromisoformat(learner.deployment()["cloud"]["expires"]) == after
     assert {(root(learner, item) / "deadline").read_text() for item in hand_made.ids(learner)} == {f"{after.timestamp():.0f}\n"}
     assert set(schedule.read_scheduled_ends(account, stack=lab.uid).values()) == {after + schedule.AFTER}
-    assert {item.tags["Expires"] for item in learner.list_resources("instance", "volume")} == {
-        after.isoformat(timespec="seconds")
-    }
+    ends = {item.kind: item.tags["Expires"] for item in resource_scan.find(account, stack=lab.uid) if "Expires" in item.tags}
+    assert set(ends.values()) == {after.isoformat(timespec="seconds")}
+    assert {"instance", "volume", "VPC", "security group", "key pair", "schedule group"} <= ends.keys()
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ SOURCE = Path(gpucourse.aws.__file__).parent
 STATEMENTS = read_shipped_policy()
 RECORDED = [permission for permission in recorded.read() if permission.action not in recorded.ADMINISTRATORS]
 TABLE = json.loads(iam_table.TABLE.read_text(encoding="utf-8"))
-ADMINISTRATOR = recorded.ADMINISTRATORS | {"iam:PutRolePolicy", "iam:DeleteRolePolicy", "iam:DeleteRole"}
+ADMINISTRATOR = recorded.ADMINISTRATORS | {"iam:PutRolePolicy", "iam:DeleteRolePolicy", "iam:DeleteRole", "iam:TagRole"}
 READING = ("Describe", "Get", "List", "Decode")
 OURS = {"aws:ResourceTag/Project": "gpucourse"}
 INSTANCE = "arn:aws:ec2:us-east-2:123456789012:instance/i-0123"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from gpucourse.aws import schedule
+from gpucourse.aws import resource_scan, schedule
 from gpucourse.errors import CloudUnreachable, GpucourseError
 from tests.unit.aws.cloud import TAGS, MotoAccount, error, make_expiry, make_refusal
 from tests.unit.aws.test_console import Clock
@@ -30,6 +30,15 @@ def test_each_instance_has_a_schedule_ten_minutes_after_its_end(moto: MotoAccoun
     assert json.loads(made["Target"]["Input"]) == {"InstanceIds": ["i-1"]}
     assert made["ActionAfterCompletion"] == "DELETE"
     assert made["ScheduleExpressionTimezone"] == "UTC"
+
+
+def test_more_time_is_written_on_the_group_and_on_the_role_of_the_stack(moto: MotoAccount) -> None:
+    schedule.retag_expires(moto, EXPIRES, stack="s-1")  # without a backstop there is nothing to write on
+    schedule.arm(moto, IDS, EXPIRES, wanted={**TAGS, "Expires": "before"})
+    schedule.retag_expires(moto, EXPIRES, stack="s-1")
+    [(_name, group)] = resource_scan.schedule_groups(moto, TAGS)
+    [(_name, role)] = resource_scan.roles(moto, TAGS)
+    assert group == role == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
 
 
 def test_its_role_may_only_end_what_is_ours(moto: MotoAccount) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpucourse.aws import instances, schedule
+from gpucourse.aws import resource_scan, schedule, tags
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import node_files
@@ -81,12 +81,11 @@ def extend(context: Context, extension: Extension) -> ChangeResult:
             if finding.state != "ok" and not cloud.backstop:
                 when = extension.before + schedule.AFTER
                 warnings.append(f"AWS may still end it at {when:%Y-%m-%d %H:%M} UTC: {finding.detail}")
-            cloud_instances = [instance for instance in instances.find(account, stack=deployment.uid) if instance.alive]
-            ids = [item for instance in cloud_instances for item in (instance.id, *instance.disks)]
             try:
-                instances.retag_expires(account, ids, extension.expires)
+                tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), extension.expires)
+                schedule.retag_expires(account, extension.expires, stack=deployment.uid)
             except GpucourseError as error:
-                warnings.append(f"the tags still show the old deadline, which nothing uses: {error.what}")
+                warnings.append(f"some tags still show the old deadline, which ends nothing: {error.what}")
         cloud.expires = extension.expires.isoformat(timespec="seconds")
         deployments.save(context.paths, deployment)
         return ChangeResult(

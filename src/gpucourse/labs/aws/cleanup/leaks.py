@@ -117,8 +117,8 @@ def _classify(context: Context, resources: list[CloudResource], *, everyone: boo
 def _classify_resource(
     context: Context, resource: CloudResource, known: dict[str, str], me: str, *, over: bool
 ) -> ScannedResource:
-    """`over`: the time of everything of its stack is over. More time is written on the instances and their disks alone, so
-    what else belongs to a lab that was extended still tells the old end."""
+    """`over`: the time of everything of its stack is over. Where `extend` may not change a tag, and where an older gpucourse
+    extended the lab, the instances and their disks alone say the new end."""
     uid = resource.tags.get("Stack", "")
     if not resource.seen:
         return ScannedResource(resource=resource, state="unknown", stack="")
