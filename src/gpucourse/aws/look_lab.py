@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -72,7 +73,26 @@ def _quota(account: Account, labs: Sequence[LabNeed], market: Market, vcpu_quota
         return Finding(what=what, state="missing", detail=f"{detail}; {waiting}", mend=f"wait for AWS's answer: {page}")
     ask = f"{request}{' --spot' if market == 'spot' else ''}"
     mend = f"{ask} (people decide, hours to days, maybe a part of it), or {page}"
-    return Finding(what=what, state="missing", detail=detail, mend=mend)
+    offered = _offer_smaller(labs, vcpu_quota, free or 0)
+    return Finding(what=what, state="missing", detail=detail, mend="; ".join([*offered, mend]))
+
+
+def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
+    """The commands that build these labs with smaller nodes, where the quota holds those and not the usual ones."""
+    key, offered = (vcpu_quota.code, vcpu_quota.market), list[str]()
+    for lab in labs:
+        usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
+        smaller = lab.with_workers(instance_type=lab.smaller or lab.machines[-1].instance_type)
+        vcpus = quota.needs([smaller], vcpu_quota.market).get(key, {}).get(lab.module, 0)
+        if not vcpus <= free < usual:
+            continue
+        workers = smaller.machines[-1]
+        words = ["gpucourse", "deploy", lab.module, "--target", "aws", "--nodes", str(workers.count)]
+        words += ["--gpu", offerings.instance_type(lab.smaller).gpu.lower(), "--size", lab.smaller.rpartition(".")[2]]
+        words += ["--region", vcpu_quota.region] if vcpu_quota.region != offerings.DEFAULT_REGION else []
+        words += ["--spot"] if vcpu_quota.market == "spot" else []
+        offered.append(f"{shlex.join(words)} fits: {workers.count} x {lab.smaller}, {vcpus} vCPU")
+    return offered
 
 
 def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:

@@ -38,6 +38,9 @@ def deploy(
         str | None,
         typer.Option("--gpu", help=f"On AWS: {any_gpu()}; several side by side: {two_gpus()}", show_default=False),
     ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", help="On AWS: smaller nodes, where the module has such: xlarge.", show_default=False)
+    ] = None,
     spot: Annotated[
         bool | None,
         typer.Option(
@@ -80,6 +83,7 @@ def deploy(
         link=link,
         unpack_slurm=unpack_slurm,
         gpu=_parts(gpu),
+        size=size,
         spot=spot,
         region=region,
         ttl_s=parse_seconds(ttl, f"gpucourse deploy {module} --target aws --ttl 4h", flag="--ttl"),
@@ -107,6 +111,7 @@ def format_command(request: DeployRequest) -> str:
     for flag, value in (
         ("--nodes", request.nodes),
         ("--gpu", ",".join(request.gpu)),
+        ("--size", request.size),
         ("--region", request.region),
         ("--ttl", f"{request.ttl_s:g}s" if request.ttl_s is not None else None),
         ("--ssh-cidr", request.ssh_cidr),

@@ -22,6 +22,7 @@ class DeployRequest:
     link: str | None = None
     unpack_slurm: bool = False
     gpu: tuple[str, ...] = ()
+    size: str | None = None
     spot: bool | None = None
     region: str | None = None
     ttl_s: float | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from gpucourse.model.deployment import Leftover
 
@@ -116,13 +116,22 @@ class Machines:
 
 @dataclass(frozen=True, kw_only=True)
 class LabNeed:
-    """What one module's lab takes: its machines, shared storage in GiB, and how long the module usually lasts, in hours."""
+    """What one module's lab takes: its machines, shared storage in GiB, and how long the module usually lasts, in hours.
+
+    `smaller` is the type that its nodes may have instead, with fewer vCPUs; empty where there is none.
+    """
 
     module: str
     title: str
     machines: tuple[Machines, ...]
     storage_gib: int = 0
     hours: Decimal = Decimal(2)
+    smaller: str = ""
+
+    def with_workers(self, **changes: Any) -> LabNeed:
+        """The same lab with other nodes: another `instance_type`, another `count`. A head stays as it is."""
+        *heads, workers = self.machines
+        return replace(self, machines=(*heads, replace(workers, **changes)))
 
 
 @dataclass(frozen=True, kw_only=True)

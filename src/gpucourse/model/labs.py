@@ -50,6 +50,11 @@ class AwsLab(Strict):
         pattern=r"^[0-9]*x?large$",
         description="the size within the GPU's family of instances, such as 2xlarge",
     )
+    smaller: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]*x?large$",
+        description="a size with fewer vCPUs that does as well, offered where the quota holds no more (`deploy --size`)",
+    )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
     max_nodes: int = Field(default=8, ge=1, le=8, description="the most that a learner may ask for")
     min_nodes: int | None = Field(

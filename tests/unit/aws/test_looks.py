@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpucourse.aws import look_lab
 from gpucourse.aws.preflight import preflight
+from gpucourse.model.cloud import LabNeed, Machines, Market
 from tests.unit.aws.cloud import error, make_refusal
 from tests.unit.aws.test_preflight import LABS, a_good_account, make_environment, run_preflight
 
@@ -15,6 +17,23 @@ def test_the_command_that_asks_for_quota_is_the_one_for_these_labs() -> None:
     findings = run_preflight(account, request=ask)
     assert findings["quota L-DB2E81BA (on-demand)"].mend.startswith(f"{ask} (people")
     assert findings["quota L-3819A6DF (spot)"].mend.startswith(f"{ask} --spot (people")
+
+
+def test_smaller_nodes_that_the_quota_holds_are_offered_with_the_command() -> None:
+    machines = (Machines(instance_type="g4dn.2xlarge", count=2),)
+    usual = LabNeed(module="3", title="", machines=machines, smaller="g4dn.xlarge")
+
+    def mend(vcpus: float, lab: LabNeed = usual, market: Market = "on-demand") -> str:
+        account = a_good_account(get_service_quota={"Quota": {"Value": vcpus}})
+        [finding] = look_lab.quotas(account, [lab], market, "ask for more")
+        return finding.mend
+
+    command = "gpucourse deploy 3 --target aws --nodes 2 --gpu t4 --size xlarge"
+    assert mend(8.0).startswith(f"{command} fits: 2 x g4dn.xlarge, 8 vCPU; ask for more (people")
+    assert mend(8.0, market="spot").startswith(f"{command} --spot fits")
+    assert mend(16.0) == "", "the usual size fits"
+    assert mend(7.0).startswith("ask for more (people"), "neither fits"
+    assert mend(8.0, replace(usual, smaller="")).startswith("ask for more (people"), "there is no smaller size"
 
 
 def test_a_region_that_does_not_exist_is_asked_of_one_that_does() -> None:

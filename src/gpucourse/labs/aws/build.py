@@ -18,7 +18,6 @@ from gpucourse.labs.aws.cleanup import take_down, unmanaged
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.aws.money.quote import with_type
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
@@ -183,9 +182,8 @@ def _move(lab_proposal: LabProposal, there: LaunchAttempt) -> None:
 
 def _record_price(lab_proposal: LabProposal) -> None:
     cloud = lab_proposal.deployment.cloud
-    cost_estimate = estimate(
-        lab_proposal.book, with_type(lab_proposal.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone
-    )
+    need = lab_proposal.choice.need.with_workers(instance_type=cloud.instance_type)
+    cost_estimate = estimate(lab_proposal.book, need, market=cloud.market, zone=cloud.zone)
     cloud.usd_per_hour = f"{usd_per_hour(cost_estimate):.4f}"
     cloud.priced = (
         f"{cost_estimate[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in cost_estimate)}"

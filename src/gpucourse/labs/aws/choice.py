@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.aws.offerings import type_for, validate_region
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.aws.needs import lab_of, need_of, validate_node_count
+from gpucourse.labs.aws.needs import lab_of, need_of, validate_node_count, validate_size
 from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.labs import AwsLab
@@ -61,8 +61,7 @@ class Choice:
 
     def with_nodes(self, nodes: int) -> Choice:
         """The same lab with another number of nodes."""
-        need = need_of(self.module, gpu=self.gpu, nodes=nodes)
-        return replace(self, nodes=nodes, need=need)
+        return replace(self, nodes=nodes, need=self.need.with_workers(count=nodes))
 
 
 def choices(context: Context, request: DeployRequest) -> list[Choice]:
@@ -111,6 +110,7 @@ def _choice(
     former, standing = (None, known) if known and _stands(context, known) else (known, None)
     usual = standing.nodes_wanted if standing else lab.nodes
     nodes = usual if request.nodes is None else validate_node_count(module, request.nodes)
+    size = None if request.size is None else validate_size(module, request.size)
     if standing:
         _fits(request, module, standing, gpu)
         cloud = standing.cloud
@@ -118,12 +118,12 @@ def _choice(
             module=module,
             lab=lab,
             gpu=gpu,
-            need=need_of(module, gpu=gpu, nodes=nodes),
+            need=need_of(module, gpu=gpu, nodes=nodes).with_workers(instance_type=cloud.instance_type),
             nodes=nodes,
             market=cloud.market,
             region=cloud.region,
             ttl_hours=cloud.ttl_hours,
-            others=_others(context, lab, taken),
+            others=_others(context, cloud.instance_type.rpartition(".")[2], taken),
             standing=standing,
         )
     settings = context.settings
@@ -131,12 +131,12 @@ def _choice(
         module=module,
         lab=lab,
         gpu=gpu,
-        need=need_of(module, gpu=gpu, nodes=nodes),
+        need=need_of(module, gpu=gpu, nodes=nodes, size=size),
         nodes=nodes,
         market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
         region=validate_region(request.region) if request.region else settings.region,
         ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
-        others=_others(context, lab, taken),
+        others=_others(context, size or lab.size, taken),
         former=former,
     )
 
@@ -160,7 +160,11 @@ def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: 
     market = None if request.spot is None else "spot" if request.spot else "on-demand"
     differs = [
         f"{said} instead of {now}"
-        for said, now in ((request.region, cloud.region), (market, cloud.market))
+        for said, now in (
+            (request.region, cloud.region),
+            (market, cloud.market),
+            (request.size and type_for(gpu, request.size).name, cloud.instance_type),
+        )
         if said is not None and said != now
     ]
     if differs:
@@ -185,5 +189,5 @@ def _hours(module: Module, seconds: float) -> float:
     return round(hours, 4)
 
 
-def _others(context: Context, lab: AwsLab, taken: set[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(type_for(gpu, lab.size).name for gpu in context.settings.other_gpus if gpu not in taken))
+def _others(context: Context, size: str, taken: set[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(type_for(gpu, size).name for gpu in context.settings.other_gpus if gpu not in taken))

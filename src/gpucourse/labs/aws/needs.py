@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as terraform/stacks/slurm-cluster makes it
 
 
-def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None) -> LabNeed:
-    """What this module's lab takes, with another GPU or another number of nodes where they are given.
+def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None, size: str | None = None) -> LabNeed:
+    """What this module's lab takes, with another GPU, number of nodes or size of them where these are given.
 
     Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
     """
     lab = lab_of(module)
-    kind = type_for(gpu or lab.gpu, lab.size)
+    kind = type_for(gpu or lab.gpu, size or lab.size)
+    smaller = type_for(gpu or lab.gpu, lab.smaller).name if lab.smaller else ""
     workers = Machines(instance_type=kind.name, count=nodes or lab.nodes, disk_gib=lab.disk_gib)
     return LabNeed(
         module=module.id,
@@ -31,6 +32,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None)
         machines=(HEAD, workers) if lab.head else (workers,),
         storage_gib=lab.storage_gib,
         hours=Decimal(str(module.hours)),
+        smaller="" if smaller == kind.name else smaller,
     )
 
 
@@ -44,6 +46,18 @@ def validate_node_count(module: Module, nodes: int) -> int:
             hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(most, nodes))}",
         )
     return nodes
+
+
+def validate_size(module: Module, size: str) -> str:
+    """`size`, where the module's lab may have nodes of that size. Raises UsageError."""
+    lab = lab_of(module)
+    sizes = [known for known in (lab.size, lab.smaller) if known]
+    if size not in sizes:
+        raise UsageError(
+            f"--size {size}: the nodes of module {module.id} are {' or '.join(sizes)}",
+            hint=f"gpucourse deploy {module.id} --target aws --size {sizes[-1]}",
+        )
+    return size
 
 
 def lab_of(module: Module) -> AwsLab:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpucourse.aws import offerings
+from gpucourse.aws import look_lab, offerings, quota
 from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.aws.preflight import list_blocking, preflight
 from gpucourse.aws.pricing import PriceBook, refresh_prices
@@ -93,6 +93,8 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
         for choice in wanted:
             if choice.standing is not None:
                 check_identity(who, choice.standing)
+        for choice in wanted:
+            _check_growth(account, choice)
         fit = quota_fit.fit(account, wanted, chosen=request.nodes is not None)
         book = _book(account, fit.now)
         cidr, findings = _preflight(context, request, account, fit, book)
@@ -149,6 +151,25 @@ def _propose_lab(
         allowed=(deployment.cloud.instance_type, *affordable),
         fresh=choice.standing is None,
         forgotten=choice.standing is not None and deployment.inventory is not None and not lab.list_existing(),
+    )
+
+
+def _check_growth(account: Account, choice: Choice) -> None:
+    """Raises MissingError where a lab that stands is to have more instances than the quota holds beside what runs already."""
+    growth = quota_fit.measure_growth(account, choice)
+    if growth is None:
+        return
+    quotas = quota.assess(account, [growth], choice.market)
+    if all(item.enough is not False for item in quotas):
+        return
+    command = request_command(choice.module.id, region=choice.region, gpu=(choice.gpu,), nodes=choice.nodes)
+    wrong = list_blocking(look_lab.quotas(account, [growth], choice.market, command))
+    listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)
+    fitting = quota_fit.count_fitting_nodes(choice, growth, quotas)
+    smaller = [f"--nodes {fitting} fits into the quota as it is"] if 0 < fitting < choice.nodes else []
+    raise MissingError(
+        f"the quota does not hold what {choice.stack} is to have beside what runs already; nothing was changed\n{listed}",
+        hint="\n".join(dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)])),
     )
 
 

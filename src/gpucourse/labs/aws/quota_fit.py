@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gpucourse.aws import quota
+from gpucourse.aws import instances, quota
+from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.model.cloud import LabNeed, Market, Quota
+from gpucourse.model.cloud import CloudInstance, LabNeed, Market, Quota
 
 
 @dataclass(kw_only=True)
@@ -63,6 +65,32 @@ def fit(
             left[key] = None if free is None else free - vcpus
         result.now.append(taken or choice)
     return result
+
+
+def measure_growth(
+    account: Account, choice: Choice, *, find: Callable[..., list[CloudInstance]] = instances.find
+) -> LabNeed | None:
+    """What a lab that stands takes of the quota beside its running instances; None where that is nothing. Raises what a call
+    raises. `find` asks the account."""
+    if choice.standing is None:
+        return None
+    listed = find(account, stack=choice.standing.uid)
+    running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
+    missing = tuple(
+        replace(machines, count=machines.count - running[machines.instance_type])
+        for machines in choice.need.machines
+        if machines.count > running[machines.instance_type]
+    )
+    return replace(choice.need, machines=missing, smaller="") if missing else None
+
+
+def count_fitting_nodes(choice: Choice, growth: LabNeed, quotas: list[Quota]) -> int:
+    """How many nodes a lab that stands may have within these quotas, where its nodes are what it lacks; else 0."""
+    workers = growth.machines[-1]
+    kind = instance_type(workers.instance_type)
+    free = next((item.free for item in quotas if item.code == kind.quota[workers.market(choice.market)]), None)
+    stands = choice.nodes - workers.count
+    return stands + free // kind.vcpus if kind.gpus and free is not None else 0
 
 
 def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:

@@ -62,6 +62,7 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
         """What it may cost, and who may come in."""
         typed = {
             "--gpu": request.gpu,
+            "--size": request.size,
             "--spot": request.spot is not None,
             "--region": request.region,
             "--ttl": request.ttl_s is not None,

@@ -49,6 +49,20 @@ def test_settings_precede_the_manifest_and_flags_precede_both(context: Context) 
     )
 
 
+def test_a_smaller_size_is_typed_and_stays_with_the_lab(context: Context) -> None:
+    context.paths.settings.write_text("other_gpus: [l4]\n")
+    [choice] = choices(context, DeployRequest(module="3", size="xlarge"))
+    assert (choice.instance_type, choice.others) == ("g4dn.xlarge", ("g6.xlarge",))
+    workers = choice.with_nodes(4).need.machines[-1]
+    assert (workers.instance_type, workers.count) == ("g4dn.xlarge", 4)
+    stands(context, deployment_of(instance_type="g4dn.xlarge"))
+    for size in (None, "xlarge"):
+        [again] = choices(context, DeployRequest(module="3", size=size))
+        assert (again.instance_type, again.others) == ("g4dn.xlarge", ("g6.xlarge",))
+    with pytest.raises(UsageError, match=r"g4dn\.2xlarge instead of g4dn\.xlarge would be another lab"):
+        choices(context, DeployRequest(module="3", size="2xlarge"))
+
+
 def test_several_gpus_are_several_labs(context: Context) -> None:
     choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
     assert [choice.stack for choice in choice_list] == ["03-aws-t4", "03-aws-l4"]
@@ -123,6 +137,8 @@ def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Contex
         (DeployRequest(module="3", nodes=9), "takes 1 to 8 nodes"),
         (DeployRequest(module="3", nodes=0), "takes 1 to 8 nodes"),
         (DeployRequest(module="1", nodes=2), "takes 1 node on AWS"),
+        (DeployRequest(module="3", size="4xlarge"), "nodes of module 3 are 2xlarge or xlarge"),
+        (DeployRequest(module="1", size="2xlarge"), "nodes of module 1 are xlarge"),
         (DeployRequest(module="3", gpu=("v100",)), "AWS retired"),
         (DeployRequest(module="3", gpu=("z1",)), "there is no GPU"),
         (DeployRequest(module="3", ttl_s=60.0), "15 minutes to 72 hours, not 60"),

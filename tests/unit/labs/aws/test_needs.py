@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.aws import quota
 from gpucourse.aws.offerings import instance_type
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.locate import find_course
@@ -30,6 +31,15 @@ def test_module_3_takes_two_machines_and_shared_storage(catalog: Catalog) -> Non
 def test_another_gpu_and_number_of_nodes_keep_the_size(catalog: Catalog) -> None:
     need = need_of(catalog.module("3"), gpu="l4", nodes=4)
     assert [(machine.instance_type, machine.count) for machine in need.machines] == [("g6.2xlarge", 4)]
+
+
+def test_module_3_fits_into_a_first_grant_of_8_vcpus(catalog: Catalog) -> None:
+    module = catalog.module("3")
+    assert need_of(module).smaller == "g4dn.xlarge"
+    small = need_of(module, size="xlarge")
+    assert (small.smaller, [(machine.instance_type, machine.count) for machine in small.machines]) == ("", [("g4dn.xlarge", 2)])
+    assert quota.needs([small], "on-demand") == {("L-DB2E81BA", "on-demand"): {"3": 8}}
+    assert need_of(module, gpu="h100").smaller == "", "it is offered in one size"
 
 
 def test_a_module_without_a_cloud_lab_is_refused_and_left_out(catalog: Catalog) -> None:

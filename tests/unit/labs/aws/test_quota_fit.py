@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from gpucourse.aws.session import Account
 from gpucourse.labs.aws import quota_fit
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.labs.aws.quota_fit import Fit
-from gpucourse.model.cloud import LabNeed, Market, Quota
+from gpucourse.model.cloud import CloudInstance, LabNeed, Market, Quota
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 ACCOUNT = Account("us-east-2", {})
@@ -92,8 +93,48 @@ def test_the_head_counts_against_a_quota_of_its_own(tmp_path: Path, limits: Limi
     assert [choice.gpu for choice in fitting.later] == ["l4"]
 
 
-def test_what_stands_needs_no_quota(tmp_path: Path, limits: Limits) -> None:
+def measure(choice: Choice, *listed: CloudInstance) -> LabNeed | None:
+    """What the lab takes beside these instances."""
+    return quota_fit.measure_growth(ACCOUNT, choice, find=lambda *_args, **_more: list(listed))
+
+
+def make_instances(kind: str, *states: str) -> list[CloudInstance]:
+    return [
+        CloudInstance(
+            id=f"i-{index}", node=f"node{index}", instance_type=kind, region="us-east-2", zone="us-east-2a",
+            market="on-demand", state=state, launched=datetime.now(UTC),
+        )
+        for index, state in enumerate(states)
+    ]  # fmt: skip
+
+
+def test_what_stands_needs_quota_for_what_it_lacks_alone(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     limits[G] = 0
-    standing = choice_of(context.catalog.module("3"), standing=deployment_of())
+    module = context.catalog.module("3")
+    standing = choice_of(module, standing=deployment_of())
     assert fit(limits, [standing]).now == [standing]
+    two = make_instances("g4dn.2xlarge", "running", "pending")
+    assert measure(standing, *two) is None
+    assert measure(choice_of(module)) is None, "nothing of it stands: the preflight looks at the whole lab"
+    larger = measure(choice_of(module, nodes=5, standing=deployment_of()), *two)
+    assert larger
+    assert quota.needs([larger], "on-demand") == {(G, "on-demand"): {"3": 24}}
+    ended = measure(standing, *make_instances("g4dn.2xlarge", "running", "terminated"))
+    assert ended
+    assert ended.machines[-1].count == 1
+    head = make_instances("t3.medium", "running")
+    cluster = measure(choice_of(module_with(CLUSTER, context), standing=deployment_of()), *head)
+    assert cluster
+    assert [machines.instance_type for machines in cluster.machines] == ["g4dn.xlarge"]
+
+
+@pytest.mark.parametrize(("free", "fitting"), [(0, 2), (15, 3), (16, 4), (None, 0)])
+def test_the_number_of_nodes_that_fits_is_told(tmp_path: Path, free: int | None, fitting: int) -> None:
+    context, _events = context_in(tmp_path)
+    choice = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
+    growth = measure(choice, *make_instances("g4dn.2xlarge", "running", "running"))
+    assert growth
+    limit = None if free is None else 16 + free
+    known = Quota(code=G, name=G, market="on-demand", region="us-east-2", needed=24, limit=limit, used=16)
+    assert quota_fit.count_fitting_nodes(choice, growth, [known]) == fitting

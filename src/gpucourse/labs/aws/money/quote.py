@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.errors import UsageError
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.model.cloud import LabNeed, Market
+from gpucourse.model.cloud import Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.money import Charge, usd_over, usd_per_hour
 
@@ -129,7 +129,7 @@ def make_quote(
 ) -> Quote:
     """The quote of a lab as its record has it by now."""
     cloud = deployment.cloud
-    need = with_type(choice.need, cloud.instance_type)
+    need = choice.need.with_workers(instance_type=cloud.instance_type)
     return Quote(
         stack=deployment.stack,
         module=choice.module.id,
@@ -147,14 +147,10 @@ def make_quote(
         usual_hours=need.hours,
         head=next(iter(choice.with_types), ""),
         siblings=tuple(
-            Sibling(instance_type=kind, usd_per_hour=usd_per_hour(estimate(book, with_type(need, kind), market=cloud.market)))
+            Sibling(
+                instance_type=kind,
+                usd_per_hour=usd_per_hour(estimate(book, need.with_workers(instance_type=kind), market=cloud.market)),
+            )
             for kind in choice.others
         ),
     )
-
-
-def with_type(need: LabNeed, kind: str) -> LabNeed:
-    """The same lab with another type of machines."""
-    *heads, workers = need.machines
-    other = replace(workers, instance_type=kind)
-    return replace(need, machines=(*heads, other))
