@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -10,25 +9,11 @@ import pytest
 from gpucourse.aws import console, instances, schedule
 from gpucourse.aws.session import Account as OurAccount
 from gpucourse.errors import CloudError
-from tests.mock_aws.account import REGION, Account, mock_account
-from tests.mock_aws.asking import clean, launch
+from tests.mock_aws.account import REGION, Account
+from tests.mock_aws.asking import launch
 from tests.unit.aws.cloud import TAGS, as_tag_list
 
 EXPIRES = datetime(2026, 11, 21, 13, 0, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    with mock_account(tmp_path_factory.mktemp("account")) as account:
-        yield account
-
-
-@pytest.fixture
-def account(shared_account: Account) -> Iterator[Account]:
-    yield shared_account
-    shared_account.delay(role_s=0.0, listed_s=0.0, known_s=0.0, console_s=0.0, deleting_s=0.0)
-    shared_account.have_backstop_role(True)
-    clean(shared_account)
 
 
 @pytest.fixture

@@ -62,12 +62,3 @@ def first_script(user_data: str) -> bytes:
     """The script of an instance's first boot out of what the API was told, unpacked as cloud-init does."""
     told = base64.b64decode(user_data)
     return gzip.decompress(told) if told[:2] == b"\x1f\x8b" else told
-
-
-def clean(account: Account) -> None:
-    """Take down every instance, and see that nothing else is left; quiet again, as it was at first."""
-    account.calm()
-    left = [instance.id for instance in account.resources("instance")]
-    if left:
-        account.client("ec2").terminate_instances(InstanceIds=left)
-    assert account.resources() == []

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.mock_aws.shared import account, shared_account
 from tests.system import slurm
 from tests.system.cli import Learner
+
+__all__ = ["account", "shared_account"]  # the account that the tests of a file share
 
 
 def _leaves_nothing(learner: Learner) -> None:

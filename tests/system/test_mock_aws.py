@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,28 +11,13 @@ from typing import Any
 import pytest
 
 from tests.mock_aws.account import Account, mock_account
-from tests.mock_aws.asking import BASE, SPOT, clean, describe_instance, expect_refusal, image, launch, wish
+from tests.mock_aws.asking import BASE, SPOT, describe_instance, expect_refusal, image, launch, wish
+from tests.mock_aws.shared import GRAPHICS as G
+from tests.mock_aws.shared import GRAPHICS_SPOT as G_SPOT
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
 UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
-G, G_SPOT = "L-DB2E81BA", "L-3819A6DF"
-
-
-@pytest.fixture(scope="module")
-def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    with mock_account(tmp_path_factory.mktemp("account")) as account:
-        yield account
-
-
-@pytest.fixture
-def account(shared_account: Account) -> Iterator[Account]:
-    """The shared account, as each test should leave it: quiet and empty."""
-    yield shared_account
-    shared_account.plan("PAID")
-    for code in (G, G_SPOT):
-        shared_account.quota(code, 64)
-    clean(shared_account)
 
 
 def test_a_new_account_is_empty_in_every_region(account: Account) -> None:

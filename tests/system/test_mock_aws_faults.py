@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,11 @@ from typing import Any
 import pytest
 
 from tests.mock_aws.account import Account, mock_account
-from tests.mock_aws.asking import SPOT, clean, expect_refusal, image, launch, wish
+from tests.mock_aws.asking import SPOT, expect_refusal, image, launch, wish
 from tests.mock_aws.process import ROOT
 from tests.waiting import STUCK_S, until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
-
-
-@pytest.fixture(scope="module")
-def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    with mock_account(tmp_path_factory.mktemp("account")) as account:
-        yield account
 
 
 def test_a_call_that_an_sdk_sends_again_is_done_once(shared_account: Account) -> None:
@@ -45,12 +38,6 @@ def test_a_call_that_an_sdk_sends_again_is_done_once(shared_account: Account) ->
     assert networks[0] == networks[1] != networks[2]
     for network in networks[1:]:
         ec2.delete_vpc(VpcId=network)
-
-
-@pytest.fixture
-def account(shared_account: Account) -> Iterator[Account]:
-    yield shared_account
-    clean(shared_account)
 
 
 @pytest.mark.parametrize(

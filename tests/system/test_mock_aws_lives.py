@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.mock_aws.account import Account, mock_account
-from tests.mock_aws.asking import SPOT, clean, describe_instance, expect_refusal, launch, network
+from tests.mock_aws.account import Account
+from tests.mock_aws.asking import SPOT, describe_instance, expect_refusal, launch, network
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the mock promises nothing to a learner
 
 KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8wK4sDWFaDwFfTDN0qbhtHNfS0mFoJ1W5YnUuVJ6xk learner"
 TRUST = '{"Version": "2012-10-17", "Statement": []}'
-
-
-@pytest.fixture(scope="module")
-def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    with mock_account(tmp_path_factory.mktemp("account")) as account:
-        yield account
-
-
-@pytest.fixture
-def account(shared_account: Account) -> Iterator[Account]:
-    yield shared_account
-    clean(shared_account)
 
 
 def test_a_terminated_instance_keeps_its_name_and_nothing_else(account: Account) -> None:

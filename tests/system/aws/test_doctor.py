@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +13,14 @@ import pytest
 
 from gpucourse.aws.policy import policy_text
 from tests.mock_aws.account import Account, mock_account
+from tests.mock_aws.shared import GRAPHICS as G_ON_DEMAND
+from tests.mock_aws.shared import GRAPHICS_SPOT as G_SPOT
 from tests.system.cli import COMMAND, Learner
 from tests.waiting import STUCK_S
 
 pytestmark = pytest.mark.system
 
 CIDR = "203.0.113.7/32"
-G_ON_DEMAND, G_SPOT = "L-DB2E81BA", "L-3819A6DF"
-
-
-@pytest.fixture(scope="module")
-def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    with mock_account(tmp_path_factory.mktemp("account")) as account:
-        yield account
-
-
-@pytest.fixture
-def account(shared_account: Account) -> Iterator[Account]:
-    """The account as a new, paid one has it, whatever the test does to it."""
-    yield shared_account
-    shared_account.calm()
-    shared_account.renew_credentials()
-    shared_account.plan("PAID")
-    for code in (G_ON_DEMAND, G_SPOT):
-        shared_account.close_requests(code)
-        shared_account.quota(code, 64)
 
 
 @pytest.fixture
