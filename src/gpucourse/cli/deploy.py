@@ -214,6 +214,7 @@ def _prices(proposal: PricedProposal) -> dict[str, object]:
         "findings": proposal.findings,
         "budget_usd": str(budget.budget) if budget.budget is not None else None,
         "spent_usd": f"{budget.spent:.4f}",
+        "reserved_usd": f"{budget.reserved:.4f}",
         "left_usd": f"{budget.remaining:.4f}" if budget.remaining is not None else None,
     }
 

@@ -85,7 +85,7 @@ class ChangeResult:
 class Extension:
     """What more time means: the old and the new end, USD for the added time and for everything to the new end.
 
-    `left` is what the budget still holds for the whole course; None without a budget.
+    `left` is what the budget still holds beside what other labs will cost until their deadlines; None without a budget.
     """
 
     deployment: Deployment

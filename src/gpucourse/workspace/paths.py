@@ -187,6 +187,11 @@ class WorkspacePaths:
         """What every instance, disk, address and storage cost, and since when: one line an event, only ever added to."""
         return self.private / "ledger.jsonl"
 
+    @property
+    def prices(self) -> Path:
+        """The prices that AWS gave the last deploy in each region."""
+        return self.private / "prices.json"
+
     def lock(self, name: str) -> Path:
         """The lock file of that name."""
         return self.private / "locks" / f"{name}.lock"

@@ -169,7 +169,8 @@ class QuoteDocument(TypedDict):
 
 
 class QuoteList(TypedDict):
-    """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow beside the rest."""
+    """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow beside the rest. `reserved_usd`:
+    what other labs will still cost until their deadlines, where a budget is set."""
 
     quotes: list[QuoteDocument]
     later: list[str]
@@ -177,6 +178,7 @@ class QuoteList(TypedDict):
     findings: list[Finding]
     budget_usd: str | None
     spent_usd: str
+    reserved_usd: str
     left_usd: str | None
 
 

@@ -18,6 +18,8 @@ from gpucourse.labs.aws.cleanup import take_down, unmanaged
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws.money.prices import store_prices
+from gpucourse.labs.aws.money.quote import read_budget
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
@@ -38,8 +40,10 @@ AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
 def build(context: Context, proposal: AwsProposal) -> BuildResult:
     """Build every lab of the proposal, side by side; each is tried, whatever happens to the others.
 
-    One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it.
+    One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it. Raises UsageError where another
+    deploy has used up the budget meanwhile.
     """
+    _reserve(context, proposal)
     lab_proposals, errors = proposal.lab_proposals, list[GpucourseError]()
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
 
@@ -71,20 +75,29 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     return BuildResult(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
 
+def _reserve(context: Context, proposal: AwsProposal) -> None:
+    """Look at the budget once more and put the labs on record with their price, under one lock: of two commands that deploy at
+    the same time, the second sees what the first is going to cost."""
+    for lab_proposal in proposal.lab_proposals:
+        store_prices(context, lab_proposal.book)
+    with context.lock("budget", "deploy"):
+        budget = read_budget(context, {lab_proposal.deployment.stack for lab_proposal in proposal.lab_proposals})
+        budget.check(proposal.quotes, over_budget=proposal.over_budget)
+        for lab_proposal in proposal.lab_proposals:
+            _record_price(lab_proposal)
+            deployments.save(context.paths, lab_proposal.deployment, "creating")
+
+
 def _build(context: Context, lab_proposal: LabProposal) -> DeployResult:
     began = time.monotonic()
     deployment = lab_proposal.deployment
     before = deployment.inventory
-    interrupted = lab_proposal.choice.former is not None or (
-        lab_proposal.choice.standing is not None and deployment.phase != "ready"
-    )
     regions.note(context.paths, deployment.cloud.region)
-    _record_price(lab_proposal)
     if lab_proposal.quote.ends or lab_proposal.forgotten:
         bring_home(context, deployment, discard=False)
     with failure_report.record_outcome(context, deployment):
         lab = lab_proposal.lab
-        if interrupted or lab_proposal.forgotten:
+        if lab_proposal.interrupted or lab_proposal.forgotten:
             unmanaged.clear(context, lab)
         if lab_proposal.quote.changes or before is None:
             deployment.inventory = _build_with_failover(context, lab_proposal)
@@ -191,7 +204,7 @@ def _record_price(lab_proposal: LabProposal) -> None:
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
-    """What costs is in the ledger, a schedule outside the nodes ends them, and powering off does: before anything else can fail."""
+    """Before anything else can fail: what costs is in the ledger, and a schedule and powering off end what is forgotten."""
     deployment, cloud = lab.deployment, lab.cloud
     ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
     alive = _arm(context, lab)
@@ -236,11 +249,12 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
             context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))
             return
         what = f"{what}; and there is no backstop: perhaps nothing would end a forgotten node for good"
-        mend = f"; or have the backstop's role made, by someone with administrator's rights: {'; '.join(schedule.setup_commands())}"
+        commands = "; ".join(schedule.setup_commands())
+        mend = f"; or have the backstop's role made, by someone with administrator's rights: {commands}"
     else:
         if not kept:
             return
-        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off: a forgotten node would go on costing its disk"
+        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off: a forgotten disk would go on costing"
         mend = ""
     if fresh:
         _remove_refused(context, lab, what)

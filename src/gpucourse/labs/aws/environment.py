@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 
 from gpucourse.aws.caller import caller_cidr
@@ -12,23 +11,25 @@ from gpucourse.aws.preflight import LabEnvironment
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
+from gpucourse.labs.aws.money.quote import read_budget
 from gpucourse.model.cloud import Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.provision.binary import find_terraform
-from gpucourse.workspace import deployments, ledger, regions
+from gpucourse.workspace import deployments, regions
 
 
 def make_environment(context: Context, book: PriceBook, market: Market, ssh_cidr: str, request: str) -> LabEnvironment:
     """The environment of a lab that this workspace is about to build, with the caller's address where it is known already,
     and the command that asks for its quota."""
+    budget = read_budget(context, ())
     return LabEnvironment(
         market=market,
         terraform=_terraform(context),
         public_key=_public_key(context),
         ssh_cidr=ssh_cidr,
         book=book,
-        budget=context.settings.budget_usd,
-        spent=ledger.read(context.paths.ledger).total(datetime.now(UTC)),
+        budget=budget.budget,
+        spent=budget.spent + budget.reserved,
         standing=frozenset(
             deployment.uid for deployment in deployments.every(context.paths) if isinstance(deployment, AwsDeployment)
         ),

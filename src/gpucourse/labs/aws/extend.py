@@ -18,11 +18,12 @@ from gpucourse.labs.aws import node_files
 from gpucourse.labs.aws.account import account_of, on_aws
 from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.money import ledger as stack_ledger
+from gpucourse.labs.aws.money.quote import read_budget
 from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.money import usd_over
-from gpucourse.workspace import deployments, ledger
+from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
@@ -51,7 +52,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
             else f"rebuild it when you continue: gpucourse destroy {module}",
         )
     rate = stack_ledger.per_hour(context, deployment)
-    budget = context.settings.budget_usd
+    budget = read_budget(context, {deployment.stack})
     return Extension(
         deployment=deployment,
         before=before,
@@ -59,7 +60,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         usd_per_hour=rate,
         usd_added=usd_over(rate or Decimal(0), max(timedelta(), expires - max(before, at))),
         usd_to_end=usd_over(rate or Decimal(0), max(timedelta(), expires - at)),
-        left=None if budget is None else budget - ledger.read(context.paths.ledger).total(at),
+        left=budget.remaining,
     )
 
 

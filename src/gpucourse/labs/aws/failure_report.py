@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from gpucourse.aws import charges, failures, resource_scan
-from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import (
@@ -19,6 +18,7 @@ from gpucourse.errors import (
     TerraformFailed,
 )
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws.money.prices import read_prices
 from gpucourse.model.cloud import Failure
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.money import usd_per_hour
@@ -57,7 +57,7 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     account = Account(cloud.region, context.environ)
     try:
         resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
-        costing = charges.find_charges(account, PriceBook(region=cloud.region), stack=deployment.uid)
+        costing = charges.find_charges(account, read_prices(context, cloud.region), stack=deployment.uid)
     except GpucourseError as error:
         return f"What exists of it in {cloud.region} cannot be asked now ({error.what}); it may cost"
     with suppress(GpucourseError):  # the sentence matters more, and the next command settles it

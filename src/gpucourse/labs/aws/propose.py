@@ -25,13 +25,13 @@ from gpucourse.labs.aws.account import check_identity
 from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
-from gpucourse.labs.aws.money.quote import Budget, Quote, make_quote
+from gpucourse.labs.aws.money.prices import read_prices
+from gpucourse.labs.aws.money.quote import Budget, Quote, make_quote, read_budget
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.money import usd_over
-from gpucourse.workspace import ledger
 
 if TYPE_CHECKING:
     from gpucourse.labs.request import DeployRequest
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 @dataclass(kw_only=True)
 class LabProposal:
     """One lab, ready to be built. `fresh`: nothing of it stands. `forgotten`: it stood, and Terraform's state knows nothing of
-    it any more, so that it would be built a second time. `allowed` are the types it may have, the wanted one first."""
+    it any more, so that it would be built a second time. `interrupted`: an earlier deploy of it did not end well. `allowed` are
+    the types it may have, the wanted one first."""
 
     choice: Choice
     deployment: AwsDeployment
@@ -50,14 +51,16 @@ class LabProposal:
     zones: Offers
     allowed: tuple[str, ...]
     fresh: bool
+    interrupted: bool
     forgotten: bool
 
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """What `deploy` is about to do: `lab_proposals`, as many as `quotes`."""
+    """What `deploy` is about to do: `lab_proposals`, as many as `quotes`. `over_budget`: also for more than is left."""
 
     lab_proposals: list[LabProposal]
+    over_budget: bool
 
     @property
     def fresh(self) -> bool:
@@ -96,13 +99,17 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
         for choice in wanted:
             _check_growth(account, choice)
         fit = quota_fit.fit(account, wanted, chosen=request.nodes is not None)
-        book = _book(account, fit.now)
+        book = _book(context, account, fit.now)
         cidr, findings = _preflight(context, request, account, fit, book)
         zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
-    total = ledger.read(context.paths.ledger).total(datetime.now(UTC))
-    budget = Budget(budget=context.settings.budget_usd, spent=total)
+    budget = read_budget(context, {choice.stack for choice in fit.now})
     proposal = AwsProposal(
-        lab_proposals=[], later=fit.later, findings=findings, budget=budget, notes=[*fit.notes, *_complaints(book)]
+        lab_proposals=[],
+        later=fit.later,
+        findings=findings,
+        budget=budget,
+        notes=[*fit.notes, *_complaints(book)],
+        over_budget=request.over_budget,
     )
     try:
         for choice in fit.now:
@@ -150,6 +157,7 @@ def _propose_lab(
         zones=facts.zones,
         allowed=(deployment.cloud.instance_type, *affordable),
         fresh=choice.standing is None,
+        interrupted=choice.former is not None or (choice.standing is not None and deployment.phase != "ready"),
         forgotten=choice.standing is not None and deployment.inventory is not None and not lab.list_existing(),
     )
 
@@ -197,9 +205,9 @@ def _preflight(
     return known.ssh_cidr or caller_cidr(context.environ), findings
 
 
-def _book(account: Account, now: list[Choice]) -> PriceBook:
+def _book(context: Context, account: Account, now: list[Choice]) -> PriceBook:
     types = {kind for choice in now for kind in _types(choice)}
-    return refresh_prices(PriceBook(region=account.region), account, types, datetime.now(UTC))
+    return refresh_prices(read_prices(context, account.region), account, types, datetime.now(UTC))
 
 
 def _types(choice: Choice) -> tuple[str, ...]:
@@ -207,4 +215,4 @@ def _types(choice: Choice) -> tuple[str, ...]:
 
 
 def _complaints(book: PriceBook) -> list[str]:
-    return [f"prices could not be refreshed: {said}; those that ship with the course count" for said in book.complaints]
+    return [f"prices could not be refreshed: {said}; those of an earlier day count" for said in book.complaints]

@@ -109,6 +109,7 @@ def _sums(quotes: Sequence[Quote], budget: Budget) -> Block:
     left = "no budget is set (budget_usd in gpucourse.yaml)"
     if budget.remaining is not None and budget.budget is not None:
         left = f"{money(max(budget.remaining, Decimal(0)))} of {money(budget.budget)} are left, {money(budget.spent)} are spent"
+        left += f", {money(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [
             ("to its end" if len(quotes) == 1 else "all to their end", f"{money(to_the_end)} ({' and '.join(sorted(hours))})"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,15 +10,20 @@ from typing import Any
 import pytest
 
 from gpucourse.aws import instances, schedule
-from gpucourse.errors import InfrastructureError, LeftoverError, TerraformFailed
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.context import Context
+from gpucourse.errors import InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
-from gpucourse.model.cloud import CloudInstance, Finding
+from gpucourse.labs.aws.money.quote import make_quote, read_budget
+from gpucourse.labs.aws.propose import AwsProposal, LabProposal
+from gpucourse.model.cloud import CloudInstance, Finding, Offers
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory
+from gpucourse.workspace import deployments
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_refusal
 from tests.unit.aws.test_instances import make_instance
 from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
-from tests.unit.labs.aws.fakes import context_in, deployment_of, node
+from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of, node
 
 KEPT = ("ec2", "describe_instance_attribute")
 
@@ -102,6 +108,38 @@ def test_the_record_says_which_node_has_no_schedule(tmp_path: Path) -> None:
     assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
 
 
+def test_of_two_deploys_at_once_the_second_sees_what_the_first_will_cost(tmp_path: Path) -> None:
+    """Both were offered while all of the budget was free, as when two terminals wait for a yes."""
+    context, _events = context_in(tmp_path)
+    context.paths.settings.write_text("budget_usd: 10\n")
+    first, second = (propose_one(context, module) for module in ("3", "1"))
+    assert first.quotes[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
+    build._reserve(context, first)
+    with pytest.raises(UsageError, match=r"beside \$6\.\d\d for other labs until their deadlines"):
+        build._reserve(context, second)
+    assert [lab.stack for lab in deployments.every(context.paths)] == [first.lab_proposals[0].deployment.stack]
+    second.over_budget = True
+    build._reserve(context, second)
+    assert len(deployments.every(context.paths)) == 2
+
+
+def propose_one(context: Context, module: str) -> AwsProposal:
+    """A new lab of 4 hours (of module 1: 8 hours), offered at the prices that ship with the course."""
+    choice = choice_of(context.catalog.module(module))
+    hours = 4 if module == "3" else 8
+    deployment = deployment_of(module, hours=hours, instance_type=choice.instance_type)
+    book = PriceBook(region="us-east-2")
+    quote = make_quote(choice, deployment, book, [("create", "aws_instance.node[0]")], Decimal(hours))
+    lab: Any = None
+    nowhere = Offers(region="us-east-2", by_type={}, zones=())
+    offer = LabProposal(
+        choice=choice, deployment=deployment, lab=lab, quote=quote, book=book, zones=nowhere, allowed=(), fresh=True,
+        interrupted=False, forgotten=False,
+    )  # fmt: skip
+    budget = read_budget(context, ())
+    return AwsProposal(quotes=[quote], later=[], findings=[], budget=budget, lab_proposals=[offer], over_budget=False)
+
+
 def find_on(market: str) -> list[CloudInstance]:
     lab: Any = Lab()
     lab.account.answers["ec2", "describe_instances"] = {
@@ -137,7 +175,7 @@ def test_a_new_spot_node_that_outlives_powering_off_is_taken_down(tmp_path: Path
         build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert not lab.running
     assert "without --spot" in caught.value.hint
-    assert [event.text.endswith("So it is taken down") for event in events if isinstance(event, Note)][0]
+    assert any(event.text.endswith("So it is taken down") for event in events if isinstance(event, Note))
     assert lab.deployment.inventory is None
 
 

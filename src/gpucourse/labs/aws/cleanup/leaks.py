@@ -15,13 +15,13 @@ from typing import Literal
 from gpucourse.aws import charges, everywhere, resource_scan
 from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, VOLUME
 from gpucourse.aws.offerings import REGIONS
-from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.cleanup.take_down import remove_all
 from gpucourse.labs.aws.cleanup.untracked import receipts
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws.money.prices import read_prices
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage
@@ -79,7 +79,7 @@ def holdings(context: Context, *, everyone: bool = False) -> LeakScan:
     where = (*known, *elsewhere)
     with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
         things = _classify(context, resource_scan.find(account, regions=where), everyone=everyone)
-        cost = _cost(account, things)
+        cost = _cost(context, account, things)
     return LeakScan(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost, unasked=unasked)
 
 
@@ -138,7 +138,7 @@ def _is_expired(expires: str) -> bool:
         return True
 
 
-def _cost(account: Account, things: list[ScannedResource]) -> Decimal | None:
+def _cost(context: Context, account: Account, things: list[ScannedResource]) -> Decimal | None:
     """USD an hour of the leaks; None where a look at them is refused, or what costs is of no stack."""
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
@@ -149,7 +149,7 @@ def _cost(account: Account, things: list[ScannedResource]) -> Decimal | None:
     for region, uid in sorted({(thing.resource.region, thing.stack) for thing in leaking if thing.stack}):
         place = account.in_region(region)
         try:
-            stack_charges = charges.find_charges(place, PriceBook(region=region), stack=uid)
+            stack_charges = charges.find_charges(place, read_prices(context, region), stack=uid)
         except GpucourseError:
             return None
         total += usd_per_hour(stack_charges)

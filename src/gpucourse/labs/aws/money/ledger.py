@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from gpucourse.aws import charges, instances
-from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws.money.prices import read_prices
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.model.money import Charge, Span
-from gpucourse.workspace import ledger
+from gpucourse.model.money import Charge, Span, usd_over
+from gpucourse.workspace import deployments, ledger
 
 Ends = dict[str, tuple[datetime, str]]
 
@@ -39,7 +39,7 @@ def settle(
 
     `find_charges` and `find_instances` ask the account.
     """
-    costing = find_charges(account, PriceBook(region=account.region), stack=uid)
+    costing = find_charges(account, read_prices(context, account.region), stack=uid)
     _settle(context, account, uid, costing, expires, find_instances)
 
 
@@ -54,6 +54,22 @@ def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
     if bill.spans:
         return cents(bill.per_hour())
     return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud.usd_per_hour else None
+
+
+def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
+    """USD that the labs on record will still cost until their deadlines, but for the stacks in `without`.
+
+    Each counts with what the ledger says that it costs now; one that is being built with what it was offered for.
+    """
+    at, known = now(), ledger.read(context.paths.ledger)
+    total = Decimal(0)
+    for lab in deployments.every(context.paths):
+        if not isinstance(lab, AwsDeployment) or lab.stack in without:
+            continue
+        offered = Decimal(lab.cloud.usd_per_hour or 0) if lab.phase == "creating" else Decimal(0)
+        left = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at)
+        total += usd_over(max(known.of(lab.uid).per_hour(), offered), left)
+    return total
 
 
 def sum_costs(context: Context, uid: str) -> Decimal:

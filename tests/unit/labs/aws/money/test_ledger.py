@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,9 +14,10 @@ from gpucourse.course.locate import CourseFolders
 from gpucourse.labs.aws.money import ledger as bill
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.money import Bill, Charge, Rate
-from gpucourse.workspace import ledger
+from gpucourse.workspace import deployments, ledger
 from gpucourse.workspace.locate import open_workspace
 from tests.unit.aws.cloud import REGION, ScriptedAccount
+from tests.unit.labs.aws.fakes import deployment_of
 
 NOW = datetime.now(UTC)
 RATE = Rate(usd_per_hour=Decimal(1), source="a list", date="2026-11-21")
@@ -75,6 +77,25 @@ def test_what_nobody_saw_end_had_ended_by_its_deadline(context: Context) -> None
     settle(context, [charge("i-1", "instance", NOW - timedelta(hours=3))], [])
     ledger = settle(context, [], [], deadline.isoformat())
     assert ledger.spans[0].cost(NOW) == pytest.approx(Decimal(2), abs=Decimal("0.01"))
+
+
+def test_labs_reserve_what_they_cost_until_their_deadlines(context: Context) -> None:
+    """By the ledger; one that is being built by its offer; one that failed and left nothing, or is over, nothing at all."""
+    labs = {
+        "ready": deployment_of("3", hours=4, usd_per_hour="9"),
+        "creating": deployment_of("4", hours=2, usd_per_hour="3"),
+        "failed": deployment_of("1", hours=4, usd_per_hour="9"),
+    }
+    for phase, lab in labs.items():
+        lab.uid = phase
+        deployments.save(context.paths, lab, phase)  # type: ignore[arg-type]  # the test's own words
+    ledger.begin(context.paths.ledger, [replace(charge("i-1", "instance", NOW), stack="ready")], NOW)
+    cents = Decimal("0.01")
+    assert bill.sum_reserved(context) == pytest.approx(Decimal(4 * 1 + 2 * 3), abs=cents)
+    assert bill.sum_reserved(context, without={labs["creating"].stack}) == pytest.approx(Decimal(4), abs=cents)
+    labs["ready"].cloud.expires = (NOW - timedelta(hours=1)).isoformat()
+    deployments.save(context.paths, labs["ready"])
+    assert bill.sum_reserved(context) == pytest.approx(Decimal(6), abs=cents)
 
 
 def test_a_restarted_node_costs_from_its_restart_not_its_launch_time(context: Context) -> None:

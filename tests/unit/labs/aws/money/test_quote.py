@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -48,6 +49,14 @@ def test_the_budget_holds_until_somebody_says_otherwise(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         enough.check([lab_quote, lab_quote], over_budget=False)
     Budget(budget=None, spent=Decimal(1000)).check([lab_quote], over_budget=False)
+
+
+def test_what_other_labs_will_cost_is_set_aside(tmp_path: Path) -> None:
+    lab_quote = quote(tmp_path)
+    budget = Budget(budget=lab_quote.to_the_end + 3, spent=Decimal(1), reserved=Decimal(2))
+    budget.check([lab_quote], over_budget=False)
+    with pytest.raises(UsageError, match=r"is left beside \$2\.01 for other labs until their deadlines"):
+        replace(budget, reserved=Decimal("2.01")).check([lab_quote], over_budget=False)
 
 
 def test_what_stands_already_is_not_refused(tmp_path: Path) -> None:
