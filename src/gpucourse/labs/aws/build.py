@@ -100,7 +100,11 @@ def _build(context: Context, lab_proposal: LabProposal) -> DeployResult:
         if lab_proposal.interrupted or lab_proposal.forgotten:
             unmanaged.clear(context, lab)
         if lab_proposal.quote.changes or before is None:
-            deployment.inventory = _build_with_failover(context, lab_proposal)
+            try:
+                deployment.inventory = _build_with_failover(context, lab_proposal)
+            except BaseException:
+                _arm_remains(context, lab)
+                raise
             deployment.terraform = lab.describe()
             deployments.save(context.paths, deployment)
             lab = open_cloud(context, deployment)
@@ -211,6 +215,15 @@ def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
     if cloud.backstop:
         context.watch(Note(text=f"{schedule.WHAT}: {cloud.backstop}", level="warning"))
     _check_power_off(context, lab, alive, fresh=fresh)
+
+
+def _arm_remains(context: Context, lab: CloudLab) -> None:
+    """What a build leaves that failed or was interrupted has a schedule as well: nobody may ever come back to it."""
+    try:
+        if any(instance.alive for instance in instances.find(lab.account, stack=lab.deployment.uid)):
+            _arm(context, lab, listed_s=0.0)
+    except GpucourseError as error:
+        context.watch(Note(text=f"{schedule.WHAT}: {error.what}", level="warning"))
 
 
 def _arm(

@@ -108,6 +108,24 @@ def test_the_record_says_which_node_has_no_schedule(tmp_path: Path) -> None:
     assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
 
 
+def test_what_a_failed_build_leaves_has_a_schedule(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    lab: Any = Lab()
+    lab.account.answers |= {
+        ("iam", "get_role"): {"Role": {"Arn": "arn:aws:iam::123456789012:role/gpucourse-backstop"}},
+        ("scheduler", "create_schedule"): {},
+    }
+    build._arm_remains(context, lab)
+    [made] = lab.account.list_calls("create_schedule")
+    assert (made["Name"], lab.cloud.backstop) == ("i-0", "")
+    lab.running = False
+    build._arm_remains(context, lab)
+    assert len(lab.account.list_calls("create_schedule_group")) == 1, "where nothing is left, nothing is made"
+    lab.account.answers["ec2", "describe_instances"] = make_refusal("ec2:DescribeInstances")
+    build._arm_remains(context, lab)
+    assert "ec2:DescribeInstances" in str(events[-1])
+
+
 def test_of_two_deploys_at_once_the_second_sees_what_the_first_will_cost(tmp_path: Path) -> None:
     """Both were offered while all of the budget was free, as when two terminals wait for a yes."""
     context, _events = context_in(tmp_path)
