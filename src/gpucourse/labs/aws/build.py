@@ -248,7 +248,7 @@ def _arm(
 
 
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance], *, fresh: bool) -> None:
-    """Deadline and idle watch power a node off. EC2 cannot be told to end a spot instance then, so it is asked whether it will.
+    """Deadline and idle watch power a node off. Nothing makes EC2 end a spot instance then, so it is asked whether it will.
 
     Raises InfrastructureError where it will not, or where it does not say and there is no backstop either. What was just made
     (`fresh`) is taken down before; LeftoverError where that fails.
@@ -267,7 +267,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
     else:
         if not kept:
             return
-        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off: a forgotten disk would go on costing"
+        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off: its disk would cost money"
         mend = ""
     if fresh:
         _remove_refused(context, lab, what)

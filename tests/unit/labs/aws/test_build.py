@@ -197,7 +197,7 @@ def test_a_new_spot_node_that_outlives_powering_off_is_taken_down(tmp_path: Path
     assert lab.deployment.inventory is None
 
 
-def test_a_refused_spot_node_that_cannot_be_taken_down_is_named_with_the_reason(tmp_path: Path) -> None:
+def test_a_refused_node_that_cannot_be_removed_is_named_with_the_reason(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     lab: Any = Lab(keeps=True)
     lab.account.answers[KEPT] = answer_power_off("stop")
