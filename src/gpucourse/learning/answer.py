@@ -45,14 +45,13 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
-    good = evidence.candidates(context, exercise)
+    record = evidence.find_newest_candidate(context, exercise)
     known = answer_sheet.load_sheet(context, exercise)
-    if not good and any(question.reads for question in exercise.questions):
+    if record is None and any(question.reads for question in exercise.questions):
         raise MissingError(
             f"the questions of {exercise.id} are about your own run, and none has succeeded yet",
             hint=f"gpucourse run {exercise.id}",
         )
-    record = good[-1] if good else None
     if run is not None:
         record = evidence.find_good_run(context, exercise, run)
     pinned = record.id if run and record else known.run if known else None

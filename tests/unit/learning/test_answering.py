@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from gpucourse.learning import answer
+from gpucourse.model.record import RunRecord
+from gpucourse.workspace import runs
 from tests.learning import Learning
 
 SHEET = "deliverables/1.1/answers.yaml"
@@ -23,6 +29,23 @@ def test_answers_typed_one_by_one_are_judged_and_kept(learning: Learning) -> Non
     assert {answer["id"]: answer["verdict"] for answer in document["answers"]} == {
         "why": "kept", "speedup": "passed", "busy": "open", "where": "passed", "power": "open"
     }  # fmt: skip
+
+
+def test_the_newest_run_is_spoken_of_and_no_other_is_read(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest, context = learning.record(), learning.open_context()
+    for second in range(3):
+        runs.save(context.paths, replace(newest, id=f"20200101-00000{second}-otter"))
+    read, looked_at = runs._read, []
+
+    def look_at(file: Path) -> RunRecord | None:
+        looked_at.append(file.parent.name)
+        return read(file)
+
+    monkeypatch.setattr(runs, "_read", look_at)
+    answering = answer.begin(context, "1.1")
+    assert answering.record is not None
+    assert answering.record.id == newest.id
+    assert looked_at == [newest.id]
 
 
 def test_a_wrong_number_is_told_with_what_was_recorded(learning: Learning) -> None:
