@@ -15,11 +15,15 @@ from gpucourse.outside.names import OutsideError, printable, relative_name
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def file_inside(root: Path, name: str) -> Path:
+def file_inside(root: Path, name: str, known: set[str] | None = None) -> Path:
     """The path of the regular file `name` below `root`. Raises OutsideError where the name leads elsewhere, where a part of
-    it is a link, where there is no such file, or where it is no regular file (a folder, a device, a pipe)."""
-    path = root
+    it is a link, where there is no such file, or where it is no regular file (a folder, a device, a pipe). `known`: folders
+    below `root` that were seen to be none of these; those on the way are added, so that many files cost one look at each."""
     parts = relative_name(name).split("/")
+    folder = name.rpartition("/")[0]
+    path, known = root, set() if known is None else known
+    if folder in known:
+        path, parts = root / folder, parts[-1:]
     for place, part in enumerate(parts):
         path /= part
         try:
@@ -28,6 +32,7 @@ def file_inside(root: Path, name: str) -> Path:
             raise OutsideError(f"there is no file {printable(name, 80)}: {error.strerror}") from None
         if not (stat.S_ISDIR(mode) if place < len(parts) - 1 else stat.S_ISREG(mode)):
             raise OutsideError(f"{printable(name, 80)} is {_kind(mode)}, not a plain file")
+    known.add(folder)
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +16,8 @@ from gpucourse.workspace.paths import RunPaths
 
 EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """What checks and questions read of a run."""
+
+_PIECE = 1 << 20
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
@@ -37,7 +40,8 @@ def find_changed_files(files: RunPaths, names: Iterable[str] | None = None) -> t
         return (files.hashes.name,)
     wanted = {name for name in names if name in seal} if names is not None else set(seal)
     wanted |= {name for name in EVIDENCE if name not in seal and (files.folder / name).exists()}
-    bad = (name for name in wanted - {files.verdict.name} if digest_inside(files.folder, name) != seal.get(name))
+    known: set[str] = set()
+    bad = (name for name in wanted - {files.verdict.name} if digest_inside(files.folder, name, known) != seal.get(name))
     return tuple(sorted(printable(name) for name in bad))
 
 
@@ -49,24 +53,30 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
         write_record(files.hashes, document)
 
 
-def digest_inside(folder: Path, name: str) -> str | None:
+def digest_inside(folder: Path, name: str, known: set[str] | None = None) -> str | None:
     """The digest of the plain file of that name below a folder; None where there is none, or the name leads elsewhere. A seal
-    says which files it is about, and who made a bundle wrote its seals."""
+    says which files it is about, and who made a bundle wrote its seals. `known`: as in `file_inside`."""
     try:
-        return sha256(file_inside(folder, name))
+        return sha256(file_inside(folder, name, known))
     except OutsideError:
         return None
 
 
 def sha256(path: Path) -> str | None:
     """The digest of a plain file; None where there is none, or something else of that name."""
-    digest = hashlib.sha256()
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe is never read to its end
-            return None
-        with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
     except OSError:
         return None
+    digest = hashlib.sha256()
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            return None
+        while chunk := os.read(handle, min(info.st_size, _PIECE) + 1):
+            digest.update(chunk)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
     return digest.hexdigest()
