@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 from gpucourse.errors import StorageError
+from gpucourse.units import format_bytes
+
+_RESERVE = 256 << 20
+"""What stays free on the disk here, for records, pictures and other programs."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -64,6 +71,150 @@ def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
         except BaseException:
             Path(aside).unlink(missing_ok=True)
             raise
+
+
+class FileBatch:
+    """Files that get their names together: each is written aside, one sync brings all to the disk, then each is renamed.
+
+    So a file under its name is whole, also after a power cut, without an fsync for each. What is aside when the program is
+    killed is removed by the next batch with the same folder.
+    """
+
+    def __init__(self, aside: Path) -> None:
+        """`aside`: a folder of this batch alone, on the disk of its files. It exists only while something is in it."""
+        self._aside = aside
+        self._waiting: dict[Path, tuple[Path, bool]] = {}
+        self._count = self.bytes = 0
+        if os.path.lexists(aside):
+            import shutil
+
+            with storing(aside):
+                shutil.rmtree(aside)
+
+    @contextmanager
+    def writing(self, target: Path, *, mode: int = 0o644, changed_ns: int | None = None) -> Iterator[IO[bytes]]:
+        """A binary file that will be `target`, in a folder that exists, where the block ends well. `changed_ns`: when it was
+        changed. Raises StorageError, also where the disk takes no file of that name.
+        """
+        with storing(target):
+            is_new = not _exists(target)
+            if not self._waiting:
+                self._aside.mkdir(parents=True, exist_ok=True)
+            path = self._aside / str(self._count)
+            self._count += 1
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    yield file
+                    file.flush()
+                    self.bytes += file.tell()
+                    os.fchmod(handle, mode)
+                    if changed_ns is not None:
+                        os.utime(handle, ns=(changed_ns, changed_ns))
+            except BaseException:
+                path.unlink()
+                raise
+            self._waiting[target] = path, is_new
+
+    def drop(self, target: Path) -> None:
+        """Take a file back: it is removed, whether it has its name already or not."""
+        path, _ = self._waiting.pop(target, (target, False))
+        path.unlink()
+
+    def commit(self) -> dict[Path, OSError]:
+        """Bring everything to the disk and give it its name. Gives the files that the disk takes under no such name, with the
+        error; they are gone. Raises StorageError."""
+        refused: dict[Path, OSError] = {}
+        try:
+            if self._waiting:
+                with storing(self._aside):
+                    sync_files([path for path, _ in self._waiting.values()])
+            for target, (path, is_new) in self._waiting.items():
+                if (error := _give_name(path, target, is_new=is_new)) is not None:
+                    refused[target] = error
+        finally:
+            self._waiting, self.bytes = {}, 0
+            if os.path.lexists(self._aside):
+                import shutil
+
+                shutil.rmtree(self._aside, ignore_errors=True)
+        return refused
+
+
+def _give_name(path: Path, target: Path, *, is_new: bool) -> OSError | None:
+    """Rename a file; the error where the disk takes none of that name. Raises StorageError for every other reason."""
+    with storing(target):
+        try:
+            if is_new and _exists(target):  # two names that are one to this disk
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+            path.replace(target)
+        except OSError as error:
+            if error.errno in _NO_SPACE | _FORBIDDEN:
+                raise
+            return error
+    return None
+
+
+class DiskSpace:
+    """What is free on one disk, which the outputs of all nodes fill at the same time, less what is about to be written."""
+
+    def __init__(self) -> None:
+        self._lock, self._promised = threading.Lock(), 0
+
+    @contextmanager
+    def keep_free(self, folder: Path, size: int) -> Iterator[None]:
+        """Keeps so many bytes free for the block. Raises StorageError where they would leave less than the reserve."""
+        import shutil
+
+        with self._lock:
+            free = shutil.disk_usage(folder).free
+            if free - self._promised - size < _RESERVE:
+                raise StorageError(
+                    f"{folder}: {format_bytes(size)} more would leave less than {format_bytes(_RESERVE)} free on its disk, "
+                    f"which has {format_bytes(free)}",
+                    hint="free some space; gpucourse logs RUN then collects the rest",
+                )
+            self._promised += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._promised -= size
+
+
+def sync_files(paths: Sequence[Path]) -> None:
+    """Wait until these files of one file system are on the disk: with one call for all of them where the system has it.
+
+    Raises OSError where the disk refuses.
+    """
+    syncfs = _load_syncfs() if len(paths) > 1 else None
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if syncfs is not None and syncfs(handle) == 0:
+                return
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@cache
+def _load_syncfs() -> Callable[[int], int] | None:
+    """Linux's syncfs, which Python does not have."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    return getattr(ctypes.CDLL(None), "syncfs", None)
+
+
+def _exists(path: Path) -> bool:
+    """Whether something has that name. Raises OSError where nothing can."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o644) -> None:

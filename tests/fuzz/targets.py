@@ -22,9 +22,10 @@ from gpucourse.outside.archives import ZipLimits, unpack_zip
 from gpucourse.outside.documents import parse_json
 from gpucourse.outside.names import OutsideError, printable, relative_name
 from gpucourse.outside.yaml_reader import read_document
-from gpucourse.remote import answers, collect
+from gpucourse.remote import answers
 from gpucourse.remote.agent.frames import frame
 from gpucourse.remote.agent.pack import CLOSING, LISTING
+from gpucourse.remote.unpack import OutputLimits, unpack
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.files import read_mapping, read_metrics, read_record, to_json
 from gpucourse.workspace.locate import open_workspace
@@ -103,7 +104,7 @@ def _record(data: bytes, folder: Path) -> None:
 
 def _tar(data: bytes, folder: Path) -> None:
     (folder / "run").mkdir()
-    collect.unpack("node0", io.BytesIO(data), RunPaths(folder / "run"), 1 << 20)
+    unpack("node0", io.BytesIO(data), RunPaths(folder / "run"), OutputLimits(max_bytes=1 << 20))
 
 
 def _frames(data: bytes, _folder: Path) -> None:

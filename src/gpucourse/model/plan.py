@@ -94,10 +94,11 @@ class LaunchPlan:
     """One run, complete: the same plan always does the same thing.
 
     `timeout_s` is the deadline that each node keeps by itself, client or not. `outputs` are glob patterns in the work
-    folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `log_limit` that
-    for one log, in bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a
-    script of the learner's own that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks
-    again. `handed_on`: the variables of this computer's environment that ranks get besides; their values stand in no file.
+    folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `output_limit` for
+    all of a node's and `max_output_files` for their number, `log_limit` that for one log; sizes are in bytes. `batch` is what
+    goes to Slurm: the one command then only submits it. `own_script` is the name of a script of the learner's own that runs in
+    the exercise's place. `max_restarts`: how often torchrun may start all ranks again. `handed_on`: the variables of this
+    computer's environment that ranks get besides; their values stand in no file.
     """
 
     run_id: str
@@ -114,6 +115,8 @@ class LaunchPlan:
     collective_timeout_s: float
     outputs: tuple[str, ...] = field(default_factory=tuple)
     max_output_bytes: int = 1 << 30
+    output_limit: int = 10 << 30
+    max_output_files: int = 20_000
     log_limit: int = 1 << 30
     batch: Batch | None = None
     own_script: str = ""

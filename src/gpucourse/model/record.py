@@ -16,6 +16,9 @@ RunState = Literal[
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
 """`broken` is how a drill ends, whatever became of it: a fault was injected, so it is evidence of nothing."""
 
+MOST_LISTED = 50
+"""So many outputs of a run are in its record, the first ones; its seal names all of them."""
+
 MOST_RESTARTS = 100
 """How often torchrun may be asked to start all ranks of a run again."""
 
@@ -88,7 +91,8 @@ class RunRecord:
     torchrun started all ranks again, of `max_restarts` that it was allowed; a rank that failed before the last restart did
     not make the run fail, and is not its `first_failure`. `environment` are the variables that were typed, `handed_on` the
     names of those whose values are kept nowhere; `torchrun` are torchrun's own options, as typed. `checks` are those that a
-    script of the learner's own brought, as a manifest spells them.
+    script of the learner's own brought, as a manifest spells them. `outputs` are the first MOST_LISTED that were collected, of
+    `output_files` with `output_bytes` in all; records of earlier versions list all of them, and have neither number.
     """
 
     version: int = 1
@@ -126,6 +130,8 @@ class RunRecord:
     diagnoses: list[Diagnosis] = field(default_factory=list)
     drill: bool = False
     outputs: list[OutputFile] = field(default_factory=list)
+    output_files: int = 0
+    output_bytes: int = 0
     refused: list[RefusedFile] = field(default_factory=list)
     full_logs: list[str] = field(default_factory=list)
     collected: bool = False
@@ -164,6 +170,13 @@ class RunRecord:
     def shown_verdict(self) -> str | None:
         """The word of its checks; None for a script of the learner's own that brought none."""
         return None if self.own_script and not self.checks else self.verdict
+
+    @property
+    def output_totals(self) -> tuple[int, int]:
+        """How many outputs were collected, and how many bytes they have."""
+        if self.output_files:
+            return self.output_files, self.output_bytes
+        return len(self.outputs), sum(output.bytes for output in self.outputs)
 
     @property
     def restarts_in_words(self) -> str:

@@ -13,12 +13,14 @@ from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
 from gpucourse.remote import jobs, slurm_client
-from gpucourse.remote.collect import Home, collect
+from gpucourse.remote.collect import collect
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
 from gpucourse.remote.follow import follow
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
+from gpucourse.remote.patience import ANSWER_S, COPY_PACE
 from gpucourse.remote.push import Parcel, parcels, push
+from gpucourse.remote.unpack import Home
 from gpucourse.units import format_bytes
 
 __all__ = [
@@ -102,9 +104,11 @@ def launch(
     *,
     faults: Mapping[str, Mapping[str, object]] | None = None,
     secrets: Mapping[str, str] | None = None,
+    collected: Sequence[str] = (),
 ) -> None:
     """Push the plan's files and start its command on every node at once. `faults`: what a drill breaks, by node. `secrets`:
-    the variables that the plan hands on, with their values, which reach the processes and no file.
+    the variables that the plan hands on, with their values, which reach the processes and no file. `collected`: runs of which
+    everything is here; a node removes the oldest of them.
 
     Where one node fails, the run is ended on all of them and the error is raised: a run starts as a whole or not at all.
     The files go everywhere at once, the first node starts first: the ranks meet there, and one that asks before anybody
@@ -120,7 +124,8 @@ def launch(
         try:
             after = None if head else head_has_begun
             order = {"drill": dict(broken[node.name])} if node.name in broken else {}
-            spec = {**_spec(plan, commands[node.name], wrapped), **order, **({"secrets": dict(secrets)} if secrets else {})}
+            more = {"collected": list(collected), **({"secrets": dict(secrets)} if secrets else {})}
+            spec = {**_spec(plan, commands[node.name], wrapped), **more, **order}
             _launch_on(fleet, fleet.link(node), spec, wrapped, tell, after)
         finally:
             if head:
@@ -163,21 +168,21 @@ def _launch_on(
         if after is not None:
             after.wait()
         began, step = time.monotonic(), "start"
-        _start(fleet, link, spec)
+        _start(fleet, link, spec, ANSWER_S + sum(parcel.size for parcel in wrapped) / COPY_PACE)
         tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began))
     except GpucourseError as error:
         tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - began, detail=error.what))
         raise
 
 
-def _start(fleet: Fleet, link: Link, spec: dict[str, object]) -> None:
+def _start(fleet: Fleet, link: Link, spec: dict[str, object], timeout_s: float) -> None:
     try:
-        jobs.start(link, spec)
+        jobs.start(link, spec, timeout_s=timeout_s)
     except (NodeUntrusted, Silent):
         raise
     except UnreachableError:
         # The answer was lost, perhaps the start was not; asking again does no harm.
-        jobs.start(fleet.link(link.node), spec)
+        jobs.start(fleet.link(link.node), spec, timeout_s=timeout_s)
 
 
 def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> dict[str, object]:

@@ -16,6 +16,9 @@ CONNECT_S = 10.0
 PACE = 16 << 10
 """Bytes a second. A node that sends more slowly than this over its whole answer is given up."""
 
+COPY_PACE = 16 << 20
+"""Bytes a second. A node that copies the files of a run more slowly than this is given up."""
+
 MOST_EXTRA_S = 4 * 3600.0
 """What the bytes of one answer add to its time at most, however many they are."""
 

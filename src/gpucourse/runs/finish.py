@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
-from gpucourse.model.record import RefusedFile, RunRecord
+from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm_runs
 from gpucourse.runs.end_state import end_state
@@ -27,8 +28,11 @@ from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
-    from gpucourse.remote.collect import MissingOutputs
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.unpack import MissingOutputs
+
+_MOST_NOTES = 20
+"""So many files that were not collected are named on the screen."""
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
@@ -47,7 +51,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
         not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)
     )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
-        _collect(context, fleet, record, exercise, files, until)
+        digests = _collect(context, fleet, record, exercise, files, until)
     record.state = "broken" if record.drill else end_state(record.node_exits)
     record.diagnoses = [] if record.drill else diagnose.diagnose(context, record)  # a drill is the learner's to diagnose
     metrics = _metrics(context, record, files)
@@ -58,7 +62,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     runs.save(context.paths, record)
-    seal(files, record.mode)  # first: what cannot be handed in, for want of space, is evidence all the same
+    seal(files, record.mode, digests)  # first: what cannot be handed in, for want of space, is evidence all the same
     deliver(context, exercise, record)
     return verdict
 
@@ -87,10 +91,12 @@ def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> Exer
     return replace(verdict, parts=results)
 
 
-def seal(files: RunPaths, mode: str) -> None:
-    """Write the SHA-256 of every file of the run, so that a change made later shows."""
+def seal(files: RunPaths, mode: str, known: Mapping[str, str] = {}) -> None:
+    """Write the SHA-256 of every file of the run, so that a change made later shows. `known`: those of files that were hashed
+    as they came, by path relative to the run's folder."""
     paths = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
-    digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in paths if not path.name.startswith(".")}
+    names = {path.relative_to(files.folder).as_posix(): path for path in paths if not path.name.startswith(".")}
+    digests = {name: known.get(name) or _sha256(path) for name, path in names.items()}
     write_record(files.hashes, {"version": 1, "mode": mode, "sha256": digests})
 
 
@@ -123,14 +129,16 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
 
 def _collect(
     context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths, until: float | None
-) -> None:
+) -> dict[str, str]:
+    """Collect the outputs; their digests, by path relative to the run's folder."""
     from gpucourse.remote.execute import collect
 
     # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
     wanted = (*exercise.outputs, "**") if record.own_script else exercise.outputs
     limit = context.settings.output_limit
     home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
-    record.outputs, record.refused = list(home.outputs), list(home.refused)
+    record.outputs, record.refused = home.outputs[:MOST_LISTED], list(home.refused)
+    record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
     # A run that never started as a whole left nothing on a node that says it knows no such run.
@@ -138,11 +146,14 @@ def _collect(
     record.collected = not missed
     environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}
     write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
-    for refused in home.refused:
+    for refused in home.refused[:_MOST_NOTES]:
         context.watch(Note(text=f"{refused.node}: {refused.name} was not collected: {refused.reason}", level="warning"))
+    if (more := len(home.refused) - _MOST_NOTES) > 0:
+        _warn(context, f"{more} more files were not collected; {files.record} has their names")
     if missed:
         runs.save(context.paths, record)
         raise _not_home(missed)
+    return {output.path: output.sha256 for output in home.outputs}
 
 
 def _not_home(missed: list[MissingOutputs]) -> UnreachableError:

@@ -109,6 +109,7 @@ def run(
                 plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
         if run_request.script is not None:
             plan = replace(plan, own_script=run_request.script.name)
+        plan = _limit(context, plan)
         if (objection := object_to(plan)) is not None:
             raise objection
         if dry_run:
@@ -121,7 +122,7 @@ def run(
         run_id = runs.new_run(context.paths, run_request.place)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
         with hold_lock(follow.lock_of(context, run_id), f"run {exercise.id}"):
-            plan = replace(plan, run_id=run_id, log_limit=context.settings.log_limit)
+            plan = replace(plan, run_id=run_id)
             record = new_record(context, lab, deployment, plan, run_request)
             record.phases_s, record.clock_skew_s = phases, skew_s
             record.drill = inject_faults is not None
@@ -131,6 +132,16 @@ def run(
             if detach:
                 return RunResult(plan=plan, record=record)
             return RunResult(plan=plan, record=record, followed_run=follow.through(context, fleet, record))
+
+
+def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:
+    """The plan with the limits for what is collected."""
+    from gpucourse.remote.collect import max_files_of
+
+    settings = context.settings
+    return replace(
+        plan, log_limit=settings.log_limit, output_limit=settings.output_limit, max_output_files=max_files_of(len(plan.nodes))
+    )
 
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
@@ -189,7 +200,8 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
         what = f"starting {ranks}" if plan.batch is None else "submitting to Slurm"
         with stage(context.watch, "launch", what, record.phases_s):
             secrets = {name: context.environ[name] for name in plan.handed_on}
-            launch(fleet, plan, context.watch, faults=faults, secrets=secrets)
+            collected = runs.list_collected(context.paths, record.stack)
+            launch(fleet, plan, context.watch, faults=faults, secrets=secrets, collected=collected)
     except (GpucourseError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")

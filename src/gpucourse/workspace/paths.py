@@ -299,6 +299,10 @@ class RunPaths:
         """What one node's script wrote."""
         return self.outputs / node
 
+    def arriving(self, node: str) -> Path:
+        """Files of one node that are complete and have no name yet; gone once they have."""
+        return self.folder / f".arriving-{node}"
+
     def node_metrics(self, node: str) -> Path:
         """What one node's script measured."""
         return self.node_outputs(node) / "metrics.json"

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
@@ -133,6 +133,16 @@ def iterate_predicted(paths: WorkspacePaths, exercise: str) -> Iterator[RunRecor
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
     """The record of the run of that very id; None where there is none, or the id cannot be one. Raises MissingError."""
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
+
+
+def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list[str]:
+    """The ids of the runs on a stack, among the newest `most` of the workspace, that have ended and of which their nodes have
+    nothing that is not here: every output came, and the run is sealed."""
+    newest = islice(iterate_newest_first(paths), most)
+    ended = (
+        record for record in newest if record.stack == stack and record.has_ended and record.collected and not record.refused
+    )
+    return [record.id for record in ended if files_of(paths, record).hashes.exists()]
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:

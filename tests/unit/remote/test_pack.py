@@ -10,23 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import job, pack
+from gpucourse.remote.agent import job, pack, tar
 
 
 def pack_and_list(
-    home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, output_limit: int = 1 << 20
+    home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, output_limit: int = 1 << 20, max_files: int = 100
 ) -> tuple[set[str], dict[str, str]]:
     """The names that travel, and what is left out, with its reason."""
     monkeypatch.setenv("HOME", str(home))
     (home / ".gpucourse/jobs/otter/job.json").write_text("{}")
     out = io.BytesIO()
-    pack.pack(job.Job("otter"), {"globs": list(globs), "max_bytes": 1 << 20, "output_limit": output_limit, "have": {}}, out)
+    limits = {"max_bytes": 1 << 20, "output_limit": output_limit, "max_files": max_files}
+    pack.pack(job.Job("otter"), {"globs": list(globs), "have": {}, **limits}, out)
     out.seek(0)
-    with tarfile.open(fileobj=out) as tar:
-        listing = tar.extractfile(pack.LISTING)
+    with tarfile.open(fileobj=out) as archive:
+        listing = archive.extractfile(pack.LISTING)
         assert listing is not None
         left = {entry["name"]: entry["reason"] for entry in json.load(listing)["left"]}
-        return {name.removeprefix("files/") for name in tar.getnames() if name.startswith("files/")}, left
+        return {name.removeprefix("files/") for name in archive.getnames() if name.startswith("files/")}, left
 
 
 @pytest.fixture
@@ -68,3 +69,57 @@ def test_what_is_beyond_the_limit_of_all_files_does_not_travel(work: Path, monke
     names, left = pack_and_list(work.parents[3], monkeypatch, "large", "run1/*", output_limit=1000)
     assert names == {"run1/model.pt"}
     assert left == {"large": "with it the outputs of this node were more than 1000 B (output_limit)"}
+
+
+def test_the_number_of_files_has_a_limit_in_outputs_too(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = work.parent / "outputs"
+    outputs.mkdir()
+    for number in range(5):
+        (outputs / str(number)).write_text("x")
+    names, left = pack_and_list(work.parents[3], monkeypatch, max_files=3)
+    assert names == {"0", "1", "2"}
+    assert left == {"3": "more than 3 files: no more are taken"}
+
+
+def test_of_very_many_files_that_are_not_sent_only_some_are_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pack, "MOST_LEFT", 3)
+    for number in range(5):
+        (work / f"link{number}").symlink_to("run1")
+    _, left = pack_and_list(work.parents[3], monkeypatch, "link*")
+    assert list(left) == ["link0", "link1", "link2", "2 more files"]
+
+
+def test_a_file_that_shrinks_or_grows_while_it_is_sent_is_told(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"short": -1, "long": 1, "same": 0}
+    for name in names:
+        (work / name).write_bytes(b"x" * 1000)
+    read = os.read
+
+    def change_then_read(handle: int, count: int) -> bytes:
+        name = Path(f"/proc/self/fd/{handle}").readlink().name
+        if names[name]:
+            os.truncate(work / name, 1000 + names[name])
+        return read(handle, count)
+
+    monkeypatch.setattr(os, "read", change_then_read)
+    monkeypatch.setenv("HOME", str(work.parents[3]))
+    (work.parent / "job.json").write_text("{}")
+    out = io.BytesIO()
+    wanted = {"globs": list(names), "have": {}, "max_bytes": 1 << 20, "output_limit": 1 << 20, "max_files": 9}
+    pack.pack(job.Job("otter"), wanted, out)
+    out.seek(0)
+    with tarfile.open(fileobj=out) as archive:
+        closing = archive.extractfile(pack.CLOSING)
+        assert closing is not None
+        assert json.load(closing) == {"changed": ["short", "long"]}
+        assert {member.size for member in archive if member.name.startswith("files/")} == {1000}
+
+
+@pytest.mark.parametrize("name", ["plain", "n" * 101, "ünï/x", "deep/" * 40 + "x"])
+@pytest.mark.parametrize("size", [0, 513, (8 << 30) + 1])
+def test_headers_are_those_that_any_tar_reads(name: str, size: int) -> None:
+    block = tar.header(name, size, True, 1_700_000_000_123_456_789)
+    member = tarfile.TarFile(fileobj=io.BytesIO(block + tar.END)).next()
+    assert member is not None
+    assert (member.name, member.size, member.mode, member.isreg()) == (name, size, 0o755, True)
+    assert member.pax_headers["GPUCOURSE.mtime_ns"] == "1700000000123456789"

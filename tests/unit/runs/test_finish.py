@@ -126,6 +126,16 @@ def test_the_seal_shows_a_later_change_and_takes_the_screen_in(context: Context)
     assert read_json(files.hashes)["sha256"]["metrics.json"] != first["metrics.json"]
 
 
+def test_the_seal_takes_over_what_was_hashed_as_it_came(context: Context) -> None:
+    record = save_an_ended_run(context, "20260101-000000-a", ranks=1)
+    files = runs.files_of(context.paths, record)
+    seal(files, "local", {"metrics.json": "as it came", "gone": "x"})
+    digests = read_json(files.hashes)["sha256"]
+    assert digests["metrics.json"] == "as it came"
+    assert "gone" not in digests
+    assert len(digests["run.json"]) == 64
+
+
 @pytest.mark.parametrize(("mode", "shown"), [("local", True), ("here", False)])
 def test_a_record_of_a_gpu_is_drawn_where_the_run_had_none(context: Context, tmp_path: Path, mode: Mode, shown: bool) -> None:
     """The GPU does not exist, and its record is made up."""

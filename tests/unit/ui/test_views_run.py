@@ -45,7 +45,8 @@ def test_a_run_with_everything() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}, {"n": 4, "ms": float("nan")}, "no row"]}
     output = [OutputFile(node="node0", path=f"outputs/node0/{number}.json", bytes=1024, sha256="") for number in range(20)]
     refused = [RefusedFile(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
-    shown = result(record(outputs=output, refused=refused), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
+    ended = record(outputs=output, output_files=9000, output_bytes=1 << 30, refused=refused)
+    shown = result(ended, exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
     for words in (
         "3.1 Hello",
         "3.1 Hello\n✗ failed in 12.3 s",
@@ -58,8 +59,8 @@ def test_a_run_with_everything() -> None:
         "–  Bandwidth  not measured: needs a GPU  at least 5 GB/s",
         "  The sum  Fill the tensor anew.",
         "✗ failed on simulated nodes: 1 passed, 1 failed, 1 error, 1 not measured",
-        "20 files, 20.0 KiB",
-        "outputs/node0/11.json\n           and 8 more\n",
+        "9,000 files, 1.0 GiB",
+        "outputs/node0/11.json\n           and 8988 more\n",
         "node1  ../../x  leads out of the folder",
     ):
         assert words in shown, words

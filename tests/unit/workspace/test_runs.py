@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, UnknownName, UsageError
-from gpucourse.model.record import GivenPrediction, RunRecord
+from gpucourse.model.record import GivenPrediction, OutputFile, RefusedFile, RunRecord
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -184,3 +184,30 @@ def test_a_run_is_read_by_its_whole_id_alone(paths: WorkspacePaths, run_id: str)
     whole = runs.read(paths, "3.2", "20260101-110000-heron")
     assert whole is not None
     assert whole.id == "20260101-110000-heron"
+
+
+def test_only_runs_of_which_everything_is_here_may_go_on_a_node(paths: WorkspacePaths) -> None:
+    home = replace(record("20260103-100000-otter"), state="succeeded", collected=True)
+    refused = [RefusedFile(node="node0", name="big", reason="too large")]
+    ends = {
+        "aspen": home,
+        "birch": replace(home, refused=refused),
+        "cedar": replace(home, collected=False),
+        "dune": replace(home, state="collecting"),
+        "ember": replace(home, stack="04-local"),
+        "fern": home,
+    }
+    for name, ended in ends.items():
+        runs.save(paths, replace(ended, id=f"20260103-100000-{name}"))
+        if name != "fern":
+            write_record(paths.run("3.2", f"20260103-100000-{name}").hashes, {})
+    assert runs.list_collected(paths, "03-local") == ["20260103-100000-aspen"]
+
+
+def test_records_of_earlier_versions_list_all_outputs_and_count_none() -> None:
+    outputs = [OutputFile(node="node0", path=f"outputs/node0/{number}", bytes=10, sha256="") for number in range(3)]
+    assert replace(record("20260101-100000-otter"), outputs=outputs).output_totals == (3, 30)
+    assert replace(record("20260101-100000-otter"), outputs=outputs, output_files=900, output_bytes=9000).output_totals == (
+        900,
+        9000,
+    )

@@ -8,6 +8,7 @@
   ranks/          <r>.json how a rank ended, <r>.<n>.json how its life before restart n + 1 did
                                                      exit.json        how the run ended
   env.json        the machine and its software       done             the last file: everything above is complete
+  packed.json     what was asked for when the outputs were last sent
   tmp/            TMPDIR, gone when the run ends; ~/.gpucourse/cache is what libraries keep from run to run
   lock            held by the supervisor as long as it lives
 """

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import glob
-import io
 import json
 import os
 import stat
-import tarfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO
 
+from gpucourse.remote.agent import tar
 from gpucourse.remote.agent.job import Job, JobRefused, mapping, words
+from gpucourse.remote.agent.store import is_unchanged, read_upload_times
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. Files lie between, under `files/`."""
@@ -19,57 +21,83 @@ LISTING, CLOSING = "listing.json", "closing.json"
 EVERYTHING = "**"
 """The pattern for all of the work folder: walked and not matched, for matching follows links, round and round."""
 
-MOST_FILES = 2000
+MOST_FILES = 20_000
 """So many results of one node are taken; a script that writes more packs them."""
+
+MOST_LEFT = 2000
+"""So many files that are not sent are named; the rest is counted."""
+
+PACKED = "packed.json"
+"""What was asked for when all of it had been sent, and when that began: `prune` goes by it."""
+
+_PIECE = 1 << 18
 
 
 def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
-    """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `output_limit` for all, `have`:
-    what the client has already as name -> [bytes, mtime in ns]. Links are not followed; what is left out is listed with the
-    reason."""
+    """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `output_limit` for all, `max_files` for
+    their number, `have`: what the client has already as name -> [bytes, mtime in ns]. Links are not followed; what is left out
+    is listed with the reason."""
     if not job.has("job.json"):
         raise JobRefused(f"there is no run {job.run_id} on this node", "absent")
-    have, limit = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"]))
-    offers, left = _offers(job, words(wanted.get("globs", [])))
-    in_all = int(str(wanted["output_limit"]))
-    room = in_all - sum(_bytes_of_same(path, have.get(name)) for name, path in offers.items())
+    began, globs = time.time(), words(wanted.get("globs", []))
+    offers, left = list_offers(job, globs, int(str(wanted["max_files"])))
+    sending, same, unsent = _choose(offers, wanted)
+    pieces = _Pieces(out)
+    listing = {"left": _shorten([*left, *unsent]), "same": same, "state": job.state(), "env": job.read("env.json")}
+    pieces.write(_note(LISTING, listing))
+    changed = [_spell_out(name) for name, path in sending if not _send_file(pieces, name, path)]
+    pieces.write(_note(CLOSING, {"changed": changed}) + tar.END)
+    pieces.flush()
+    with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node
+        job.write(PACKED, {"globs": globs, "at": began})
+
+
+def _choose(
+    offers: dict[str, str], wanted: dict[str, object]
+) -> tuple[list[tuple[str, str]], list[str], list[dict[str, object]]]:
+    """The files to send, the names of those that the client has as they are, and what does not travel, with the reason."""
+    have, limit, in_all = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"])), int(str(wanted["output_limit"]))
+    infos = {name: os.lstat(path) for name, path in offers.items()}
+    known = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
+    room = in_all - sum(infos[name].st_size for name in known)
     sending: list[tuple[str, str]] = []
     same: list[str] = []
-    for name, path in offers.items():
-        info = os.lstat(path)
+    unsent: list[dict[str, object]] = []
+    for name, info in infos.items():
         reason = _not_sent(info, limit)
-        if reason is not None:
-            left.append({"name": name, "reason": reason, "bytes": info.st_size})
-        elif have.get(name) == [info.st_size, info.st_mtime_ns]:
-            same.append(name)
-        elif info.st_size > room:
+        if reason is None and name not in known and info.st_size > room:
             reason = f"with it the outputs of this node were more than {_size(in_all)} (output_limit)"
-            left.append({"name": name, "reason": reason, "bytes": info.st_size})
+        if reason is not None:
+            unsent.append({"name": name, "reason": reason, "bytes": info.st_size})
+        elif name in known:
+            same.append(name)
         else:
             room -= info.st_size
-            sending.append((name, path))
-    changed: list[str] = []
-    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 16) as tar:
-        spelled = [dict(entry, name=_spell_out(str(entry["name"]))) for entry in left]
-        listing = {"files": len(sending), "left": spelled, "same": same, "state": job.state(), "env": job.read("env.json")}
-        _add_json(tar, LISTING, listing)
-        for name, path in sending:
-            if not _add_file(tar, name, path):
-                changed.append(_spell_out(name))
-        _add_json(tar, CLOSING, {"changed": changed})
+            sending.append((name, offers[name]))
+    return sending, same, unsent
 
 
-def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, object]]]:
-    """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have.
+def _shorten(left: list[dict[str, object]]) -> list[dict[str, object]]:
+    """What is not sent, as JSON can say it; beyond MOST_LEFT only how many more there are."""
+    spelled = [dict(entry, name=_spell_out(str(entry["name"]))) for entry in left[:MOST_LEFT]]
+    if len(left) > MOST_LEFT:
+        more = len(left) - MOST_LEFT
+        spelled.append({"name": f"{more} more files", "reason": "they are not sent either; too many to name", "bytes": 0})
+    return spelled
+
+
+def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tuple[dict[str, str], list[dict[str, object]]]:
+    """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have; and what may not
+    be.
 
     What was uploaded and is as it was, and what Python keeps of its modules, is no result.
     """
-    brought = _read_upload_times(job)
+    brought = read_upload_times(job)
     left: list[dict[str, object]] = []
     offers: dict[str, str] = {}
-    for name, path in _walk(job.path("outputs"), ""):
-        if len(offers) >= MOST_FILES:
-            return offers, [_too_many(name)]
+    for name, path in walk(job.path("outputs"), ""):
+        if len(offers) >= max_files:
+            return offers, [_too_many(name, max_files)]
         offers[name] = path
     work = os.path.realpath(job.path("work"))
     for pattern in globs:
@@ -79,11 +107,11 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
         matching = [work] if pattern == EVERYTHING else glob.glob(os.path.join(glob.escape(work), pattern), recursive=True)
         for path in sorted(matching):
             place = "" if os.path.normpath(path) == work else os.path.relpath(path, work)
-            for name, inner in _walk(path, place) if _is_folder(path) else [(place, path)]:
-                if name in offers or "__pycache__" in name.split("/") or _is_unchanged(inner, brought.get(name)):
+            for name, inner in walk(path, place) if _is_folder(path) else [(place, path)]:
+                if name in offers or "__pycache__" in name.split("/") or is_unchanged(inner, brought.get(name)):
                     continue
-                if max(len(offers), len(left)) >= MOST_FILES:
-                    return offers, [*left, _too_many(name)]
+                if max(len(offers), len(left)) >= max_files:
+                    return offers, [*left, _too_many(name, max_files)]
                 if os.path.join(os.path.realpath(os.path.dirname(inner)), "").startswith(os.path.join(work, "")):
                     offers.setdefault(name, inner)
                 else:
@@ -91,29 +119,11 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
     return offers, left
 
 
-def _bytes_of_same(path: str, known: object) -> int:
-    """The size of a file that the client has as it is; 0 for every other."""
-    info = os.lstat(path)
-    return info.st_size if known == [info.st_size, info.st_mtime_ns] else 0
+def _too_many(name: str, most: int) -> dict[str, object]:
+    return {"name": name, "reason": f"more than {most} files: no more are taken", "bytes": 0}
 
 
-def _too_many(name: str) -> dict[str, object]:
-    return {"name": name, "reason": f"more than {MOST_FILES} files: no more are taken", "bytes": 0}
-
-
-def _read_upload_times(job: Job) -> dict[str, float]:
-    """When each uploaded file was laid out, by its name."""
-    asked = job.read("job.json") or {}
-    files = asked.get("files")
-    laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
-    return {str(mapping(file)["name"]): laid_out for file in files} if isinstance(files, list) else {}
-
-
-def _is_unchanged(path: str, laid_out: float | None) -> bool:
-    return laid_out is not None and os.lstat(path).st_mtime <= laid_out
-
-
-def _walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
+def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
     """Everything below a folder but folders, by name and path. Links are given and not followed; any depth is walked."""
     waiting = [(folder, prefix)]
     while waiting:
@@ -156,44 +166,52 @@ def _size(count: int) -> str:
     return f"{count} B"
 
 
-def _add_file(tar: tarfile.TarFile, name: str, path: str) -> bool:
-    """Add one file; False where it shrank or vanished while it was read (its place is then filled with zeros)."""
+class _Pieces:
+    """Writes to `out` in pieces of a good size."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out, self._held = out, bytearray()
+
+    def write(self, data: bytes) -> None:
+        self._held += data
+        if len(self._held) >= _PIECE:
+            self.flush()
+
+    def flush(self) -> None:
+        self._out.write(self._held)
+        self._held = bytearray()
+
+
+def _send_file(pieces: _Pieces, name: str, path: str) -> bool:
+    """Send one file; False where it shrank, grew or vanished while it was read (what lacks of its size is zeros)."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
-    with os.fdopen(handle, "rb") as file:
+    try:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             return False
-        member = tarfile.TarInfo("files/" + name)
-        member.size = info.st_size
-        member.mode = 0o755 if info.st_mode & 0o100 else 0o644
-        member.pax_headers = {"GPUCOURSE.mtime_ns": str(info.st_mtime_ns)}
-        source = _Exactly(file, info.st_size)
-        tar.addfile(member, source)
+        pieces.write(tar.header("files/" + name, info.st_size, bool(info.st_mode & 0o100), info.st_mtime_ns))
+        left = info.st_size
+        while left:
+            data = os.read(handle, min(left, _PIECE))
+            left -= len(data)
+            pieces.write(data)
+            if not data:
+                break
+        whole = not left
+        while left:
+            zeros = bytes(min(left, _PIECE))
+            left -= len(zeros)
+            pieces.write(zeros)
+        pieces.write(bytes(-info.st_size % tar.BLOCK))
         after = os.fstat(handle)
-        return not source.short and (after.st_size, after.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
+        return whole and (after.st_size, after.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
+    finally:
+        os.close(handle)
 
 
-def _add_json(tar: tarfile.TarFile, name: str, data: object) -> None:
+def _note(name: str, data: object) -> bytes:
     content = json.dumps(data).encode()
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    tar.addfile(member, io.BytesIO(content))
-
-
-class _Exactly:
-    """Reads a file to the size that was promised, with zeros where it got shorter meanwhile."""
-
-    def __init__(self, file: IO[bytes], size: int) -> None:
-        self.file, self.left, self.short = file, size, False
-
-    def read(self, count: int = -1) -> bytes:
-        count = self.left if count < 0 else min(count, self.left)
-        data = self.file.read(count)
-        if len(data) < count:
-            self.short = True
-            data += bytes(count - len(data))
-        self.left -= count
-        return data
+    return tar.header(name, len(content)) + tar.pad(content)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import scratch, slurm_errors, slurm_jobs, store
+from gpucourse.remote.agent import prune, scratch, slurm_errors, slurm_jobs, store
 from gpucourse.remote.agent import slurm_words as say
-from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets
+from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets, words
 from gpucourse.remote.agent.slurm_watch import look
 
 _ANSWER_S = 60.0
@@ -17,9 +17,10 @@ _NEXT_S = 5.0
 
 def submit(spec: dict[str, object]) -> dict[str, object]:
     """Submit the files of `spec` in their order and answer the jobs' numbers. A submission that is asked for again submits
-    only what the first did not. Jobs get the environment of `spec`; what is secret in it is written into no file here."""
+    only what the first did not. Jobs get the environment of `spec`; what is secret in it is written into no file here. Of the
+    runs that it names as `collected` the oldest are removed."""
     job = Job(str(spec["run_id"]))
-    secrets = take_secrets(spec)
+    secrets, collected = take_secrets(spec), words(spec.pop("collected", []))
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
@@ -29,6 +30,7 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
             raise JobRefused(f"run {job.run_id} was cancelled before it began")
         again = job.has("started")
         if not again:
+            prune.prune(collected)
             job.write("job.json", spec)
             store.lay_out(spec["files"], job.path("work"))
             job.write("slurm.json", spec)

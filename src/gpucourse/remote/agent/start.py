@@ -8,8 +8,8 @@ import sys
 import time
 import traceback
 
-from gpucourse.remote.agent import store, supervise
-from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets
+from gpucourse.remote.agent import prune, store, supervise
+from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets, words
 
 _ANSWER_S = 30.0
 
@@ -17,10 +17,11 @@ _ANSWER_S = 30.0
 def start(spec: dict[str, object], agent: str) -> dict[str, object]:
     """Start what `spec` says and answer when it runs. A start that is asked for again answers what became of the first.
 
-    What is secret in it reaches the processes of the run and no file.
+    What is secret in it reaches the processes of the run and no file. Of the runs that it names as `collected` the oldest are
+    removed.
     """
     job = Job(str(spec["run_id"]))
-    secrets = take_secrets(spec)
+    secrets, collected = take_secrets(spec), words(spec.pop("collected", []))
     os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "ranks", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
@@ -32,6 +33,7 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
         return {"state": job.state(), "again": True}
     if job.has("cancelled"):
         raise JobRefused(f"run {job.run_id} was cancelled before it began")
+    prune.prune(collected)
     job.write("job.json", spec)
     store.lay_out(spec["files"], job.path("work"))
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

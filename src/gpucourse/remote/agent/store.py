@@ -1,11 +1,25 @@
-"""From the node's store of uploaded files (`~/.gpucourse/store/<key>`, one a content) to the work folder of a run."""
+"""From the node's store of uploaded files (`~/.gpucourse/store/<key>`, one a content) to the work folder of a run, and back.
+
+While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store
+(where the disk can share blocks between copies, it does). When the run has ended, what it left unchanged of the large files
+becomes a link to the store's own file, which nobody may write to. So the disk holds an unchanged file once, however many runs
+had it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
+from contextlib import suppress
+from typing import IO
 
-from gpucourse.remote.agent.job import JobRefused, home, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, home, mapping
+
+LINKED_FROM = 1 << 20
+"""Smaller files stay copies: they take little room."""
+
+_PIECE = 1 << 30
 
 
 def lay_out(wanted: object, folder: str) -> None:
@@ -24,8 +38,59 @@ def lay_out(wanted: object, folder: str) -> None:
             raise JobRefused(f"not a name for a file in the work folder: {name!r}")
         target = os.path.join(folder, *parts)
         os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
-        shutil.copyfile(_blob(str(file["key"])), target)
+        with open(_blob(str(file["key"])), "rb", buffering=0) as source, open(target, "wb") as copy:
+            _copy(source, copy)
         os.chmod(target, 0o700 if file.get("executable") else 0o600)
+
+
+def read_upload_times(job: Job) -> dict[str, float]:
+    """When each uploaded file was laid out, by its name."""
+    laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
+    return {str(file["name"]): laid_out for file in _uploads(job)}
+
+
+def is_unchanged(path: str, laid_out: float | None) -> bool:
+    """Whether an uploaded file was not written to since the run began; False for one that was not uploaded."""
+    return laid_out is not None and os.lstat(path).st_mtime <= laid_out
+
+
+def share(job: Job) -> None:
+    """Make links to the store of the large files that an ended run left unchanged. Where that cannot be, they stay copies."""
+    work, brought = os.path.realpath(job.path("work")), read_upload_times(job)
+    for file in _uploads(job):
+        name = str(file["name"])
+        with suppress(OSError):  # it is gone, or the store is on another disk
+            _share(os.path.join(work, name), _blob(str(file["key"])), brought[name])
+
+
+def _share(path: str, blob: str, laid_out: float) -> None:
+    info, stored = os.lstat(path), os.stat(blob)
+    is_copy = stat.S_ISREG(info.st_mode) and (info.st_dev, info.st_ino) != (stored.st_dev, stored.st_ino)
+    moved = os.path.realpath(path) != path  # a link on its way: what lies there is not the run's copy
+    if moved or not is_copy or info.st_size < LINKED_FROM or info.st_size != stored.st_size or not is_unchanged(path, laid_out):
+        return
+    os.chmod(blob, 0o400)
+    aside = f"{path}.{os.getpid()}.link"
+    os.link(blob, aside)
+    os.replace(aside, path)
+
+
+def _copy(source: IO[bytes], copy: IO[bytes]) -> None:
+    """Copy the content within the kernel, which shares the blocks where the disk can; by hand where it cannot."""
+    left = os.fstat(source.fileno()).st_size
+    in_kernel = getattr(os, "copy_file_range", None)  # Linux, from Python 3.8 on
+    with suppress(OSError):  # not on these disks: the rest is copied by hand, which also meets a full one
+        while in_kernel is not None and left:
+            count = in_kernel(source.fileno(), copy.fileno(), min(left, _PIECE))
+            if not count:
+                break
+            left -= count
+    shutil.copyfileobj(source, copy, 1 << 20)
+
+
+def _uploads(job: Job) -> list[dict[str, object]]:
+    files = (job.read("job.json") or {}).get("files")
+    return [mapping(file) for file in files] if isinstance(files, list) else []
 
 
 def _blob(key: str) -> str:

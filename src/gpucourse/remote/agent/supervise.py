@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from gpucourse.remote.agent import drill, machine, reap, scratch
+from gpucourse.remote.agent import drill, machine, reap, scratch, store
 from gpucourse.remote.agent.job import MARK, Job, mapping, words
 from gpucourse.remote.agent.rank import expand
 
@@ -70,6 +70,8 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
 def finish(job: Job, how: dict[str, object]) -> None:
     """Write down how the run ended; the done marker comes last."""
     job.trim_logs(job.log_limit())
+    if not how.get("later"):  # jobs of Slurm's that may still write to their copies
+        store.share(job)
     job.write("exit.json", dict(how, at=time.time()), flush=True)
     job.write("done", {}, flush=True)
 

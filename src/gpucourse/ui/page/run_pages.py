@@ -230,12 +230,18 @@ def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
             yield key.removesuffix(" bytes"), printable(text, LONGEST_FACT)
 
 
+def _count_collected(record: RunRecord, shown: int) -> str:
+    """The title of the table of outputs, with how many it shows where these are not all."""
+    count, _ = record.output_totals
+    return "Collected" if count <= shown else f"Collected: the first {shown} of {count} files"
+
+
 def _list_files(content: RunContent) -> list[Block]:
     record = content.record
     rows = [(item.node, item.path, format_bytes(item.bytes)) for item in record.outputs[:MOST_FACTS]]
     blocks: list[Block] = [facts([("folder", str(content.files.folder))], title="Files")]
     if rows:
-        blocks.append(table(["node", "file", Column("size", align="right")], rows, title="Collected"))
+        blocks.append(table(["node", "file", Column("size", align="right")], rows, title=_count_collected(record, len(rows))))
     if record.refused:
         refused = [(item.node, item.name, item.reason) for item in record.refused[:MOST_FACTS]]
         blocks.append(table(["node", "file", "reason"], refused, title="Not collected"))

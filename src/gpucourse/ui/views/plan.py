@@ -11,7 +11,7 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Code, View, facts
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views import slurm
-from gpucourse.units import format_seconds
+from gpucourse.units import format_bytes, format_seconds
 
 BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
 BATCH_BY_HAND = (
@@ -37,6 +37,7 @@ def launch(plan: LaunchPlan) -> View:
                 ("timeout", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
                 ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
                 ("collected", "\n".join(("outputs/", *plan.outputs))),
+                ("of a node", _limits(plan)),
             ]
         )
     ]
@@ -44,6 +45,12 @@ def launch(plan: LaunchPlan) -> View:
     blocks.extend(slurm.plan(plan) or commands)
     footer = (f"Nothing was started. {_by_hand(plan)}",)
     return View(title=f"Plan for {plan.own_script or plan.exercise}", blocks=tuple(blocks), footer=footer, mode=plan.mode)
+
+
+def _limits(plan: LaunchPlan) -> str:
+    """How much of the outputs of one node is collected."""
+    most, one = format_bytes(plan.output_limit), format_bytes(plan.max_output_bytes)
+    return f"at most {format_count(plan.max_output_files, 'file')} and {most}, {one} a file"
 
 
 def _by_hand(plan: LaunchPlan) -> str:

@@ -201,10 +201,10 @@ def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
 
 def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
     """Where everything is, as paths that can be opened."""
-    total = sum(item.bytes for item in record.outputs)
+    count, total = record.output_totals
     names = [item.path for item in record.outputs[:SHOWN]]
-    if len(record.outputs) > SHOWN:
-        names.append(f"and {len(record.outputs) - SHOWN} more")
+    if count > SHOWN:
+        names.append(f"and {count - SHOWN} more")
     pictures = [files.plot(item.file, "png") for item in exercise.plots] if exercise else []
     copied = record.state == "succeeded" and record.verdict not in {"failed", "error"} and deliverables is not None
     return facts(
@@ -213,9 +213,7 @@ def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, d
             ("logs", str(files.logs) if files.logs.is_dir() else ""),
             (
                 "outputs",
-                "\n".join([f"{format_count(len(record.outputs), 'file')}, {format_bytes(total)}", *names])
-                if record.outputs
-                else "",
+                "\n".join([f"{format_count(count, 'file')}, {format_bytes(total)}", *names]) if record.outputs else "",
             ),
             ("plots", "\n".join(str(path) for path in pictures if path.is_file())),
             ("deliverables", str(deliverables) if copied and deliverables and deliverables.is_dir() else ""),

@@ -1,0 +1,56 @@
+"""Removing runs that have ended and of which the client has everything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+
+from gpucourse.remote.agent import pack, store
+from gpucourse.remote.agent.job import Job, home
+
+KEPT = 5
+"""So many of the newest runs that are collected stay."""
+
+_REMOVED = ".removed-"
+
+
+def prune(run_ids: list[str]) -> None:
+    """Remove what is on this node of these runs, which the client has, but for the newest KEPT; a run's id begins
+    with its time. A run that has not ended stays, and one with any file that the client cannot have."""
+    folder = os.path.join(home(), "jobs")
+    there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    for name in there:
+        if name.startswith(_REMOVED):  # by a process that was killed meanwhile
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    for run_id in sorted(there.intersection(run_ids))[:-KEPT]:
+        job = Job(run_id)
+        with suppress(OSError):  # another start removes it, or it is not ours to remove: it stays
+            if job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and is_collected(job):
+                aside = os.path.join(folder, _REMOVED + run_id)
+                os.rename(job.folder, aside)  # at once: half a run is none
+                shutil.rmtree(aside, ignore_errors=True)
+
+
+def is_collected(job: Job) -> bool:
+    """Whether everything that the run left was sent: no output that was refused or is newer, and in the work folder nothing
+    besides outputs, what was uploaded, and what Python keeps of its modules."""
+    packed = job.read(pack.PACKED)
+    if packed is None:
+        return False
+    globs, sent_at = packed["globs"], float(str(packed["at"]))
+    offers, left = pack.list_offers(job, globs if isinstance(globs, list) else [])
+    infos = [os.lstat(path) for path in offers.values()]
+    if left or not all(stat.S_ISREG(info.st_mode) and info.st_mtime <= sent_at for info in infos):
+        return False
+    brought = store.read_upload_times(job)
+    return all(
+        name in offers or "__pycache__" in name.split("/") or store.is_unchanged(path, brought.get(name))
+        for name, path in pack.walk(job.path("work"), "")
+    )
+
+
+def _has_later_jobs(job: Job) -> bool:
+    """Whether jobs that the run's own jobs submitted to Slurm may still be at work in its folder."""
+    return bool((job.read("exit.json") or {}).get("later"))

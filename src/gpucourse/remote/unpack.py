@@ -1,0 +1,301 @@
+"""Taking the tar of one node's outputs. Nothing in it is believed: only plain files are taken, only into the run's folder."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from gpucourse.errors import GpucourseError, StorageError
+from gpucourse.model.record import OutputFile, RefusedFile
+from gpucourse.outside import OutsideError
+from gpucourse.outside.archives import TarMember, TarReader
+from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.files import file_inside
+from gpucourse.outside.names import check_known_name, printable, relative_name
+from gpucourse.remote import answers
+from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_FILES, MOST_LEFT
+from gpucourse.storage import DiskSpace, FileBatch, storing
+from gpucourse.units import format_bytes
+from gpucourse.workspace.files import refuse_links
+from gpucourse.workspace.paths import RunPaths
+
+T = TypeVar("T")
+
+_NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
+"""The longest listing: the names of MOST_FILES files that are here already, and of those that are not sent."""
+_MOST_LEFT = 2 * MOST_LEFT
+OUTPUT_LIMIT = 10 << 30
+"""So much of one node's outputs is taken in all, where no setting says otherwise."""
+_BESIDE = 4 * _NOTE_BYTES
+"""What a tar holds beside its files, in bytes: two notes, and the headers."""
+_AFTER_THE_END = 1 << 20
+_PIECE = 1 << 20
+_BATCH = 256 << 20
+"""After so many bytes of a node's files these get their names: what a killed program has to fetch again at most, but for one
+larger file."""
+_BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST}
+_LATEST_NS = 1 << 62
+
+
+@dataclass(kw_only=True)
+class _UnsentFile:
+    name: str
+    reason: str
+
+
+@dataclass(kw_only=True)
+class _Listing:
+    """What comes first: what is not sent and why, what is here already, the node's description of itself."""
+
+    left: list[_UnsentFile]
+    same: list[str]
+    env: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        answers.within(len(self.left), 0, _MOST_LEFT, "the number of files that are not sent")
+        answers.within(len(self.same), 0, MOST_FILES, "the number of files that are here already")
+        self.env = answers.environment(self.env)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputLimits:
+    """What is taken at most: bytes of one file, files and bytes of one node."""
+
+    max_bytes: int
+    output_limit: int = OUTPUT_LIMIT
+    max_files: int = MOST_FILES
+
+
+@dataclass(kw_only=True)
+class _Closing:
+    """What comes last: the files that changed while they were read."""
+
+    changed: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingOutputs:
+    """A node whose outputs are not collected, and why."""
+
+    node: str
+    error: GpucourseError
+
+
+@dataclass(kw_only=True)
+class Home:
+    """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer."""
+
+    outputs: list[OutputFile] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
+    environments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unreachable: list[MissingOutputs] = field(default_factory=list)
+
+
+def unpack(
+    node: str,
+    stream: IO[bytes],
+    paths: RunPaths,
+    limits: OutputLimits,
+    *,
+    have: Mapping[str, Sequence[int]] = {},
+    disk: DiskSpace | None = None,
+) -> Home:
+    """Take one node's tar. `have`: size and time of change of the files that were offered as here already.
+
+    Raises NodeUntrusted where it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
+    StorageError before the disk is full.
+    """
+    unpacking = _Unpacking(node, paths, limits, have, disk or DiskSpace())
+    try:
+        return unpacking.take(stream)
+    except OutsideError as error:
+        raise answers.make_untrusted_error(node, "what it sent of its outputs", error) from error
+
+
+class _Unpacking:
+    """One node's tar on its way into the run's folder."""
+
+    def __init__(
+        self, node: str, paths: RunPaths, limits: OutputLimits, have: Mapping[str, Sequence[int]], disk: DiskSpace
+    ) -> None:
+        self._node, self._run, self._root = node, paths.folder, paths.node_outputs(node)
+        self._place = self._root.relative_to(self._run).as_posix()
+        self._have, self._limits, self._disk = have, limits, disk
+        self._batch = FileBatch(paths.arriving(node))
+        self._home = Home()
+        self._taken: dict[str, OutputFile] = {}
+        self._sent: set[str] = set()
+        self._bytes = 0
+        self._folders: set[str] = set()
+
+    def take(self, stream: IO[bytes]) -> Home:
+        refuse_links(self._root, self._run)
+        try:
+            self._take(stream)
+        finally:
+            self._commit()  # what was complete is kept, whatever ended the rest
+        self._home.outputs = list(self._taken.values())
+        return self._home
+
+    def _take(self, stream: IO[bytes]) -> None:
+        limits = self._limits
+        tar = TarReader(
+            stream.read, max_members=limits.max_files + 2, max_total=2 * limits.output_limit + _BESIDE
+        )  # files may have grown
+        members = iter(tar)
+        first = next(members, None)
+        if first is None or first.name != LISTING:
+            raise OutsideError("the tar does not begin with its listing")
+        self._listing(_note(tar, first, _Listing))
+        for member in members:
+            if member.name == CLOSING:
+                self._closing(_note(tar, member, _Closing))
+                break
+            self._file(tar, member)
+        else:
+            raise OutsideError("the tar has no end of its own")
+        if next(members, None) is not None:
+            raise OutsideError("the tar goes on after its end")
+        _read_to_the_end(stream)  # the exit code comes at the end
+
+    def _listing(self, listing: _Listing) -> None:
+        for left in listing.left:
+            self._refuse(left.name, left.reason)
+        for name in listing.same:
+            path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
+            info = path.stat()
+            if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
+                raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
+            self._keep(name, info.st_size, _digest(path))
+        if listing.env is not None:
+            self._home.environments[self._node] = listing.env
+
+    def _closing(self, closing: _Closing) -> None:
+        for name in closing.changed:
+            if name in self._sent:
+                self._sent.remove(name)
+                self._bytes -= self._taken.pop(name).bytes
+                self._batch.drop(self._root / name)
+            elif name in self._taken:
+                raise OutsideError(f"{printable(name, 80)} is told to be as it was and to have changed")
+            self._refuse(name, "it changed while it was being read")
+
+    def _file(self, tar: TarReader, member: TarMember) -> None:
+        name = member.name.removeprefix("files/")
+        target, digest = self._root / name, sha256()
+        changed_ns = _changed_ns(member.headers.get("GPUCOURSE.mtime_ns", ""))
+        mode = 0o755 if member.mode & 0o100 else 0o644
+        try:
+            if (reason := self._find_objection(member, name)) is not None:
+                self._refuse(name, reason)
+                return
+            with (
+                self._disk.keep_free(self._run, member.size),
+                self._batch.writing(target, mode=mode, changed_ns=changed_ns) as file,
+            ):
+                for data in tar.pieces():
+                    file.write(data)
+                    digest.update(data)
+        except (StorageError, OSError) as error:
+            cause = error.__cause__ if isinstance(error, StorageError) else error
+            if not isinstance(cause, OSError) or cause.errno not in _BAD_NAME:
+                raise
+            self._refuse_name(name, cause)
+            return
+        self._keep(name, member.size, digest.hexdigest())
+        self._sent.add(name)
+        if self._batch.bytes >= _BATCH:
+            self._commit()
+
+    def _commit(self) -> None:
+        """Give the files that are complete their names; those that have none here are refused."""
+        for target, error in self._batch.commit().items():
+            name = target.relative_to(self._root).as_posix()
+            self._sent.remove(name)
+            self._bytes -= self._taken.pop(name).bytes
+            self._refuse_name(name, error)
+
+    def _keep(self, name: str, size: int, digest: str) -> None:
+        self._taken[name] = OutputFile(node=self._node, path=f"{self._place}/{name}", bytes=size, sha256=digest)
+        self._bytes += size
+
+    def _find_objection(self, member: TarMember, name: str) -> str | None:
+        """Why this member is not taken; None where it may be. Makes the folders on its way."""
+        if not member.name.startswith("files/"):
+            return "its name leads out of the run's folder"
+        try:
+            parts = relative_name(name, max_length=1000, max_parts=100).split("/")
+        except OutsideError as error:
+            return str(error)
+        if member.kind == "link":
+            return f"it is a link (to {printable(member.link, 80)}), and links are not taken"
+        if member.kind != "file":
+            return "it is not a plain file"
+        if member.size > self._limits.max_bytes:
+            return f"too large: {format_bytes(member.size)}, the limit for one file is {format_bytes(self._limits.max_bytes)}"
+        if self._bytes + member.size > self._limits.output_limit:
+            most = format_bytes(self._limits.output_limit)
+            return f"with it the outputs of this node were more than {most} (output_limit)"
+        if name in self._taken:
+            return "the node sent two files of that name"
+        if (reason := self._make_folders(parts[:-1])) is not None:
+            return reason
+        return "a folder has that name here" if name in self._folders or (self._root / name).is_dir() else None
+
+    def _make_folders(self, parts: Sequence[str]) -> str | None:
+        """Make the folders on the way to a file; why that cannot be, or None."""
+        wanted = "/".join(parts)
+        if wanted in self._folders:
+            return None
+        with storing(self._root):
+            self._root.mkdir(parents=True, exist_ok=True)
+        name = ""
+        for part in parts:
+            name = f"{name}/{part}" if name else part
+            folder = self._root / name
+            if name in self._taken or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+                return f"{part} is not a folder here"
+            with storing(folder):
+                folder.mkdir(exist_ok=True)
+            self._folders.add(name)
+        self._folders.add(wanted)
+        return None
+
+    def _refuse_name(self, name: str, error: OSError) -> None:
+        self._refuse(name, f"this computer cannot store a file of that name: {error.strerror}")
+
+    def _refuse(self, name: str, reason: str) -> None:
+        self._home.refused.append(RefusedFile(node=self._node, name=printable(name), reason=printable(reason)))
+
+
+def _note(tar: TarReader, member: TarMember, kind: type[T]) -> T:
+    if member.kind != "file":
+        raise OutsideError(f"{member.name} is not a plain file")
+    return parse_typed(tar.content(_NOTE_BYTES), kind, max_bytes=_NOTE_BYTES, max_items=_NOTE_ITEMS)
+
+
+def _read_to_the_end(stream: IO[bytes]) -> None:
+    left = _AFTER_THE_END
+    while data := stream.read(_PIECE):
+        left -= len(data)
+        if left < 0:
+            raise OutsideError("the tar is followed by more than it announced")
+
+
+def _changed_ns(text: str) -> int | None:
+    """The time of change in a header; None where it is none that a file can have."""
+    if len(text) < 20 and text.isascii() and text.isdigit() and int(text) < _LATEST_NS:
+        return int(text)
+    return None
+
+
+def _digest(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while data := file.read(_PIECE):
+            digest.update(data)
+    return digest.hexdigest()

@@ -1,0 +1,123 @@
+"""What arrives is on the disk before it has a name, whatever ends the program, the node or the room on the disk."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import resource
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError, UnreachableError
+from gpucourse.remote.unpack import OutputLimits, unpack
+from gpucourse.workspace.paths import RunPaths
+from tests.unit.remote.parcels import Parcel, everything
+
+LIMIT = OutputLimits(max_bytes=1000)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    return RunPaths(tmp_path / "run")
+
+
+def test_a_name_that_the_disk_does_not_take_is_refused(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def refuse(source: str, target: Path) -> None:
+        if target.name == "odd":
+            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    home = unpack("node0", io.BytesIO(Parcel().add("files/odd").add("files/a/b").finish()), paths, LIMIT)
+    assert [output.path for output in home.outputs] == ["outputs/node0/a/b"]
+    (refused,) = home.refused
+    assert refused.name == "odd"
+    assert "this computer cannot store a file of that name" in refused.reason
+    assert everything(paths.folder) == {"outputs/node0/a/b"}
+
+
+def test_two_names_that_are_one_to_the_disk(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that does not tell capital letters from small ones, as far as this is about it."""
+    replace, look = os.replace, os.lstat
+    monkeypatch.setattr(os, "replace", lambda source, target: replace(source, str(target).lower()))
+    monkeypatch.setattr(os, "lstat", lambda path, **options: look(str(path).replace("/DATA", "/data"), **options))
+    home = unpack("node0", io.BytesIO(Parcel().add("files/data", b"1").add("files/DATA", b"2").finish()), paths, LIMIT)
+    assert [(o.path, o.sha256) for o in home.outputs] == [("outputs/node0/data", sha256(b"1").hexdigest())]
+    assert [r.name for r in home.refused] == ["DATA"]
+
+
+def test_many_files_reach_the_disk_with_one_sync_and_are_hashed_as_they_come(
+    paths: RunPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("gpucourse.storage.sync_files", lambda files: synced.append(len(files)))
+    monkeypatch.setattr("os.fsync", lambda _handle: pytest.fail("a file was synced alone"))
+    monkeypatch.setattr("gpucourse.remote.unpack._digest", lambda path: pytest.fail(f"{path} is read again"))
+    parcel = Parcel()
+    for number in range(50):
+        parcel.add(f"files/d{number % 3}/{number}", bytes([number]))
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    assert synced == [50]
+    assert {o.path: o.sha256 for o in home.outputs} == {
+        f"outputs/node0/d{number % 3}/{number}": sha256(bytes([number])).hexdigest() for number in range(50)
+    }
+
+
+@pytest.mark.parametrize("moment", ["gpucourse.storage.sync_files", "os.replace"])
+def test_a_program_killed_before_its_files_have_names_loses_nothing(
+    paths: RunPaths, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Between writing and the sync, and between the sync and the first name."""
+    sent = Parcel().add("files/a/1", b"1").add("files/2", b"2").finish()
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(moment, lambda *_words: os._exit(9))
+        unpack("node0", io.BytesIO(sent), paths, LIMIT)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert not [path for path in paths.outputs.rglob("*") if path.is_file()], "a name before the sync"
+    home = unpack("node0", io.BytesIO(sent), paths, LIMIT)
+    assert len(home.outputs) == 2
+    assert everything(paths.folder) == {"outputs/node0/a/1", "outputs/node0/2"}
+    assert not list(paths.folder.glob(".*")), "what the killed program left is gone"
+
+
+def test_a_disk_that_would_be_full_is_told_before(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = shutil.disk_usage(paths.folder.parent)._replace(free=(256 << 20) + 150)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: free)
+    parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 200)
+    with pytest.raises(StorageError, match=r"200 B more would leave less than 256.0 MiB free on its disk"):
+        unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    assert everything(paths.folder) == {"outputs/node0/a"}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.97])
+def test_a_stream_that_ends_early_leaves_only_whole_files(paths: RunPaths, share: float) -> None:
+    parcel = Parcel()
+    for number in range(9):
+        parcel.add(f"files/{number}", bytes([number]) * 900)
+    sent = parcel.finish().rstrip(b"\0")
+    with pytest.raises(UnreachableError, match="node0"):
+        unpack("node0", io.BytesIO(sent[: int(len(sent) * share)]), paths, LIMIT)
+    for path in paths.node_outputs("node0").glob("*"):
+        assert path.read_bytes() == bytes([int(path.name)]) * 900
+    assert not list(paths.folder.rglob(".*"))
+
+
+def test_a_full_disk_leaves_no_half_file(paths: RunPaths) -> None:
+    parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 90_000)
+    sent = io.BytesIO(parcel.finish())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(StorageError, match=r"no space left to write .*/b"):
+            unpack("node0", sent, paths, OutputLimits(max_bytes=1 << 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert everything(paths.folder) == {"outputs/node0/a"}
