@@ -1,4 +1,4 @@
-"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs]`.
+"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs|files]`.
 
 Each row is one command at three sizes, each ten times the one before: processor time (the median of `ROUNDS`), the most
 memory, and the last divided by the first. A factor tells more than seconds do: it is the same on any computer.
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from benchmarks.lab import GPUCOURSE, Lab, lab
 
@@ -22,7 +23,7 @@ ROUNDS = 3
 LINE = b"[rank %d] step %07d: loss %.6f, %.1f samples/s on this rank alone\nepoch %d: every rank writes this line as it is\n"
 MEGABYTES = (1, 10, 100)
 RUNS = (30, 300, 3000)
-OUTPUTS = (100, 1000, 10_000)
+OUTPUTS = (0, 1000, 10_000)
 RUNS_WITH_OUTPUTS = 100
 
 
@@ -32,6 +33,15 @@ class Cost:
 
     cpu_s: float
     memory_mb: float
+
+
+class Row(Protocol):
+    """One line of the table: what was measured, as text, and whether what was promised of it holds."""
+
+    @property
+    def keeps_promise(self) -> bool:
+        """Whether the promise holds; a row without one only tells."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -145,11 +155,13 @@ def grow_runs(bench_lab: Lab, original: Path) -> Iterator[Growth]:
 
 
 def grow_outputs(bench_lab: Lab, original: Path) -> Iterator[Growth]:
-    """The same in a workspace of 100 runs that left 100, 1,000 and 10,000 outputs each: their records, not the files."""
+    """The same in a workspace of 100 runs that left none, 1,000 and 10,000 outputs each. The newest, which is judged, has the
+    files; the others have them in their seals."""
     environs = {}
     for count in OUTPUTS:
         root = copy_workspace(bench_lab, f"outputs-{count}")
-        copy_runs(root, original, RUNS_WITH_OUTPUTS, outputs=count)
+        leave_outputs(root / original.relative_to(bench_lab.root), count)
+        copy_runs(root, original, RUNS_WITH_OUTPUTS)
         environs[f"{count} outputs"] = {**bench_lab.environ, "GPUCOURSE_WORKSPACE": str(root)}
     yield from compare_commands(environs)
 
@@ -174,23 +186,50 @@ def copy_workspace(bench_lab: Lab, name: str) -> Path:
     return shutil.copytree(bench_lab.root, bench_lab.root.with_name(name), symlinks=True)
 
 
-def copy_runs(root: Path, original: Path, count: int, *, outputs: int | None = None) -> None:
-    """Copy the only run of a workspace until there are so many, each with as many outputs on record."""
-    import json
-
+def copy_runs(root: Path, original: Path, count: int) -> None:
+    """Copy the only run of a workspace until there are so many, without the files that `leave_outputs` made."""
     source = root / "runs" / "3.1" / original.name
-    record = json.loads(source.joinpath("run.json").read_text(encoding="utf-8"))
-    if outputs is not None and record.get("outputs"):
-        pattern = record["outputs"][0]
-        record["outputs"] = [{**pattern, "path": f"part-{number:05}.bin"} for number in range(outputs)]
-    text = json.dumps(record, indent=2)
+    text = source.joinpath("run.json").read_text(encoding="utf-8")
     for number in range(1, count):
         name = f"20260101-{number:06}-copy"
-        folder = shutil.copytree(source, source.with_name(name))
+        folder = shutil.copytree(source, source.with_name(name), ignore=shutil.ignore_patterns("part-*"))
         folder.joinpath("run.json").write_text(text.replace(original.name, name), encoding="utf-8")
 
 
-KINDS: dict[str, Callable[[Lab, Path], Iterator[Growth]]] = {"logs": grow_logs, "runs": grow_runs, "outputs": grow_outputs}
+def leave_outputs(run: Path, count: int) -> None:
+    """Make a run what it were had its script left so many more files of 1 KB: they are on record and sealed."""
+    from gpucourse.model.record import MOST_LISTED, OutputFile, RunRecord
+    from gpucourse.runs.finish import seal
+    from gpucourse.workspace.files import read_record, write_record
+    from gpucourse.workspace.paths import RunPaths
+
+    files = RunPaths(run)
+    record = read_record(files.record, RunRecord)
+    assert record is not None
+    folder = files.node_outputs("node0")
+    for number in range(count):
+        path = folder / f"part-{number:05}.bin"
+        path.write_bytes(number.to_bytes(4, "big") * 250)
+        if len(record.outputs) < MOST_LISTED:
+            record.outputs.append(OutputFile(node="node0", path=f"outputs/node0/{path.name}", bytes=1000, sha256="0" * 64))
+    record.output_files, record.output_bytes = record.output_files + count, record.output_bytes + 1000 * count
+    write_record(files.record, record)
+    seal(files, record.mode)
+
+
+def measure_files(_bench_lab: Lab, _original: Path) -> Iterator[Row]:
+    """Files that are collected, and on the disk of a node (growth_files.py), on nodes of their own."""
+    from benchmarks.growth_files import grow_files
+
+    return iter(grow_files())
+
+
+KINDS: dict[str, Callable[[Lab, Path], Iterator[Row]]] = {
+    "logs": grow_logs,
+    "runs": grow_runs,
+    "outputs": grow_outputs,
+    "files": measure_files,
+}
 
 
 def main(wanted: Sequence[str]) -> int:
