@@ -64,7 +64,7 @@ READING = {
 }
 ARCHIVES = {"tarfile", "zipfile"}
 TOUCHING = {  # in `remote`, where nodes talk: who may open, write or remove a file of this computer
-    "collect.py": "outputs: names that the gate passed, below the run's folder",
+    "unpack.py": "outputs: names that the gate passed, below the run's folder",
     "logfile.py": "a log of a run, never through a link",
     "keys.py": "the workspace's own key",
     "push.py": "reads what the learner sends",
