@@ -125,7 +125,7 @@ class _Unpacking:
         self._node, self._run, self._root = node, paths.folder, paths.node_outputs(node)
         self._place = self._root.relative_to(self._run).as_posix()
         self._have, self._limits, self._disk = have, limits, disk
-        self._batch = FileBatch(paths.arriving(node))
+        self._batch = FileBatch(paths.transfer(node))
         self._home = Home()
         self._taken: dict[str, OutputFile] = {}
         self._sent: set[str] = set()

@@ -299,9 +299,9 @@ class RunPaths:
         """What one node's script wrote."""
         return self.outputs / node
 
-    def arriving(self, node: str) -> Path:
+    def transfer(self, node: str) -> Path:
         """Files of one node that are complete and have no name yet; gone once they have."""
-        return self.folder / f".arriving-{node}"
+        return self.folder / f".transfer-{node}"
 
     def node_metrics(self, node: str) -> Path:
         """What one node's script measured."""

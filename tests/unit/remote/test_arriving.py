@@ -52,9 +52,7 @@ def test_two_names_that_are_one_to_the_disk(paths: RunPaths, monkeypatch: pytest
     assert [r.name for r in home.refused] == ["DATA"]
 
 
-def test_many_files_reach_the_disk_with_one_sync_and_are_hashed_as_they_come(
-    paths: RunPaths, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_files_take_one_sync_and_are_hashed_as_they_come(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr("gpucourse.storage.sync_files", lambda files: synced.append(len(files)))
     monkeypatch.setattr("os.fsync", lambda _handle: pytest.fail("a file was synced alone"))

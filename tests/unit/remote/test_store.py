@@ -16,7 +16,7 @@ KEYS = {"big": "b-1", "model.pt": "b-2", "small.py": "s-3"}
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The node's store, with two large files and a small one."""
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".gpucourse" / "store"
@@ -60,30 +60,30 @@ def write_later(path: Path, data: bytes, mode: str = "wb") -> None:
     os.utime(path, ns=(later, later))
 
 
-def test_a_script_may_write_to_its_files_and_the_store_stays(kept: Path) -> None:
+def test_a_script_may_write_to_its_files_and_the_store_stays(store_folder: Path) -> None:
     job, work = begin("20260101-000000-otter")
     write_later(work / "big", b"1", "r+b")
     write_later(work / "model.pt", b"2" * BIG)
     end(job)
-    assert {(kept / key).read_bytes() for key in ("b-1", "b-2")} == {b"0" * BIG}
+    assert {(store_folder / key).read_bytes() for key in ("b-1", "b-2")} == {b"0" * BIG}
     assert (work / "big").read_bytes()[:2] == b"10"
     assert (work / "model.pt").read_bytes() == b"2" * BIG
     _, next_work = begin("20260101-000001-heron")
     assert (next_work / "big").read_bytes() == b"0" * BIG
 
 
-def test_what_a_run_left_unchanged_takes_no_room_of_its_own(kept: Path) -> None:
+def test_what_a_run_left_unchanged_takes_no_room_of_its_own(store_folder: Path) -> None:
     for second in range(3):
         job, work = begin(f"20260101-00000{second}-otter")
-        assert (work / "big").stat().st_ino != (kept / "b-1").stat().st_ino, "a copy, while the script may write to it"
+        assert (work / "big").stat().st_ino != (store_folder / "b-1").stat().st_ino, "a copy, while the script may write to it"
         end(job)
-        assert (work / "big").samefile(kept / "b-1")
-        assert not (work / "small.py").samefile(kept / "s-3")
+        assert (work / "big").samefile(store_folder / "b-1")
+        assert not (work / "small.py").samefile(store_folder / "s-3")
         assert (work / "big").stat().st_mode & 0o222 == 0
-    assert (kept / "b-1").stat().st_nlink == 4
+    assert (store_folder / "b-1").stat().st_nlink == 4
 
 
-def test_a_link_that_a_script_made_is_left_as_it_is(kept: Path, tmp_path: Path) -> None:
+def test_a_link_that_a_script_made_is_left_as_it_is(store_folder: Path, tmp_path: Path) -> None:
     job, work = begin("20260101-000000-otter")
     (tmp_path / "mine").write_bytes(b"m" * BIG)
     (work / "big").unlink()
@@ -91,10 +91,10 @@ def test_a_link_that_a_script_made_is_left_as_it_is(kept: Path, tmp_path: Path) 
     end(job)
     assert (work / "big").is_symlink()
     assert (tmp_path / "mine").read_bytes() == b"m" * BIG
-    assert (kept / "b-1").stat().st_nlink == 1
+    assert (store_folder / "b-1").stat().st_nlink == 1
 
 
-def test_runs_that_are_collected_go_but_for_the_newest(kept: Path) -> None:
+def test_runs_that_are_collected_go_but_for_the_newest(store_folder: Path) -> None:
     ids = [f"20260101-00000{second}-otter" for second in range(prune.KEPT + 2)]
     for run_id in ids:
         job, _ = begin(run_id)
@@ -102,10 +102,10 @@ def test_runs_that_are_collected_go_but_for_the_newest(kept: Path) -> None:
         os.utime(job.path("outputs", "metrics.json"))
         end(job)
         send(job)
-    removed = kept.parent / "jobs" / ".removed-20250101-000000-otter"
+    removed = store_folder.parent / "jobs" / ".removed-20250101-000000-otter"
     removed.mkdir()
     prune.prune(ids[1:])
-    there = {path.name for path in (kept.parent / "jobs").iterdir()}
+    there = {path.name for path in (store_folder.parent / "jobs").iterdir()}
     assert there == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
 
 
@@ -113,7 +113,7 @@ UNSENT = ["never sent", "not ended", "an output since", "a file in the work fold
 
 
 @pytest.mark.parametrize("why", UNSENT)
-def test_a_run_with_anything_that_is_not_collected_stays(kept: Path, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_anything_that_is_not_collected_stays(store_folder: Path, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prune, "KEPT", 1)
     job, work = begin("20260101-000000-otter")
     begin("20260101-000001-heron")

@@ -49,8 +49,8 @@ def launch(plan: LaunchPlan) -> View:
 
 def _limits(plan: LaunchPlan) -> str:
     """How much of the outputs of one node is collected."""
-    most, one = format_bytes(plan.output_limit), format_bytes(plan.max_output_bytes)
-    return f"at most {format_count(plan.max_output_files, 'file')} and {most}, {one} a file"
+    in_all, a_file = format_bytes(plan.output_limit), format_bytes(plan.max_output_bytes)
+    return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file"
 
 
 def _by_hand(plan: LaunchPlan) -> str:
