@@ -11,6 +11,13 @@ _OTHER_PROGRAMS = (
 )
 """What writes `NAME: error: ` as argparse does, and is no script: Slurm's commands, and compilers, which name a line."""
 
+_FETCH = (
+    r"(?:<urlopen error |HTTPS?ConnectionPool\(host='(?P<name>[^']+)'|httpx\.Connect(?:Error|Timeout): )"
+    r"(?:(?!ProxyError)[^\n])*?"
+)
+"""What begins the word of a library that fetches something; the reason follows, and only the reason says what is wrong."""
+_NO_REASON = r"\A(?![\s\S]*(?:CERTIFICATE_VERIFY_FAILED|Connection refused|timed out))[\s\S]*"
+
 SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="module-missing",
@@ -39,11 +46,23 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         word="file-missing",
         title="A file is missing on the node",
         signs=(
-            r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
+            r"(?m)^(?<!err_filename\)\n)[^\n]*FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
             r"(?m)^\S+: can't open file '(?P<name>[^']*)': \[Errno 2\]",
         ),
         why="The script opens {name}, which is not on {node}. Only the script and what you name is uploaded.",
         next="upload it: --with PATH (a file or a folder) puts it beside the script on every node",
+    ),
+    Symptom(
+        word="command-missing",
+        title="A program that the script starts is missing on {node}",
+        signs=(  # the last frame is that of subprocess: what is missing is no file that the script opens
+            r"raise child_exception_type\(errno_num, err_msg, err_filename\)\n"
+            r"[^\n]*FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
+        ),
+        why="The script starts {name} as a process of its own, and {node} has no such program, or not on its PATH. A whole "
+        "command line in one string is looked for as one program; a missing working folder (cwd=) is told in the same words.",
+        next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path; a command line is a "
+        "list of words: subprocess.run(['ls', '-l'])",
     ),
     Symptom(
         word="wrong-arguments",
@@ -75,15 +94,50 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         next="take the option out of the batch file; gpucourse ssh {module} -- srun --help lists those that there are",
     ),
     Symptom(
+        word="server-refuses",
+        title="A server refuses the connection",
+        signs=(_FETCH + r"Connection refused[^\n]*",),
+        why="{node} reached the machine, and nothing listens at that port: a server that the script starts itself and that is "
+        "not ready yet or has ended, another port, or an address that means another machine (localhost is each node itself).",
+        next="see whether it listens: gpucourse ssh {module} -- ss -ltn; wait until it answers before the first request",
+    ),
+    Symptom(
+        word="server-not-trusted",
+        title="The certificate of a server cannot be verified",
+        signs=(_FETCH + r"CERTIFICATE_VERIFY_FAILED[^\n]*",),
+        why="{node} reached the server and does not know who signed its certificate: those of its Python are old or "
+        "missing, a proxy on the way shows one of its own, or the clock of {node} is wrong.",
+        next="{python} -m pip install --upgrade certifi; behind such a proxy --env SSL_CERT_FILE=FILE with its certificates; "
+        "date on {node}",
+    ),
+    Symptom(
+        word="server-silent",
+        title="A server did not answer in time",
+        signs=(_FETCH + r"(?:timed out|\[Errno (?:60|110)\]|ConnectTimeoutError)[^\n]*",),
+        why="Nothing came back to {node}: a firewall drops what goes out, as on many clusters, or the server is slow or down.",
+        next="gpucourse ssh {module} -- curl -sSI ADDRESS; where the node has no way out, fetch it before and send the folder "
+        "along (--with PATH)",
+    ),
+    Symptom(
+        word="no-internet",
+        title="The name of a server cannot be looked up",
+        signs=(_FETCH + r"(?:\[Errno (?:-2|-5|8)\]|Name or service not known|No address associated|nodename nor)[^\n]*",),
+        why="No name server that {node} asks knows {name}: the node gets no connection out, as on many clusters, or the name "
+        "is misspelt.",
+        next="gpucourse ssh {module} -- getent hosts NAME; where the node has no way out, fetch it before and send the folder "
+        "along (--with PATH)",
+    ),
+    Symptom(
         word="no-internet",
         title="The node does not reach the internet",
         signs=(
-            r"couldn't connect to '(?P<name>https?://[^']+)'",
-            r"LocalEntryNotFoundError[^\n]*",
+            _NO_REASON + r"couldn't connect to '(?P<name>https?://[^']+)'",
+            _NO_REASON + r"LocalEntryNotFoundError[^\n]*",
             r"OfflineModeIsEnabled[^\n]*",
-            r"HTTPS?ConnectionPool\(host='(?P<name>[^']+)'[^\n]*(?:Max retries exceeded|NameResolution|NewConnection)[^\n]*",
-            r"<urlopen error [^\n]*",
-            r"httpx\.Connect(?:Error|Timeout)",
+            r"HTTPS?ConnectionPool\(host='(?P<name>[^']+)'[^\n]*ProxyError[^\n]*",
+            r"<urlopen error Tunnel connection failed[^\n]*",
+            _FETCH + r"(?:\[Errno (?:-3|51|65|101|113)\]|Temporary failure in name resolution|Network is unreachable"
+            r"|No route to host)[^\n]*",
         ),
         why="The script fetches a model or data set from the internet, and {node} gets no connection out: many clusters let "
         "only their login node out, or want a proxy.",

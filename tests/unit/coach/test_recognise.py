@@ -89,6 +89,10 @@ DOCUMENTED = {  # the words as NCCL, CUDA and torch print them on GPUs
     "name-unknown": "socket.gaierror: [Errno -2] Name or service not known",
     "no-internet": "socket.gaierror: [Errno -3] Temporary failure in name resolution\n"
     "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
+    "server-refuses": "urllib.error.URLError: <urlopen error [Errno 111] Connection refused>",
+    "server-not-trusted": "urllib.error.URLError: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
+    "unable to get local issuer certificate (_ssl.c:1006)>",
+    "server-silent": "urllib.error.URLError: <urlopen error timed out>",
     "open-files": "RuntimeError: unable to open shared memory object </torch_7> in read-write mode: Too many open files (24)",
     "library-mismatch": "RuntimeError: operator torchvision::nms does not exist",
     "checkpoint-mismatch": 'RuntimeError: Error(s) in loading state_dict for GPT:\n\tMissing key(s): "wte.weight".',
@@ -121,6 +125,27 @@ def test_documented_words_are_recognised(symptom: str) -> None:
             "AttributeError: 'NoneType' object has no attribute 'type'",
         ),
         ("script-error", "AttributeError: 'NoneType' object has no attribute 'type'"),
+        (
+            "command-missing",
+            "Traceback (most recent call last):\n"
+            '  File "/w/train.py", line 3, in <module>\n'
+            "    subprocess.run(['ffmpeg', '-version'])\n"
+            '  File "/usr/lib/python3.11/subprocess.py", line 1955, in _execute_child\n'
+            "    raise child_exception_type(errno_num, err_msg, err_filename)\n"
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'",
+        ),
+        (
+            "server-refuses",
+            "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=8000): Max retries exceeded with "
+            "url: /v1 (Caused by NewConnectionError(\"HTTPConnection(host='localhost', port=8000): Failed to establish a new "
+            'connection: [Errno 111] Connection refused"))',
+        ),
+        ("server-silent", "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>"),
+        ("no-internet", "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>"),
+        ("no-internet", "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"),
+        ("no-internet", "urllib.error.URLError: <urlopen error [Errno 101] Network is unreachable>"),
+        ("script-error", "urllib.error.URLError: <urlopen error unknown url type: htps>"),
+        ("script-error", "httpx.ConnectError: All connection attempts failed"),
         ("wrong-arguments", "train.py: error: unrecognized arguments: --epochs=3"),
     ],
 )
