@@ -72,14 +72,17 @@ case "$answer" in *'"torch": true'*) break;; esac
 done
 true"""
 _OURS = """
-import hashlib, json, os, shutil, signal, sys, time
+import hashlib, json, os, pwd, shutil, signal, sys, time
 wanted = json.loads(sys.stdin.read())
-base = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
-labs, jobs = os.path.join(base, "labs"), os.path.join(base, "jobs")
-mine, runs = os.path.join(labs, wanted["uid"]), [os.path.join(jobs, run) for run in wanted["runs"]]
+homes = [os.environ.get("HOME") or os.path.expanduser("~")]
+if wanted["shared"]:  # as SharedLink names it, to the letter: links are named by a digest of the path
+    homes.append("%s/gpucourse-%s" % (wanted["shared"], pwd.getpwuid(os.geteuid()).pw_name))
+bases = [os.path.join(home, ".gpucourse") for home in homes]
+labs, jobs = os.path.join(bases[0], "labs"), [os.path.join(base, "jobs") for base in bases]
+mine, runs = os.path.join(labs, wanted["uid"]), [os.path.join(folder, run) for folder in jobs for run in wanted["runs"]]
 def links():
     for run in runs:
-        for start in ("/tmp/gpucourse-", os.path.join(base, "tmp-")):
+        for start in ("/tmp/gpucourse-", os.path.join(os.path.dirname(os.path.dirname(run)), "tmp-")):
             link = start + hashlib.sha256(os.fsencode(run)).hexdigest()[:12]
             try: ours = os.lstat(link).st_uid == os.getuid() and os.readlink(link) == os.path.join(run, "tmp")
             except OSError: continue
@@ -113,9 +116,13 @@ if wanted["verb"] == "clear":
     for run in runs: shutil.rmtree(run, ignore_errors=True)
     try: os.unlink(mine)
     except OSError: pass
-    others = listed(labs) + listed(jobs)
-    if not others and all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base)):
-        shutil.rmtree(base, ignore_errors=True)
+    if not listed(labs):
+        for base in bases:
+            known = all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base))
+            if known and not listed(os.path.join(base, "jobs")): shutil.rmtree(base, ignore_errors=True)
+    for home in homes[1:]:  # made by us, and kept where anything else is in it
+        try: os.rmdir(home)
+        except OSError: pass
 found = [{"kind": "process", "id": str(pid)} for pid in alive()]
 found += [{"kind": "folder", "id": path} for path in runs if os.path.lexists(path)]
 found += [{"kind": "link", "id": path} for path in links()]
@@ -256,18 +263,19 @@ def mark(link: Link, uid: str) -> Belongings:
     return _ours(link, "mark", uid, ())
 
 
-def ours(link: Link, uid: str, runs: Sequence[str]) -> Belongings:
-    """What of this lab is on the machine. Changes nothing."""
-    return _ours(link, "look", uid, runs)
+def ours(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
+    """What of this lab is on the machine, and in `shared`, the folder that its cluster shares. Changes nothing."""
+    return _ours(link, "look", uid, runs, shared)
 
 
-def clear(link: Link, uid: str, runs: Sequence[str]) -> Belongings:
-    """End these runs, remove their folders and the lab's mark; with the last lab all that we ever put there. What is left."""
-    return _ours(link, "clear", uid, runs)
+def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
+    """End these runs, remove their folders and the lab's mark; with the last lab all that we ever put there, and of `shared`
+    our own folder. What is left."""
+    return _ours(link, "clear", uid, runs, shared)
 
 
-def _ours(link: Link, verb: str, uid: str, runs: Sequence[str]) -> Belongings:
-    wanted = json.dumps({"verb": verb, "uid": uid, "runs": list(runs)}).encode()
+def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
+    wanted = json.dumps({"verb": verb, "uid": uid, "runs": list(runs), "shared": shared}).encode()
     done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=ANSWER_S)
     if not done.ok:
         raise failure(link.node, verb, done.code, done.stderr)

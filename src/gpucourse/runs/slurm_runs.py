@@ -56,9 +56,8 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.shared import SharedTransport
 
-    shared = deployment.shared or (context.settings.shared_folder if deployment.uses_existing_machines else "")
-    if scheduled and shared:
-        return Fleet(SharedTransport(context.transport, shared), nodes)
+    if scheduled and deployment.shared:
+        return Fleet(SharedTransport(context.transport, deployment.shared), nodes)
     return Fleet(context.transport, nodes)
 
 

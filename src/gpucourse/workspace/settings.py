@@ -66,6 +66,13 @@ class Settings(BaseModel):
             raise ValueError("must not hold control characters")
         return value
 
+    @field_validator("shared_folder")
+    @classmethod
+    def _check_folder(cls, value: str) -> str:
+        if value and not value.startswith("/"):
+            raise ValueError("must be a whole path, such as /scratch/me")
+        return value
+
     @field_validator("ssh_proxy_command")
     @classmethod
     def _words(cls, value: str) -> str:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import secrets
+import shlex
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -101,6 +106,23 @@ def test_what_may_be_left_of_a_slurm_run_are_its_jobs_too(tmp_path: Path) -> Non
     [left] = open_hosts(context, make_hosts_lab()).list_forgotten({"node0": "it is gone"})
     assert left.id == "me@gpu1: processes and Slurm jobs of 1 run and the folder ~/.gpucourse (it is gone)"
     assert f'grep -E "/jobs/({record.id})(/|$)" | cut -d" " -f1 | xargs -r scancel' in left.remove
+
+
+def test_the_command_for_a_forgotten_machine_removes_links_and_what_is_shared(tmp_path: Path) -> None:
+    context, _ = context_in(tmp_path)
+    record, home, shared = save_slurm_run(context, []), tmp_path / "home", tmp_path / "shared folder"
+    bases = [home, shared / f"gpucourse-{getpass.getuser()}"]
+    jobs = [base / ".gpucourse" / "jobs" / record.id for base in bases]
+    links = [bases[1] / ".gpucourse" / "tmp-0123456789ab", Path(f"/tmp/gpucourse-{secrets.token_hex(6)}")]
+    for job in jobs:
+        (job / "tmp").mkdir(parents=True)
+    for link in links:
+        link.symlink_to(jobs[1] / "tmp")
+    lab = replace(make_hosts_lab(), shared=str(shared))
+    [left] = open_hosts(context, lab).list_forgotten({"node0": "it is gone"})
+    assert f"~/.gpucourse, and .gpucourse in our folder of {shared}" in left.id
+    subprocess.run(shlex.split(left.remove)[-1], shell=True, env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True)
+    assert [path for path in (*jobs, *links) if os.path.lexists(path)] == []
 
 
 def test_only_labs_on_machines_of_ones_own_can_be_forgotten() -> None:

@@ -1,10 +1,68 @@
-"""What a machine says of our files there: only what was asked about is believed."""
+"""What of ours is on a machine: only what was asked about is believed, and nothing else goes."""
 
 from __future__ import annotations
 
+import getpass
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
 import pytest
 
-from gpucourse.remote.host_probe import _Belonging
+from gpucourse.model.node import Node
+from gpucourse.ports import CommandResult
+from gpucourse.remote.host_probe import _Belonging, clear, mark, ours
+
+HEAD = Node(
+    name="node0", role="head", address="127.0.0.1", port=22, private_address="", user="me", gpus=0, instance_type="",
+    python=sys.executable, mode="hosts",
+)  # fmt: skip
+
+
+class LocalLink:
+    """A machine that is this computer with another home folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.node, self.alive, self._home = HEAD, True, home
+
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
+        assert isinstance(stdin, bytes)
+        assert timeout_s
+        environment = {"HOME": str(self._home), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(["sh", "-c", command], input=stdin, capture_output=True, env=environment, check=False)
+        return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
+        raise AssertionError(command, stdin, silence_s)
+
+    def close(self) -> None:
+        self.alive = False
+
+
+def make_job(base: Path, run: str) -> Path:
+    job = base / ".gpucourse" / "jobs" / run
+    job.mkdir(parents=True)
+    (job / "job.json").write_text("{}", encoding="utf-8")
+    return job
+
+
+def test_a_lab_leaves_the_folder_that_a_cluster_shares_as_it_found_it(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "scratch"
+    link, own = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
+    others = shared / "colleague" / "data"
+    others.mkdir(parents=True)
+    mark(link, "lab-1")
+    job, other_job = make_job(own, "run-1"), make_job(own, "run-2")
+    (own / ".gpucourse" / "store").mkdir()
+    found = ours(link, "lab-1", ["run-1"], str(shared)).found
+    assert found == (("folder", str(job)), ("mark", str(home / ".gpucourse/labs/lab-1")))
+    assert clear(link, "lab-1", ["run-1"], str(shared)).found == ()
+    assert (job.exists(), other_job.exists()) == (False, True), "the run of another lab stays"
+    assert not (home / ".gpucourse").exists()
+    assert clear(link, "lab-2", ["run-2"], str(shared)).found == ()
+    assert list(shared.iterdir()) == [others.parent]
 
 
 @pytest.mark.parametrize(

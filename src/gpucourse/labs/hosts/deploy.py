@@ -86,7 +86,9 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context, deployment):
-        _let_go(context, deployment, nodes)
+        shared = context.settings.shared_folder if context.catalog.module(deployment.module).lab.scheduler == "slurm" else ""
+        _let_go(context, deployment, nodes if shared == deployment.shared else ())
+        deployment.shared = shared
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
         deployments.save(context.paths, deployment)
         lab.up(proposal.fleet)
@@ -178,7 +180,7 @@ def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
 
 
 def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
-    """Take what is ours off the machines that are no longer wanted, after what they hold was collected.
+    """Take what is ours off the machines that are not among `nodes`, after what they hold was collected.
 
     One that does not answer is named and forgotten. Raises UnreachableError where outputs on it are not collected.
     """

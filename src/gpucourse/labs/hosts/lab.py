@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self, TypeVar
@@ -14,7 +14,9 @@ from gpucourse.model.deployment import HostsDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
+from gpucourse.ports import Link
 from gpucourse.remote import host_probe
+from gpucourse.remote.agent.scratch import LINKS
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
 from gpucourse.workspace.stack_paths import StackPaths
@@ -24,6 +26,8 @@ T = TypeVar("T")
 _END = 'for p in /proc/[0-9]*; do grep -Eqsz "^GPUCOURSE_RUN_DIR=.*/jobs/({runs})$" $p/environ && kill -9 ${{p#/proc/}}; done; '
 # Every job of a run was submitted in the folder of the run, or below it.
 _END_JOBS = 'squeue -h -u "$(id -un)" -o "%A %Z" | grep -E "/jobs/({runs})(/|$)" | cut -d" " -f1 | xargs -r scancel; '
+# The folder for temporary files of a run has a short link where its own path is too long for sockets.
+_UNLINK = 'for l in {links}; do readlink "$l" | grep -Eq "/jobs/({runs})/tmp$" && rm -f "$l"; done; '
 ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 
 
@@ -85,7 +89,7 @@ class HostsLab:
 
         Raises UnreachableError where one does not answer: then nothing is proved of it.
         """
-        left = self._ask(lambda link, ids: host_probe.clear(link, self.deployment.uid, ids))
+        left = self._ask(self._clear)
         for node, belongings in zip(self.nodes, left, strict=True):
             if belongings.others:
                 text = f"{_address(node)}: another lab of yours uses it as well, so what they share in ~/.gpucourse stays"
@@ -94,7 +98,7 @@ class HostsLab:
 
     def scan_leftovers(self) -> list[Leftover]:
         """What of ours is still on the machines."""
-        belongings = self._ask(lambda link, ids: host_probe.ours(link, self.deployment.uid, ids))
+        belongings = self._ask(self._look)
         return [
             Leftover(kind=kind, id=f"{id_} on {_address(node)}", remove=_remove(node, kind, id_))
             for node, belongings in zip(self.nodes, belongings, strict=True)
@@ -103,37 +107,59 @@ class HostsLab:
 
     def end_everything(self) -> None:
         """The same once more."""
-        self._ask(lambda link, ids: host_probe.clear(link, self.deployment.uid, ids))
+        self._ask(self._clear)
 
     def find_unreachable_nodes(self) -> dict[str, str]:
         """The machines that do not say what of ours is there, by the node's name, with the reason."""
-        outcomes = self._ask_all(lambda link, ids: host_probe.ours(link, self.deployment.uid, ids))
+        outcomes = self._ask_all(self._look)
         return {outcome.node.name: outcome.error.what for outcome in outcomes if outcome.error is not None}
 
     def list_forgotten(self, unreachable: Mapping[str, str]) -> list[Leftover]:
         """What may be left on these machines (by the node's name, with the reason): our folders, and processes of runs."""
         records = self._runs()
         ids = [record.id for record in records]
-        folders = [f".gpucourse/labs/{self.deployment.uid}", *(f".gpucourse/jobs/{run}" for run in ids)]
-        remove = f"cd && rm -rf {' '.join(folders)}"
         scheduled = any(record.slurm is not None for record in records)
-        if ids:  # in a shell that understands it, whatever the login shell is
-            end = (_END_JOBS if scheduled else "") + _END
-            remove = shlex.join(["sh", "-c", end.format(runs="|".join(ids)) + remove])
         kinds = "processes and Slurm jobs" if scheduled else "processes"
         processes = f"{kinds} of {len(ids)} run{'s' * (len(ids) != 1)} and " if ids else ""
         return [
             Leftover(
                 kind="host",
-                id=f"{node.label}: {processes}the folder ~/.gpucourse ({unreachable[node.name]})",
-                remove=_ssh(node, remove),
+                id=f"{node.label}: {processes}{self._name_folders(node)} ({unreachable[node.name]})",
+                remove=_ssh(node, self._write_removal(node, ids, scheduled=scheduled)),
             )
             for node in self.nodes
             if node.name in unreachable
         ]
 
+    def _name_folders(self, node: Node) -> str:
+        shared = self._find_shared(node)
+        return "the folder ~/.gpucourse" + (f", and .gpucourse in our folder of {shared}" if shared else "")
+
+    def _write_removal(self, node: Node, ids: Sequence[str], *, scheduled: bool) -> str:
+        """The command that removes by hand what these runs and the lab left on a node."""
+        mark = f".gpucourse/labs/{self.deployment.uid}"
+        if not ids:
+            return f"cd && rm -rf {mark}"
+        shared = self._find_shared(node)
+        homes = ["", *([f"{shlex.quote(shared)}/gpucourse-$(id -un)/"] if shared else [])]
+        links = " ".join([f"{LINKS}*", *(f"{home}.gpucourse/tmp-*" for home in homes)])
+        jobs = " ".join(f"{home}.gpucourse/jobs/{run}" for home in homes for run in ids)
+        end = ((_END_JOBS if scheduled else "") + _END + _UNLINK).format(runs="|".join(ids), links=links)
+        # In a shell that understands it, whatever the login shell is.
+        return shlex.join(["sh", "-c", f"cd || exit; {end}rm -rf {mark} {jobs}"])
+
     def _runs(self) -> list[RunRecord]:
         return [record for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]
+
+    def _look(self, link: Link, runs: list[str]) -> host_probe.Belongings:
+        return host_probe.ours(link, self.deployment.uid, runs, self._find_shared(link.node))
+
+    def _clear(self, link: Link, runs: list[str]) -> host_probe.Belongings:
+        return host_probe.clear(link, self.deployment.uid, runs, self._find_shared(link.node))
+
+    def _find_shared(self, node: Node) -> str:
+        """The folder that the cluster shares, for the one node that is asked about it: the head takes the jobs."""
+        return self.deployment.shared if node.role == "head" else ""
 
     def _ask(self, question: Callable[..., T]) -> list[T]:
         return values(self._ask_all(question))

@@ -80,8 +80,8 @@ def warn_of_unshared_folder(job: Job, rows: list[Row], session: bool) -> None:
     for row in rows:
         if row["state"] == "FAILED" and row.get("node") and str(row["job"]) not in jobs_with_log and not session:
             where = f"{_name(row)} ran on {row['node']}, and nothing that it wrote is in {job.folder}. "
-            mend = "Do all machines share that folder? If not, name one that they do: shared_folder in gpucourse.yaml"
-            _note(job, where + mend)
+            mend = "Do all machines share that folder? If not, name one that they do: shared_folder in gpucourse.yaml, "
+            _note(job, where + mend + f"then gpucourse deploy {_module(job)}")
             return
 
 
