@@ -98,11 +98,15 @@ def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) 
 def _check_script(session: Session, name: str, run: str | None, *, json: bool) -> int:
     """Judge a run of a script of the learner's own again, by the checks that it brought, and give the exit code."""
     from gpucourse.cli.outcome import code_of
-    from gpucourse.learning.check import check_script
+    from gpucourse.learning.check import check_script, find_namesakes
     from gpucourse.ui.views.checks import checks
     from gpucourse.ui.views.result import check_result
 
     record, verdict = check_script(session.context, name, run)
+    if others := find_namesakes(session.context, record):
+        session.console.note(
+            f"run {record.id} is of {record.own_script}; {', '.join(others)} has runs too: --run RUN names one"
+        )
     if json:
         session.console.document({"run": record.id, "verdict": verdict})
     view = check_result(record, verdict, session.find_step())

@@ -15,7 +15,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs import finish, parts, results
 from gpucourse.workspace import runs, seals
-from gpucourse.workspace.files import write_record
+from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
 
 
@@ -82,6 +82,13 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
     return record, verdict
 
 
+def find_namesakes(context: Context, record: RunRecord) -> list[str]:
+    """The other scripts of that name, in other folders, that have runs: they share the folder of runs."""
+    there = runs.readable(context.paths, record.folder)[0]
+    others = {other.own_script for other in there if other.own_script and other.subject == record.subject}
+    return sorted(others - {record.own_script})
+
+
 def check_all(context: Context) -> list[Recheck]:
     """Judge the run that counts for every exercise again, and take the mark from what does not hold any more."""
     rechecks: list[Recheck] = []
@@ -107,10 +114,12 @@ def _keep_verdict(context: Context, files: RunPaths, record: RunRecord, verdict:
     """Store the verdict with the run, and seal it where the record was as the run left it."""
     untouched = not seals.find_changed_files(files, ("run.json",))
     record.verdict = verdict.verdict
-    runs.save(context.paths, record)
     write_record(files.verdict, verdict)
-    if untouched:
-        seals.seal_again(files, (files.record.name, files.verdict.name))
+    if not untouched:
+        runs.save(context.paths, record)
+        return
+    seals.seal_again(files, (files.verdict.name,))
+    seals.save_sealed(files, record, read_json(files.hashes))
 
 
 def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:

@@ -8,8 +8,9 @@ from gpucourse.context import Context
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow
 from gpucourse.runs.connect import reach
+from gpucourse.runs.finish import deliver
 from gpucourse.units import now_utc
-from gpucourse.workspace import deployments, runs
+from gpucourse.workspace import deployments, runs, seals
 from gpucourse.workspace.lock import try_lock
 
 
@@ -23,7 +24,7 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
     with try_lock(follow.lock_of(context, record.id), f"settle {record.id}") as mine:
         if not mine:  # somebody attends it
             return runs.reread(context.paths, record)
-        record = runs.reread(context.paths, record)
+        record = _reread(context, record)
         return record if record.collected else _take_up(context, record)
 
 
@@ -53,12 +54,22 @@ def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = No
     """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
     while True:
         with try_lock(follow.lock_of(context, record.id), f"logs {record.id}") as mine:
-            record = runs.reread(context.paths, record)
+            record = _reread(context, record) if mine else runs.reread(context.paths, record)
             if record.collected:
                 return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context, record))
             if mine:
                 return _attend(context, record, limit_s)
         time.sleep(0.1)
+
+
+def _reread(context: Context, record: RunRecord) -> RunRecord:
+    """The record as it is on disk now. Where the command that finished the run was ended in the middle of storing it, the rest
+    is done first."""
+    completed = seals.complete(runs.files_of(context.paths, record))
+    record = runs.reread(context.paths, record)
+    if completed:
+        deliver(context, context.catalog.exercise(record.exercise)[1], record)
+    return record
 
 
 def _take_up(context: Context, record: RunRecord) -> RunRecord:

@@ -224,6 +224,11 @@ class RunPaths:
         return self.folder / "run.json"
 
     @property
+    def next_record(self) -> Path:
+        """`run.json` as it is sealed already, until it has its name: see `workspace.seals`."""
+        return self.folder / ".run.json.next"
+
+    @property
     def plan(self) -> Path:
         """`plan.json`: what was launched, node by node."""
         return self.folder / "plan.json"

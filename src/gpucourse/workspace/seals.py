@@ -6,11 +6,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from gpucourse.errors import MissingError
 from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import OutsideError, printable
+from gpucourse.storage import storing
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
 
@@ -35,6 +37,7 @@ def find_changed_files(files: RunPaths, names: Iterable[str] | None = None) -> t
 
     Evidence that was put there later is named as well. A verdict is left out: it is computed anew from the rest.
     """
+    complete(files)
     seal = read_seal(files)
     if not seal:
         return (files.hashes.name,)
@@ -43,6 +46,31 @@ def find_changed_files(files: RunPaths, names: Iterable[str] | None = None) -> t
     known: set[str] = set()
     bad = (name for name in wanted - {files.verdict.name} if digest_inside(files.folder, name, known) != seal.get(name))
     return tuple(sorted(printable(name) for name in bad))
+
+
+def save_sealed(files: RunPaths, record: object, document: object) -> None:
+    """Store the record of a run and the seal `document`, which gets the record's digest: aside, then the seal, then the record
+    under its name. Where this is cut off, `complete` does the rest, so that no record that tells an end is without a seal."""
+    if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: what it was stays to be seen
+        write_record(files.record, record)
+        return
+    write_record(files.next_record, record)
+    document["sha256"][files.record.name] = sha256(files.next_record)
+    write_record(files.hashes, document)
+    complete(files)
+
+
+def complete(files: RunPaths) -> bool:
+    """Give a record its name that `save_sealed` had sealed when it was cut off; whether there was one. One that is not as it
+    was sealed stays where it is, and nobody reads it."""
+    if not files.next_record.exists():
+        return False
+    sealed = digest_inside(files.folder, files.next_record.name)
+    if sealed is None or sealed != read_seal(files).get(files.record.name):
+        return False
+    with storing(files.record), suppress(FileNotFoundError):  # another command did it at this moment
+        files.next_record.replace(files.record)
+    return True
 
 
 def seal_again(files: RunPaths, names: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import finish
-from gpucourse.workspace import runs
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.files import read_json, write_record
+from gpucourse.workspace.paths import RunPaths
 from tests.learning import METRICS, Learning
 
 
@@ -28,6 +31,41 @@ def change_metrics(learning: Learning, record: RunRecord) -> Path:
     metrics = learning.folder(record) / "metrics.json"
     metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
     return metrics
+
+
+def cut_off_while_stored(learning: Learning) -> RunPaths:
+    """A run whose command was ended between the seal and the last rename: its record still says `collecting`."""
+    record = learning.record()
+    files = runs.files_of(learning.open_context().paths, record)
+    sealed = read_json(files.hashes)
+    files.record.unlink()
+    files.record.mkdir()
+    with pytest.raises(StorageError):
+        seals.save_sealed(files, record, sealed)
+    files.record.rmdir()
+    write_record(files.record, replace(record, state="collecting", collected=False, verdict=None))
+    return files
+
+
+def test_a_run_that_was_cut_off_while_it_was_stored_is_sealed_as_it_was(learning: Learning) -> None:
+    files = cut_off_while_stored(learning)
+    shutil.rmtree(learning.workspace / "deliverables" / "1.1")
+    listed = learning.types("runs", "--json").document["runs"]
+    assert [(run["state"], run["verdict"]) for run in listed] == [("succeeded", "passed")]
+    assert seals.find_changed_files(files) == ()
+    assert not files.next_record.exists()
+    assert (learning.workspace / "deliverables/1.1/metrics.json").exists()
+
+
+def test_what_was_changed_meanwhile_is_not_sealed_with_it(learning: Learning) -> None:
+    files = cut_off_while_stored(learning)
+    files.metrics.write_text(files.metrics.read_text().replace("1.9", "9.9"))
+    learning.types("runs")
+    assert seals.find_changed_files(files) == ("metrics.json",)
+    files = cut_off_while_stored(learning)
+    files.next_record.write_bytes(files.next_record.read_bytes().replace(b'"passed"', b'"better"'))
+    assert seals.find_changed_files(files) == ("run.json",)
+    assert b'"collecting"' in files.record.read_bytes(), "a record that is not as it was sealed is not taken"
 
 
 def test_no_answer_is_compared_with_what_was_written_after_the_run(learning: Learning) -> None:
