@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -78,7 +77,7 @@ def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
     if record.subject != number:
         raise UsageError(
             f"run {record.id} is one of {record.subject}, not of {number}",
-            hint=f"gpucourse show {quote(record.subject)} --run {record.id}",
+            hint=record.show_command(),
         )
     show_result(session, record, read_run_verdict(session.context, record), json=json)
     return ExitCode.DONE

@@ -25,11 +25,25 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         return UsageError(f"{option} is a parameter of the exercise, not an option", hint=command)
     if option is not None and not hasattr(error, "param"):
         known = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
+        if (named := _name_with_dash(option, arguments, error.ctx)) is not None:
+            return named
         return UsageError(f"there is no option {option}.{suggest(option, [*known, *_OF_ALL])}", hint=f"{path} --help")
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
     if choices and (value := re.search(r"'([^']*)' is not one of", error.message)):
         return UsageError(error.format_message() + suggest(value[1], choices), hint=f"{path} --help")
     return UsageError(error.format_message(), hint=f"{path} --help")
+
+
+def _name_with_dash(option: str, arguments: Sequence[str], context: Any) -> UsageError | None:
+    """The error for a file's name that was taken for an option, with the line as it must be typed; None for any other word."""
+    name = next((word for word in arguments if word.startswith(option) and "." in word and "=" not in word), None)
+    takes_name = any(parameter.param_type_name == "argument" for parameter in context.command.params)
+    if name is None or not takes_name:
+        return None
+    rest = [word for word in arguments if word != name]
+    return UsageError(
+        f"{name} begins with a dash, so it is taken for an option", hint=shlex.join(["gpucourse", *rest, "--", name])
+    )
 
 
 def _explain_command(word: str, rest: Sequence[str]) -> UsageError:

@@ -15,7 +15,7 @@ from gpucourse.learning.pages.side_by_side import NOISE, ComparedRow, list_cells
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, MetricsTable
 from gpucourse.model.node import SIMULATED, is_simulated
-from gpucourse.model.record import RunRecord
+from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.report import Grid
 from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
@@ -87,9 +87,10 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparis
     groups = put_side_by_side([list_values(content) for content in contents])
     grids_of_groups = (_lay_out(group, rows, list(labels.values())) for group, rows in groups.items())
     mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
+    many = len({record.own_script for record in records})
     return Comparison(
         exercise=records[0].subject,
-        title="your own script",
+        title="your own script" if many == 1 else f"{many} scripts of your own with one name",
         mode=mode,
         labels=labels,
         records=tuple(records),
@@ -146,8 +147,10 @@ def _metrics(context: Context, record: RunRecord) -> Mapping[str, Any]:
 
 def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Each run by what tells it apart: its device, its number of ranks, parameters that differ; else by its own word."""
+    scripts = name_subjects(records)
     facts = {
         record.id: {
+            "script": scripts[record.id],
             "": str(metrics[record.id].get("device") or "device unknown"),
             "ranks": record.world_size,
             **record.parameters,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from shlex import quote
 from typing import Literal
 
 from gpucourse.model.diagnosis import Diagnosis, Silence
@@ -222,10 +224,38 @@ class RunRecord:
         rank = f" --rank {self.culprit}" if self.culprit is not None else ""
         return self.diagnoses[0].next if self.diagnoses else f"gpucourse logs {self.id}{rank}"
 
+    def show_command(self, flags: str = "") -> str:
+        """What to type to see it again, with these flags. A name that begins with a dash would be taken for an option."""
+        name, run = quote(self.subject), f"--run {self.id}{flags}"
+        return f"gpucourse show {run} -- {name}" if name.startswith("-") else f"gpucourse show {name} {run}"
+
     @property
     def has_ended(self) -> bool:
         """Whether the run has come to an end, whichever."""
         return self.state in ENDED
+
+
+def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
+    """What ran, by the run's id: its subject. Scripts of the learner's own that have one name and lie in different folders are
+    called by as much of their paths as tells them apart: `a/train.py`, `b/train.py`."""
+    paths: dict[str, set[PurePath]] = {}
+    listed = list(records)
+    for record in listed:
+        if record.own_script:
+            paths.setdefault(record.subject, set()).add(PurePath(record.own_script))
+    lengths = {name: _count_telling_parts(scripts) for name, scripts in paths.items()}
+    return {
+        record.id: str(PurePath(*PurePath(record.own_script).parts[-lengths[record.subject] :]))
+        if record.own_script
+        else record.subject
+        for record in listed
+    }
+
+
+def _count_telling_parts(paths: Collection[PurePath]) -> int:
+    """How many of the last parts of these paths differ from each other."""
+    longest = max(len(path.parts) for path in paths)
+    return next((n for n in range(1, longest) if len({path.parts[-n:] for path in paths}) == len(paths)), longest)
 
 
 def _count_groups(size: int, ranks: int) -> str:

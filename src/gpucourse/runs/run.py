@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -163,7 +164,9 @@ def new_record(
         stack=deployment.stack,
         mode=plan.mode,
         launcher=plan.launcher,
-        own_script=str(run_request.script) if run_request.script else None,
+        own_script=os.path.normpath(run_request.script.absolute())
+        if run_request.script
+        else None,  # two folders may have one name
         place=run_request.place if run_request.script else None,
         profiled=run_request.profile,
         state="planned",

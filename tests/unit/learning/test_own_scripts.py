@@ -127,6 +127,35 @@ def test_runs_of_one_own_script_are_compared(learning: Learning) -> None:
     assert not (learning.workspace / "deliverables").exists()
 
 
+def test_scripts_of_one_name_are_told_apart(learning: Learning) -> None:
+    first = learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py")
+    second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py")
+    listed = learning.types("runs").out
+    assert "a/train.py" in listed
+    assert "b/train.py" in listed
+    told = learning.types("compare", first.id, second.id).out
+    assert "train.py 2 scripts of your own with one name, compared" in told
+    assert f"{first.id} script a/train.py" in " ".join(told.split())
+    assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out
+
+
+def test_the_check_of_a_script_says_which_one_of_that_name(learning: Learning) -> None:
+    checks = [{"id": "low", "title": "It is low", "value": "metrics.loss", "below": 3, "hint": "Go on."}]
+    learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
+    second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
+    said = " ".join(learning.types("check", "train.py").err.split())
+    assert f"run {second.id} is of /home/me/b/train.py; /home/me/a/train.py has runs too: --run RUN names one" in said
+
+
+def test_a_script_whose_name_begins_with_a_dash_is_shown(learning: Learning) -> None:
+    record = learning.record(own_script="/home/me/-x.py")
+    refused = learning.types("show", "-x.py", "--run", record.id, code=2).err
+    assert "-x.py begins with a dash, so it is taken for an option" in refused
+    assert f"gpucourse show --run {record.id} -- -x.py" in " ".join(refused.split())
+    shown = learning.types("show", "--run", record.id, "--", "-x.py").out
+    assert f"gpucourse show --run {record.id} --verbose -- -x.py" in " ".join(shown.split())
+
+
 def test_an_own_script_is_not_what_the_learner_is_at(learning: Learning) -> None:
     learning.record("1.1")
     learning.record("1.2", own_script=OWN)

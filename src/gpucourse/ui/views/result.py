@@ -6,7 +6,7 @@ Everything else about a run is `views.run.details`: --verbose, and `show 3.2 --r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from shlex import quote
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.node import is_simulated
@@ -235,8 +235,9 @@ def _facts(
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
             ("counts", describe_own(record)),
+            ("script", shorten_path(Path(record.own_script)) if record.own_script else ""),
             ("folder", shorten_path(files.folder) if record.own_script else ""),
-            ("details", f"gpucourse show {quote(record.subject)} --run {record.id} --verbose" if record.has_ended else ""),
+            ("details", record.show_command(" --verbose") if record.has_ended else ""),
         ]
     )
 

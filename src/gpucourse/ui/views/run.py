@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.answer import PredictionResult
 from gpucourse.model.node import SIMULATED
-from gpucourse.model.record import RunRecord
+from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, Style, View, facts, table
@@ -55,9 +55,9 @@ def runs(listed: Sequence[ListedRun]) -> View:
     ]
     columns += [Column("age", align="right"), Column("note", wrap=True)]
     newest = listed[-1].record.id
-    modes = {run.record.mode for run in listed}
+    modes, names = {run.record.mode for run in listed}, name_subjects(run.record for run in listed)
     return View(
-        blocks=(table(columns, [_run_row(run) for run in listed]),),
+        blocks=(table(columns, [_run_row(run, names[run.record.id]) for run in listed]),),
         footer=(f"The newest one's logs: gpucourse logs {newest}",),
         mode=SIMULATED if SIMULATED in modes else "",
     )
@@ -128,11 +128,11 @@ def _quote(quote: LogQuote) -> str:
     return f"{quote.node} {who}: {f'{quote.where}: ' if quote.where else ''}{line}"
 
 
-def _run_row(listed: ListedRun) -> tuple[Content, ...]:
+def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
     record = listed.record
     return (
         record.id,
-        record.subject,
+        name,
         Cell(_state(record), _style(record)),
         _word(record.shown_verdict),
         str(record.world_size),
