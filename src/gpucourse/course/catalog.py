@@ -11,11 +11,14 @@ from gpucourse.course.locate import CourseFolders
 from gpucourse.course.rules import broken_rules, number_of, place_of
 from gpucourse.errors import ManifestError, MissingError, UnknownName, UsageError
 from gpucourse.model.manifest import FORMAT, Exercise, LearnerPart, Module
-from gpucourse.outside.yaml_reader import Complaint, Document, read_document
+from gpucourse.outside.files import read_named
+from gpucourse.outside.names import OutsideError
+from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, Document, read_document
 
 MANIFEST = "module.yaml"
 JUDGES = "judges"  # the folder beside the scripts that holds the judges of parts
 HELP = "every key with its type and its meaning: docs/manifest.md"
+MOST_LESSON = 4 << 20
 UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
 
@@ -31,9 +34,10 @@ def read_module(folder: Path, exercises: Path) -> Module:
     """The manifest of one module's folder. Raises ManifestError with everything that is wrong with it at once."""
     shown = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
     try:
-        document = read_document((folder / MANIFEST).read_bytes())
-    except OSError as error:
-        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=HELP) from error
+        document = read_document(read_named(folder / MANIFEST, MAX_BYTES))
+    except (OSError, OutsideError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError([f"{shown}: cannot be read: {why}"], hint=HELP) from error
     data, complaints = document.data, list(document.complaints)
     if data is None or not isinstance(data, dict):
         if not complaints:
@@ -52,6 +56,15 @@ def read_module(folder: Path, exercises: Path) -> Module:
     if complaints:
         raise ManifestError(format_complaints(shown, document, complaints), hint=HELP)
     return module
+
+
+def _read_lesson(folder: Path, name: str) -> str:
+    """A part of a module's lesson. Raises ManifestError where it cannot be read."""
+    try:
+        return read_named(folder / name, MOST_LESSON).decode()
+    except (OSError, OutsideError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError([f"{folder.parent.name}/{folder.name}/{name}: cannot be read: {why}"], hint=HELP) from error
 
 
 class Catalog:
@@ -114,7 +127,7 @@ class Catalog:
     def lesson_parts(self, module: Module) -> tuple[str, ...]:
         """The parts of a module's lesson, in Markdown: one, or several of a long one."""
         folder = self.folders.modules / self.folder_name(module)
-        return tuple((folder / name).read_text(encoding="utf-8") for name in (module.lesson, *module.further_lessons))
+        return tuple(_read_lesson(folder, name) for name in (module.lesson, *module.further_lessons))
 
     def lesson(self, module: Module) -> str:
         """The whole text of a module's lesson, in Markdown."""

@@ -36,7 +36,9 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.questions import Question
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
-from gpucourse.outside.yaml_reader import read_document
+from gpucourse.outside.files import read_named
+from gpucourse.outside.names import OutsideError
+from gpucourse.outside.yaml_reader import MAX_BYTES, read_document
 
 FEWEST_HINTS = 3
 EVEN = 1.3
@@ -155,8 +157,8 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
     """Inline lists in which a comma may have split a sentence into two items."""
     for path in sorted([*modules.glob(f"[!._]*/{MANIFEST}"), *modules.glob("*.yaml")]):
         try:
-            document = read_document(path.read_bytes())
-        except OSError:  # reported by whoever reads it for what it says
+            document = read_document(read_named(path, MAX_BYTES))
+        except (OSError, OutsideError):  # reported by whoever reads it for what it says
             continue
         yield from format_complaints(path.relative_to(modules.parent).as_posix(), document, document.unquoted)
 

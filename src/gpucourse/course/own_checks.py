@@ -11,7 +11,9 @@ from pydantic import ValidationError
 from gpucourse.course.complaints import format_complaints, from_pydantic
 from gpucourse.errors import DamagedFile, ManifestError, UsageError
 from gpucourse.model.check import Check, OwnChecks
-from gpucourse.outside.yaml_reader import Document, read_document
+from gpucourse.outside.files import read_named
+from gpucourse.outside.names import OutsideError
+from gpucourse.outside.yaml_reader import MAX_BYTES, Document, read_document
 
 HELP = "checks are those of a manifest: docs/authoring.md, Checks"
 
@@ -20,9 +22,10 @@ def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
     """The checks in a file, each as its keys and values. Raises UsageError where the file cannot be read, ManifestError with
     place, key and suggestion for what is wrong in it."""
     try:
-        document = read_document(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"--checks {path}: {error.strerror}", hint="name a YAML file on this computer") from error
+        document = read_document(read_named(path, MAX_BYTES))
+    except (OSError, OutsideError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--checks {path}: {why}", hint="name a YAML file on this computer") from error
     complaints = list(document.complaints)
     if document.data is not None:
         try:

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ValidationError
 
 from gpucourse.course.complaints import format_complaints, from_pydantic
 from gpucourse.errors import ManifestError
-from gpucourse.outside.yaml_reader import Complaint, Document, read_document
+from gpucourse.outside.files import read_named
+from gpucourse.outside.names import OutsideError
+from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, Document, read_document
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -19,11 +21,12 @@ def read_beside(modules: Path, name: str, model: type[Model], *, hint: str) -> M
     complaint."""
     shown = f"{modules.name}/{name}"
     try:
-        raw = (modules / name).read_bytes()
+        raw = read_named(modules / name, MAX_BYTES)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=hint) from error
+    except (OSError, OutsideError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError([f"{shown}: cannot be read: {why}"], hint=hint) from error
     return read(raw, model, shown, hint=hint)[0]
 
 

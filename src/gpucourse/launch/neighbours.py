@@ -10,9 +10,13 @@ from pathlib import Path
 
 from gpucourse.errors import UsageError
 from gpucourse.model.plan import Upload
+from gpucourse.outside.files import read_named
+from gpucourse.outside.names import OutsideError
 
 MOST_FILES = 5000
 MOST_BYTES = 1 << 20
+MOST_SOURCE = 16 << 20
+"""A larger file is looked through for nothing: nobody wrote it."""
 _WORD = re.compile(r"[\w./+@-]+")
 _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
 """The endings of files in which others may be mentioned."""
@@ -41,8 +45,8 @@ def starts_ranks_itself(script: Path) -> bool:
     """Whether a script is written to start its own ranks: it starts processes, and puts MASTER_PORT into the environment, where
     torchrun's ranks find theirs. Found by reading, as its imports are."""
     try:
-        nodes = list(ast.walk(ast.parse(script.read_bytes())))
-    except (SyntaxError, ValueError, OSError):
+        nodes = list(ast.walk(ast.parse(read_named(script, MOST_SOURCE))))
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return False
     calls = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in nodes if isinstance(node, ast.Call)}
     targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
@@ -92,6 +96,8 @@ def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FIL
         if source.is_file():
             uploads.append(Upload(name=place.as_posix(), source=source))
             continue
+        if not source.is_dir():
+            raise UsageError(f"--with {wanted}: it is neither a file nor a folder", hint="name what lies on this computer")
         for path in _files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
             if len(uploads) > most:
@@ -104,8 +110,8 @@ def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FIL
 
 def _local_imports(path: Path, root: Path) -> Iterator[Path]:
     try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, OSError):
+        tree = ast.parse(read_named(path, MOST_SOURCE))
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -127,7 +133,11 @@ def _mentions(path: Path, root: Path) -> Iterator[Path]:
     """The files below `root` whose paths, as seen from there, stand as words in a file."""
     if path.suffix not in _READ:
         return
-    for word in dict.fromkeys(_WORD.findall(path.read_text(encoding="utf-8", errors="replace"))):
+    try:
+        text = read_named(path, MOST_SOURCE).decode("utf-8", "replace")
+    except (OSError, OutsideError):
+        return
+    for word in dict.fromkeys(_WORD.findall(text)):
         try:
             file = (root / word).resolve()
             if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= MOST_BYTES:

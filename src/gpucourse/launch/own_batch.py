@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,12 +13,17 @@ from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.node import Node
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 from gpucourse.outside import slurm_options
+from gpucourse.outside.files import read_ends, read_named
+from gpucourse.outside.names import OutsideError
 from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 
 SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
 MOST_TASKS = 10_000
 """So many tasks of an array are followed; Slurm itself takes 1,001 where nobody set MaxArraySize higher."""
+
+MOST_BYTES = 4 << 20
+"""sbatch itself takes no larger file (max_script_size)."""
 
 _PLACE = "--chdir=."
 _APPEND = "--open-mode=append"
@@ -86,8 +92,8 @@ def read(script: Path) -> OwnBatch:
     """The file and what it asks for. Raises UsageError for a heterogeneous job, for an array with more than MOST_TASKS tasks,
     and for a file that cannot be read."""
     try:
-        text = script.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_named(script, MOST_BYTES).decode()
+    except (OSError, UnicodeDecodeError, OutsideError) as error:
         raise UsageError(f"--script {script}: {error}", hint="name a batch file on this computer") from error
     for number, line in slurm_options.find_lines(text):
         if _PARTS.match(line.removeprefix("#SBATCH").strip()):
@@ -218,7 +224,6 @@ def _read_first_line(script: Path) -> str:
 
 def _read_beginning(script: Path) -> str:
     try:
-        with script.open("rb") as file:
-            return file.read(_READ_BYTES).decode("utf-8", "replace")
-    except OSError:  # whoever reads all of it says so
+        return read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0].decode("utf-8", "replace")
+    except (OSError, OutsideError):  # whoever reads all of it says so
         return ""

@@ -51,6 +51,11 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
     return data
 
 
+def read_named(path: Path, max_bytes: int) -> bytes:
+    """The same of a file that a person named, or wrote into a course: there a link is followed."""
+    return read_bounded(Path(os.path.realpath(path)), max_bytes)
+
+
 def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
     """The first and the last bytes of a regular file of any size, and how large it is; a file that is no larger than both
     together comes whole, and nothing as its end. Raises as `read_bounded` does, but for the size."""

@@ -68,9 +68,8 @@ class SlurmOptions:
 
     @property
     def nodes(self) -> int:
-        """How many machines are asked for; of a range, the fewest."""
-        nodes = self.number("nodes")
-        if nodes is not None:
+        """How many machines are asked for, one or more (sbatch refuses 0); of a range, the fewest."""
+        if nodes := self.number("nodes"):
             return nodes
         tasks, per_node = self.number("ntasks"), self.number("ntasks-per-node")
         return -(-tasks // per_node) if tasks and per_node else 1

@@ -23,6 +23,7 @@ else:
 
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
+from gpucourse.outside.files import read_named
 from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import CHANNELS, Exchange
 from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
@@ -37,6 +38,8 @@ WINDOW = 4 << 20
 """Bytes that may be under way on one channel."""
 REFUSED_S = 5.0
 """How long a server may refuse another channel before that is taken for its last word."""
+MOST_KEY = 1 << 16
+"""Bytes of a file with a private key."""
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # how a key of that kind signs today
@@ -78,6 +81,7 @@ class SshTransport:
             if file not in self._keys:
                 try:
                     own = file == self._key_file
+                    read_named(file, MOST_KEY)  # a device or a pipe would be read, or waited for, without an end
                     self._keys[file] = (
                         paramiko.Ed25519Key.from_private_key_file(str(file)) if own else paramiko.PKey.from_path(file)
                     )

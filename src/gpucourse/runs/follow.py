@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, NodeUntrusted, StorageError, UnreachableError
+from gpucourse.launch.neighbours import MOST_SOURCE
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import stage
 from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.outside.files import read_named
+from gpucourse.outside.names import OutsideError
 from gpucourse.runs import diagnose, slurm_runs
 from gpucourse.runs.finish import finish
 from gpucourse.units import later, now_utc
@@ -151,8 +154,8 @@ def _explain_silence(context: Context, record: RunRecord) -> str:
         imports = "torch" in context.catalog.exercise(record.exercise)[1].packages
     else:
         try:
-            imports = _IMPORTS_TORCH.search(Path(record.own_script).read_bytes()) is not None
-        except OSError:  # moved since: nobody knows
+            imports = _IMPORTS_TORCH.search(read_named(Path(record.own_script), MOST_SOURCE)) is not None
+        except (OSError, OutsideError):  # moved since: nobody knows
             imports = False
     return "importing torch" if imports else ""
 

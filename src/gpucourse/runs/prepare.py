@@ -276,7 +276,8 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         _refuse_same_names(exercise, uploads, named)
         return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
     if not script.is_file():
-        raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
+        why = "it is no plain file" if script.exists() else "there is no such file"
+        raise UsageError(f"--script {script}: {why}", hint="name a Python file on this computer")
     launcher = run_request.launcher or exercise.launch.kind
     if launcher == "torchrun" and starts_ranks_itself(script):
         text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"

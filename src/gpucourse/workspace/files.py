@@ -22,7 +22,7 @@ from gpucourse.units import parse_moment
 T = TypeVar("T")
 
 _MAPPING = 1
-_RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes with 2,000 collected files of each
+RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes with 2,000 collected files of each
 _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 
@@ -69,10 +69,10 @@ def read_record(path: Path, kind: type[T]) -> T | None:
 def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
     """The dataclass that the document read from `path` holds; None where there is no such file. Raises like `read_record`."""
     if document is None:
-        data = read_file(path, _RECORD_BYTES)  # again: another command may have written it since `document` was read
+        data = read_file(path, RECORD_BYTES)  # again: another command may have written it since `document` was read
         if data is None:
             return None
-        document = _parse_document(path, data, max_bytes=_RECORD_BYTES, max_items=_RECORD_ITEMS)
+        document = _parse_document(path, data, max_bytes=RECORD_BYTES, max_items=_RECORD_ITEMS)
         if document is None:
             raise DamagedFile(path, "it holds nothing")
     known = getattr(kind, "version", None)
@@ -101,7 +101,7 @@ def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | No
         raise DamagedFile(path, printable(str(error))) from error
 
 
-def read_json(path: Path, *, max_bytes: int = _RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
+def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
     """The plain JSON document at `path`; None where there is no such file. This is the only way by which a document of a
     workspace comes in: a run's own script, or whoever sent a bundle, may have written it.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.storage import storing
-from gpucourse.workspace.files import check_record, read_record, write_record
+from gpucourse.workspace.files import RECORD_BYTES, check_record, read_file, read_record, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 WORDS = """
@@ -219,8 +219,8 @@ def _iterate(paths: WorkspacePaths, place: str | None, *, newest_first: bool) ->
 
 def _read_text(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
-    except OSError:
+        return read_file(file, RECORD_BYTES)
+    except MissingError:
         return None
 
 

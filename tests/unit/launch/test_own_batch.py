@@ -82,6 +82,7 @@ def test_a_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
         (("--nodes=3", "--gres=gpu:2", "--partition=long"), 3, 2, "long"),
         (("-N 2 -p short", "--gpus-per-node=a100:4"), 2, 4, "short"),
         (("--nodes 2 --gres gpu:t4:1",), 2, 1, ""),
+        (("--nodes=0 --gpus=2",), 1, 2, ""),
     ],
 )
 def test_what_it_wishes_for(tmp_path: Path, wishes: tuple[str, ...], nodes: int, gpus: int, partition: str) -> None:

@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.course.catalog import read_module
+from gpucourse.course.own_checks import read_own_checks
+from gpucourse.course.quiz import read_quiz
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.launch import neighbours, own_batch
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
+from gpucourse.remote import ssh
 
 
 @pytest.fixture
@@ -62,3 +68,40 @@ def test_a_sparse_giant_is_refused_before_it_is_read(root: Path) -> None:
         file.truncate(1 << 40)
     with pytest.raises(OutsideError):
         read_bounded(root / "giant", 1 << 20)
+
+
+def lead_to(path: Path, name: str) -> Path:
+    """`path` as a link to a file without an end, to one that is too large, or to none."""
+    big, pipe = path.with_name("big"), path.with_name("pipe")
+    if name == "big":
+        with big.open("wb") as file:
+            file.truncate(1 << 30)
+    elif name == "pipe":
+        os.mkfifo(pipe)
+    path.symlink_to({"big": big, "pipe": pipe, "folder": path.parent}.get(name, Path("/dev/zero")))
+    return path
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["zero", "pipe", "folder", "big"])
+def test_what_a_person_names_is_read_within_bounds(tmp_path: Path, name: str) -> None:
+    modules = tmp_path / "modules"
+    (modules / "01-first").mkdir(parents=True)
+    path = lead_to(tmp_path / "named", name)
+    (modules / "01-first" / "module.yaml").symlink_to(path)
+    (modules / "quiz.yaml").symlink_to(path)
+    for read in (
+        lambda: read_own_checks(path),
+        lambda: own_batch.read(path),
+        lambda: read_module(modules / "01-first", tmp_path),
+        lambda: read_quiz(modules),
+    ):
+        with pytest.raises(UsageError, match=r"plain file|larger than"):
+            read()
+    assert (own_batch.is_batch(path), own_batch.is_shell_script(path)) == (False, False)
+    assert (neighbours.find_imports(path), neighbours.starts_ranks_itself(path)) == ([], False)
+    if name in {"zero", "pipe"}:
+        with pytest.raises(UsageError, match="neither a file nor a folder"):
+            neighbours.find_named_files((path,), tmp_path / "script.py")
+    with pytest.raises(MissingError, match=r"plain file|larger than"):
+        ssh.SshTransport(path)._private_key(path)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import JobRow
+from gpucourse.outside.files import read_bounded
+from gpucourse.outside.names import OutsideError
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Style, table
 from gpucourse.ui.text import clean, format_count
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
 
 MOST_NAMED = 6
+_MOST_QUEUE = 1 << 20
 _STYLES: dict[str, Style] = {"COMPLETED": "good", "CANCELLED": "warn", "RUNNING": "accent", "PENDING": "accent"}
 
 
@@ -85,10 +88,11 @@ def queue(record: RunRecord, files: RunPaths) -> list[Block]:
     """The queue as squeue showed it while jobs waited."""
     if record.slurm is None:
         return []
-    picture = files.node_queue(record.nodes[0])
-    if not picture.is_file():
+    try:
+        picture = read_bounded(files.node_queue(record.nodes[0]), _MOST_QUEUE).decode("utf-8", "replace")
+    except (OSError, OutsideError):
         return []
-    return [Code(clean(picture.read_text(encoding="utf-8", errors="replace")).rstrip("\n"), title="The queue, as it was")]
+    return [Code(clean(picture).rstrip("\n"), title="The queue, as it was")]
 
 
 def _commands(file: BatchFile) -> list[str]:
