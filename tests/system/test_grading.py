@@ -10,7 +10,7 @@ import pytest
 
 from tests.learning import FOLDER, SCRIPT
 from tests.system.cli import Learner
-from tests.system.test_learning import write_course
+from tests.system.test_learning import deploy_course, write_course
 
 pytestmark = pytest.mark.system
 
@@ -29,13 +29,8 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     script, manifest = course / f"exercises/{FOLDER}/source.py", course / f"modules/{FOLDER}/module.yaml"
     script.write_text(SCRIPT.replace(PRINTS, SAYS))
     manifest.write_text(manifest.read_text().replace(CHECKS, LOGS + AGAIN + CHECKS, 1))
-    learner = Learner(root / "workspace", {"GPUCOURSE_COURSE": str(course)})
-    try:
-        learner.types("deploy", "1")
+    with deploy_course(root, course) as learner:
         yield learner
-    finally:
-        learner.types("destroy", "--all", "--yes", code=None)
-        assert learner.processes() == []
 
 
 def edit(learner: Learner, text: str) -> None:

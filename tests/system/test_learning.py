@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -66,11 +67,9 @@ def write_course(root: Path) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """A learner with a lab of the small course."""
-    root = tmp_path_factory.mktemp("learning")
-    course = write_course(root / "course")
+@contextmanager
+def deploy_course(root: Path, course: Path) -> Iterator[Learner]:
+    """A learner with a lab of the course, for the block."""
     learner = Learner(root / "workspace", {"GPUCOURSE_COURSE": str(course)})
     try:
         learner.types("deploy", "1")
@@ -78,6 +77,14 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     finally:
         learner.types("destroy", "--all", "--yes", code=None)
         assert learner.processes() == []
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """A learner with a lab of the small course."""
+    root = tmp_path_factory.mktemp("learning")
+    with deploy_course(root, write_course(root / "course")) as learner:
+        yield learner
 
 
 def test_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
+TRUST_LIST = "trusted.json"
+
 
 @dataclass(kw_only=True)
 class TrustList:
@@ -91,7 +93,7 @@ def _changing(environ: Mapping[str, str]) -> Iterator[TrustList]:
 
 
 def _file(environ: Mapping[str, str]) -> Path:
-    return config_folder(environ) / "trusted.json"
+    return config_folder(environ) / TRUST_LIST
 
 
 def _inner(paths: WorkspacePaths) -> Iterator[Path]:

@@ -15,12 +15,13 @@ from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.grading.repeats import compare_figures
 from gpucourse.learning.review.commands import type_command
-from gpucourse.learning.review.rerun import compare_checks, list_settings, list_start_options, make_environment
+from gpucourse.learning.review.rerun import compare_checks, list_settings, list_start_options, make_environment, make_home
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.finish import seal
 from gpucourse.runs.mutations import keep_edited_files
 from gpucourse.runs.results import verdict_on
+from gpucourse.storage import write_text
 from gpucourse.workspace import runs
 from tests.documents import SCHEMA
 from tests.learning import FOLDER, MANIFEST, METRICS, SCRIPT, Learning
@@ -189,16 +190,29 @@ def test_a_check_that_fails_in_the_new_run_alone_is_named(printing: Learning) ->
     assert compare_checks(context, exercise, again, same) == "check logs-agree: failed in the bundle, passed again"
 
 
-def test_scripts_of_others_see_no_credentials(learning: Learning) -> None:
+def test_scripts_of_others_see_no_credentials(learning: Learning, tmp_path: Path) -> None:
     environ = {
         "AWS_SECRET_ACCESS_KEY": "x",
         "GITHUB_TOKEN": "x",
+        "GPUCOURSE_COURSE_TOKEN": "x",
+        "SSH_AUTH_SOCK": "x",
+        "XDG_RUNTIME_DIR": "x",
+        "XDG_CONFIG_HOME": "x",
         "PATH": "/bin",
+        "HOME": str(tmp_path / "instructor"),
         "GPUCOURSE_COURSE": "/course",
         "GPUCOURSE_WORKSPACE": "/mine",
     }
-    kept = make_environment(environ, learning.open_context().paths)
-    assert kept == {"PATH": "/bin", "GPUCOURSE_COURSE": "/course", "GPUCOURSE_WORKSPACE": str(learning.workspace)}
+    for secret in (".ssh/id_ed25519", ".aws/credentials", ".config/gpucourse/trusted.json", ".cache/gpucourse/provider"):
+        write_text(tmp_path / "instructor" / secret, "x")
+    home = make_home({"HOME": environ["HOME"]}, tmp_path / "home")
+    kept = make_environment(environ, learning.open_context().paths, home)
+    kept.pop("PYTHONUSERBASE", None)
+    workspace = str(learning.workspace)
+    assert kept == {"PATH": "/bin", "GPUCOURSE_COURSE": "/course", "HOME": str(home), "GPUCOURSE_WORKSPACE": workspace}
+    there = {path.relative_to(home).as_posix() for path in home.rglob("*") if not path.is_dir()}
+    assert there == {".config/gpucourse/trusted.json"}
+    assert (home / ".cache/gpucourse/provider").is_file(), "what was downloaded is not downloaded again"
 
 
 EXERCISE: dict[str, Any] = {

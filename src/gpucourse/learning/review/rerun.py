@@ -1,13 +1,14 @@
 """`grade --rerun`: the runs of a bundle once more, with the scripts that are in it, on simulated nodes of this computer.
 
 A bundle comes from outside, and this runs what is in it: in a workspace of its own that is gone afterwards, with the limits of
-every run, without the credentials of this environment. It is the learner's code all the same, with the rights of whoever
-types the command.
+every run and a home folder of its own, without the credentials of this environment. It is the learner's code all the same,
+with the rights of whoever types the command.
 """
 
 from __future__ import annotations
 
 import shutil
+import site
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,15 +28,19 @@ from gpucourse.model.slurm import SLURM
 from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import OutsideError
 from gpucourse.runs.results import material, verdict_on
-from gpucourse.storage import writing
+from gpucourse.storage import storing, writing
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file, read_metrics
+from gpucourse.workspace.locate import personal_cache
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
+from gpucourse.workspace.trust import TRUST_LIST, config_folder
 
 SETTINGS = "log_limit: 64 MiB\noutput_limit: 1 GiB\n"
 """What a workspace for runs of somebody else's scripts takes at most from each rank and each node."""
-_KEPT = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
-_KEPT_PREFIXES = ("GPUCOURSE_TERRAFORM", "GPUCOURSE_COURSE", "XDG_", "TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR")
+_KEPT = {
+    "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV",
+    "GPUCOURSE_TERRAFORM", "GPUCOURSE_COURSE", "TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR",
+}  # fmt: skip
 _MISSING = 3
 
 RerunVerdict = Literal["agrees", "differs", "skipped"]
@@ -77,7 +82,8 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
         paths = WorkspacePaths(Path(folder) / "workspace")
         with writing(paths.settings) as target:
             target.write(SETTINGS.encode())
-        place = _Place(bundle, paths, make_environment(bundle.environ, paths), original)
+        home = make_home(bundle.environ, Path(folder) / "home")
+        place = _Place(bundle, paths, make_environment(bundle.environ, paths, home), original)
         try:
             for module in bundle.catalog.modules:
                 if due := [(exercise, record) for exercise, record in wanted if exercise in module.exercises]:
@@ -107,10 +113,27 @@ def _choose(bundle: Context, only: Sequence[str]) -> list[tuple[Exercise, RunRec
     return counting
 
 
-def make_environment(environ: Mapping[str, str], paths: WorkspacePaths) -> dict[str, str]:
+def make_home(environ: Mapping[str, str], home: Path) -> Path:
+    """A home folder for scripts that are not the person's own. Of the person's it has the list of trusted folders, for the
+    course, and a link to what was downloaded for Terraform; no key, no credential and no configuration."""
+    trusted = config_folder(environ) / TRUST_LIST
+    config, cache = config_folder({"HOME": str(home)}), personal_cache({"HOME": str(home)})
+    for folder in (config, cache.parent):
+        folder.mkdir(parents=True)
+    if trusted.is_file():
+        copy_file(trusted, config / TRUST_LIST)
+    own_cache = personal_cache(environ).absolute()
+    with storing(own_cache):
+        own_cache.mkdir(parents=True, exist_ok=True)
+    cache.symlink_to(own_cache)
+    return home
+
+
+def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Path) -> dict[str, str]:
     """What the commands see of this environment: enough to start, and no credentials."""
-    kept = {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    return {**kept, "GPUCOURSE_WORKSPACE": str(paths.root)}
+    kept = {name: value for name, value in environ.items() if name in _KEPT}
+    packages = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}  # of pip install --user
+    return {**kept, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}
 
 
 def _rerun_module(place: _Place, module: Module, due: Sequence[tuple[Exercise, RunRecord]]) -> Iterator[Rerun]:
