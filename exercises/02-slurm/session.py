@@ -51,6 +51,14 @@ def pictures(count: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
     return (clean + noise * torch.randn(count, SIDE, SIDE))[:, None].to(device), kinds.to(device)
 
 
+def tell(text: str) -> None:
+    """Say it, and on the terminal, too, where the output goes elsewhere (`> FILE`, `| tail`): what the session showed is what
+    your numbers are compared with."""
+    say(text)
+    if sys.stderr.isatty() and not sys.stdout.isatty():
+        print(text, file=sys.stderr)
+
+
 # --- the first time there is no model: train it and keep it ------------------------------------------------------------
 if not FILE.is_file():
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
@@ -73,7 +81,7 @@ with torch.no_grad():
 right = int((sure.argmax(1) == kinds).sum())
 for picture in range(4):
     say(f"picture {picture}: {NAMES[int(sure[picture].argmax())]}, {100 * sure[picture].max().item():.0f} % sure")
-say(f"{right} of 256 right at noise {args.noise:g}; loaded in {load_ms:.1f} ms, one answer in {latency['median_ms']:.3f} ms")
+tell(f"{right} of 256 right at noise {args.noise:g}; loaded in {load_ms:.1f} ms, one answer in {latency['median_ms']:.3f} ms")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 record = {

@@ -92,7 +92,7 @@ def test_a_terminal_on_a_node(cluster: Learner) -> None:
         ["run", "2.2", "--no-predict"],
         [
             (r"@\S*node[0-9]", "echo GPUS=[$CUDA_VISIBLE_DEVICES]; stty size; hostname\n"),
-            (r"GPUS=\[0\]", "OMP_NUM_THREADS=1 python session.py\n"),
+            (r"GPUS=\[0\]", "OMP_NUM_THREADS=1 python session.py | tail -1\n"),
             (r"written: ", "squeue -h -o '%T %b'; false; exit\n"),
         ],
     )
@@ -235,7 +235,8 @@ def test_a_cluster_that_someone_else_runs(cluster: Learner, tmp_path: Path) -> N
     public.write_text(f"{there['host_key']}\n", encoding="utf-8")
     said = subprocess.run([need("ssh-keygen"), "-lf", str(public)], capture_output=True, text=True, check=True).stdout
     own = slurm.script(tmp_path, "import os\nprint('partition', os.environ['SLURM_JOB_PARTITION'], flush=True)\n")
-    before = slurm.on_head(cluster, "ls -A ~ /etc/slurm")
+    look = "ls -A ~ /etc/slurm /shared /shared/gpucourse-*/.gpucourse/jobs"
+    before = slurm.on_head(cluster, look)
     key = str(cluster.workspace / ".gpucourse/keys/id_ed25519")
     machine = f"{there['user']}@{there['address']}:{there['port']}"
     guest.types("deploy", "2", "--target", "hosts", "--hosts", machine, "--key", key, "--trust", said.split()[1])
@@ -244,5 +245,5 @@ def test_a_cluster_that_someone_else_runs(cluster: Learner, tmp_path: Path) -> N
     assert guest.newest_run()["mode"] == "hosts"
     receipt = guest.documents("destroy", "--all", "--yes")["receipts"][0]
     assert receipt["leftovers"] == []
-    assert set(slurm.on_head(cluster, "ls -A ~ /etc/slurm").splitlines()) - set(before.splitlines()) <= {".gpucourse"}
+    assert set(slurm.on_head(cluster, look).splitlines()) - set(before.splitlines()) <= {".gpucourse"}
     assert slurm.queue(cluster) == []

@@ -71,7 +71,8 @@ def _find_difference(entry: LogEvidence, metrics: Mapping[str, object], logs: Se
         return None
     printed = [values for log in logs for values in _list_printed(entry, log)]
     if not printed:
-        return f"no rank printed {_describe(entry)}"
+        who = "the session did not show" if logs and all(log.rank is None for log in logs) else "no rank printed"
+        return f"{who} {_describe(entry)}"
     if len(rows) * len(printed) > MOST_COMPARED:
         return f"{_name_row(entry, 0, 1)} has {len(rows):,} rows, and the logs {len(printed):,}: too many to compare"
     spoken: set[int | None] = set()
