@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ needs_torch = needs_module("torch")
 FOLDERS = find_course({})
 CATALOG = load(FOLDERS)
 DEADLINE_S = 240  # a busy machine takes several times what an idle one does
+Changes = Sequence[tuple[str, str, str]]
 FAKE_GPU = Path(__file__).parents[1] / "fake_gpu"
 
 
@@ -136,16 +138,38 @@ def words(verdict: ExerciseVerdict) -> dict[str, str]:
     return {check.id: f"{check.verdict}: {check.observed}" for check in verdict.checks if check.verdict != "passed"}
 
 
-def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
-    """One process, as on a node, in whose files (name, old, new) words were replaced; none, for a healthy run."""
-    exercise, script = lay_out(exercise_id, folder)
+def replace_words(folder: Path, changes: Changes) -> None:
+    """In each file (name, old, new) of the folder the old words, which stand there once, by the new ones."""
     for name, old, new in changes:
         text = (folder / name).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
         (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+
+
+def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
+    """One process, as on a node, in whose files (name, old, new) words were replaced; none, for a healthy run."""
+    exercise, script = lay_out(exercise_id, folder)
+    replace_words(folder, changes)
     process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
     output = wait(process)
     return read_finished(exercise, process.returncode, output, folder, 1)
+
+
+def run_solved(
+    exercise_id: str, folder: Path, /, *parts: str, changes: Any = (), before: Any = (), **settings: str
+) -> Finished:
+    """One process with the course's solutions in the place of these parts, and then `changes` as `with_faults` has them; its
+    log says what its metrics say. `before`: the words of a command that starts it."""
+    exercise, script = lay_out(exercise_id, folder)
+    solutions = FOLDERS.exercises / CATALOG.folder_name(CATALOG.exercise(exercise_id)[0]) / "solutions"
+    for part in parts:
+        shutil.copyfile(solutions / part, folder / part)
+    replace_words(folder, changes)
+    process = start([*before, sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
+    output = wait(process)
+    run = read_finished(exercise, process.returncode, output, folder, 1)
+    assert run.code or list_differences(run) == [], output
+    return run
 
 
 def by_command_line(learner: Learner, exercise_id: str, **settings: str) -> tuple[Finished, Path]:

@@ -17,6 +17,7 @@ from tests.system.exercising import (
     list_unanswered,
     needs_torch,
     read_finished,
+    run_solved,
     start,
     wait,
     with_a_gpu,
@@ -54,7 +55,7 @@ def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_step_in_parts_passes_every_check_of_a_cpu(tmp_path: Path) -> None:
-    run = with_faults("6.1", tmp_path / "work", read_change("my_step.py"), **SMALL_MODEL)
+    run = run_solved("6.1", tmp_path / "work", "my_step.py", **SMALL_MODEL)
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     assert run.metrics["yours"]["micro_batches"] == 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from tests.parts import KERNELS, needs_module
 from tests.system.exercising import (
     FOLDERS,
-    Finished,
     check_plots_and_tables,
     environment,
     flags,
@@ -21,6 +19,7 @@ from tests.system.exercising import (
     list_unanswered,
     needs_torch,
     read_finished,
+    run_solved,
     start,
     wait,
     with_a_gpu,
@@ -31,16 +30,6 @@ pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch, needs_module("t
 
 FOLDER = FOLDERS.exercises / "05-gpu-programming"
 NARROW = {"rows": "16", "columns": "200,256", "archs": "sm_89"}
-
-
-def run_solution(exercise_id: str, folder: Path, *parts: str, **settings: str) -> Finished:
-    """The exercise with the course's solutions in place of these parts."""
-    exercise, script = lay_out(exercise_id, folder)
-    for part in parts:
-        shutil.copyfile(FOLDER / "solutions" / part, folder / part)
-    process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
-    output = wait(process)
-    return read_finished(exercise, process.returncode, output, folder, 1)
 
 
 def test_the_norm_as_delivered_is_wrong_outside_full_blocks_alone(tmp_path: Path) -> None:
@@ -56,7 +45,7 @@ def test_the_norm_as_delivered_is_wrong_outside_full_blocks_alone(tmp_path: Path
 
 
 def test_the_finished_norm_passes_every_check_of_a_processor(tmp_path: Path) -> None:
-    run = run_solution("5.6", tmp_path / "work", "my_norm.py", **NARROW)
+    run = run_solved("5.6", tmp_path / "work", "my_norm.py", **NARROW)
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}, run.output
     assert [row["loads"] for row in run.metrics["passing"]] == [6, 24, 12, 6]
@@ -97,7 +86,7 @@ def test_flash_attention_as_delivered_counts_what_it_loads(tmp_path: Path) -> No
 
 
 def test_flash_attention_finished_passes_every_check_of_a_processor(tmp_path: Path) -> None:
-    run = run_solution("5.10", tmp_path / "work", "my_softmax.py", "my_attention.py", "my_backward.py", **SHORT)
+    run = run_solved("5.10", tmp_path / "work", "my_softmax.py", "my_attention.py", "my_backward.py", **SHORT)
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}, run.output
     assert len(list((tmp_path / "work").glob("attention-sm_89-*.ptx"))) == 2

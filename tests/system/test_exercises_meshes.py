@@ -7,18 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.system.exercising import (
-    FOLDERS,
     check_plots_and_tables,
     list_failed_checks,
     list_unanswered,
     needs_torch,
+    run_solved,
     with_faults,
 )
 
 pytestmark = [pytest.mark.system, needs_torch]
 SMALL = {"width": "16", "heads": "2", "length": "8", "batch_size": "8", "micro_batches": "2", "steps": "3"}
 OF_YOUR_MESH = {"mesh-made", "groups-right", "crossing-predicted"}
-BESIDE = FOLDERS.exercises / "06-training-at-scale"
 
 
 @pytest.mark.slow
@@ -40,10 +39,9 @@ def test_eight_ranks_train_as_one_process_does(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_written_part_makes_the_mesh_and_predicts_the_bytes(tmp_path: Path) -> None:
-    delivered, written = ((folder / "my_mesh.py").read_text(encoding="utf-8") for folder in (BESIDE, BESIDE / "solutions"))
     # the second half of the ranks says that it is on another node
     other_node = ("three_dimensions.py", "bench.node_label()", 'f"node{2 * rank // size}"')
-    run = with_faults("6.3", tmp_path / "work", ("my_mesh.py", delivered, written), other_node, **SMALL)
+    run = run_solved("6.3", tmp_path / "work", "my_mesh.py", changes=[other_node], **SMALL)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"all-nodes"}, "the plan has one node"
     assert set(list_unanswered(run)) == {"all-nodes"}

@@ -18,12 +18,11 @@ from tests.system.exercising import (
     FOLDERS,
     Finished,
     environment,
-    flags,
     lay_out,
     list_failed_checks,
     list_unanswered,
     needs_torch,
-    read_finished,
+    run_solved,
     with_faults,
 )
 
@@ -38,17 +37,10 @@ SUPERVISED = [sys.executable, "-c", "import ctypes, subprocess, sys\nctypes.CDLL
 RIGHTS = "add: [SYS_ADMIN, SYS_PTRACE]"
 
 
-def run_solved(folder: Path, old: str = "", new: str = "") -> Finished:
-    """One process with the solution in the place of the learner's part, in which `new` is in the place of `old`."""
-    exercise, script = lay_out("B.1", folder)
-    text = SOLVED.read_text(encoding="utf-8")
-    assert not old or text.count(old) == 1
-    (folder / "my_pod.yaml").write_text(text.replace(old, new) if old else text, encoding="utf-8")
-    command = [*SUPERVISED, sys.executable, script.name, *flags(exercise)]
-    done = subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
-    return read_finished(exercise, done.returncode, done.stdout + done.stderr, folder, 1)
+def run_pod(folder: Path, old: str = "", new: str = "") -> Finished:
+    """B.1 with the solution in the place of the learner's part, in which `new` is in the place of `old`."""
+    changes = [("my_pod.yaml", old, new)] if old else []
+    return run_solved("B.1", folder, "my_pod.yaml", changes=changes, before=SUPERVISED)
 
 
 def traced_by(run: Finished) -> object:
@@ -66,7 +58,7 @@ def test_as_delivered_the_pod_is_refused_and_the_part_open(tmp_path: Path) -> No
 
 def test_the_solution_starts_and_its_trace_is_the_ledger(tmp_path: Path) -> None:
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
-    run = run_solved(tmp_path / "work")
+    run = run_pod(tmp_path / "work")
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}, run.output
     assert run.metrics["first_trace"]["by_api"]["cudaLaunchKernel"] == 8 * (2 + 5 * 6)
@@ -75,7 +67,7 @@ def test_the_solution_starts_and_its_trace_is_the_ledger(tmp_path: Path) -> None
 
 
 def test_without_shared_processes_the_tracer_is_blind(tmp_path: Path) -> None:
-    run = run_solved(tmp_path / "work", "shareProcessNamespace: true", "shareProcessNamespace: false")
+    run = run_pod(tmp_path / "work", "shareProcessNamespace: true", "shareProcessNamespace: false")
     assert run.code == 0, run.output
     assert (run.metrics["sees_engine"], run.metrics["running"], run.metrics["first_trace"]["calls"]) == ("no", 1, None)
     assert list_failed_checks(run) == {"policies", "both-running", "sees-engine"}
@@ -91,7 +83,7 @@ def test_without_shared_processes_the_tracer_is_blind(tmp_path: Path) -> None:
     ],
 )
 def test_a_tracer_without_its_rights_ends_and_says_why(old: str, new: str, words: str, tmp_path: Path) -> None:
-    run = run_solved(tmp_path / "work", old, new)
+    run = run_pod(tmp_path / "work", old, new)
     if traced_by(run) != "bpftrace":
         pytest.skip(f"needs bpftrace and root: {run.output.partition('not taken: ')[2].splitlines()[0]}")
     [tracer] = [box for box in run.metrics["containers"] if box["name"] == "tracer"]

@@ -12,7 +12,6 @@ import pytest
 
 from tests.system.cli import Learner
 from tests.system.exercising import (
-    FOLDERS,
     by_command_line,
     check_plots_and_tables,
     environment,
@@ -21,6 +20,7 @@ from tests.system.exercising import (
     list_unanswered,
     needs_torch,
     on_cpu,
+    run_solved,
     start,
     wait,
     with_faults,
@@ -72,12 +72,7 @@ def test_kernels_of_the_course_are_counted_and_yours_are_open(tmp_path: Path) ->
 @pytest.mark.slow
 @needs_emulator
 def test_the_solutions_pass_every_check_that_a_cpu_can_answer(tmp_path: Path) -> None:
-    beside = FOLDERS.exercises / "05-gpu-programming"
-    changes = [
-        (name, (beside / name).read_text(encoding="utf-8"), (beside / "solutions" / name).read_text(encoding="utf-8"))
-        for name in ("my_kernels.cu", "my_warps.cu")
-    ]
-    run = with_faults("5.1", tmp_path / "work", *changes, block="64", elements="100000")
+    run = run_solved("5.1", tmp_path / "work", "my_kernels.cu", "my_warps.cu", block="64", elements="100000")
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     assert (run.metrics["blocks"], run.metrics["sizes"]) == (1563, [1, 31, 257, 1000])

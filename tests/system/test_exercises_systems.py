@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,18 +11,15 @@ import pytest
 from tests.parts import needs_namespaces
 from tests.system.exercising import (
     FOLDERS,
-    Finished,
     check_plots_and_tables,
     environment,
-    flags,
     lay_out,
     list_failed_checks,
     list_unanswered,
     needs_torch,
-    read_finished,
+    run_solved,
     with_faults,
 )
-from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 SOLUTIONS = FOLDERS.exercises / "07-hpc-systems" / "solutions"
@@ -39,18 +35,6 @@ OPEN = {
     "7.1": {"placed", "geometry", "isolated", "few-gpus"}, "7.2": {"parsed", "groups-best", "rings-best"},
     "7.3": {"fewer-calls"}, "7.4": set[str](), "7.5": {"vfio", "vgpu", "tree", "stripes", "scheduler"},
 }  # fmt: skip
-
-
-def run_solved(exercise_id: str, folder: Path, **settings: str) -> Finished:
-    """One process with the course's own solutions in the place of the learner's parts."""
-    exercise, script = lay_out(exercise_id, folder)
-    for part in PARTS[exercise_id]:
-        shutil.copyfile(SOLUTIONS / part, folder / part)
-    command = [sys.executable, script.name, *flags(exercise, **(SMALL[exercise_id] | settings))]
-    done = subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=STUCK_S, check=False
-    )
-    return read_finished(exercise, done.returncode, done.stdout + done.stderr, folder, 1)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +54,7 @@ def test_as_delivered_runs_are_whole_and_parts_open(exercise_id: str, tmp_path: 
 def test_solutions_pass_every_check_without_a_gpu(exercise_id: str, tmp_path: Path) -> None:
     mounts = Path("/proc/self/mounts")
     before = mounts.read_text(encoding="utf-8") if mounts.exists() else ""
-    run = run_solved(exercise_id, tmp_path / "work")
+    run = run_solved(exercise_id, tmp_path / "work", *PARTS[exercise_id], **SMALL[exercise_id])
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     assert (mounts.read_text(encoding="utf-8") if mounts.exists() else "") == before
@@ -80,7 +64,7 @@ def test_solutions_pass_every_check_without_a_gpu(exercise_id: str, tmp_path: Pa
 
 
 def test_a_disk_without_room_is_named_before_anything_is_written(tmp_path: Path) -> None:
-    run = run_solved("7.3", tmp_path / "work", megabytes="65536")
+    run = run_solved("7.3", tmp_path / "work", *PARTS["7.3"], megabytes="65536")
     if run.code == 0:
         pytest.skip("this computer has room for 192 GiB")
     assert "are free where the file would lie" in run.output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,18 +12,15 @@ import pytest
 from tests.parts import need
 from tests.system.exercising import (
     FOLDERS,
-    Finished,
     check_plots_and_tables,
     environment,
-    flags,
     lay_out,
     list_failed_checks,
     list_unanswered,
     needs_torch,
-    read_finished,
+    run_solved,
     with_faults,
 )
-from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 SOLUTIONS = FOLDERS.exercises / "B-ebpf-tracing" / "solutions"
@@ -33,17 +29,6 @@ SOLUTIONS = FOLDERS.exercises / "B-ebpf-tracing" / "solutions"
 @pytest.fixture(autouse=True)
 def compiler() -> None:
     need("cc")
-
-
-def run_solved(folder: Path, **settings: str) -> Finished:
-    """B.2 with the course's own solution in the place of the learner's part."""
-    exercise, script = lay_out("B.2", folder)
-    shutil.copyfile(SOLUTIONS / "my_costs.py", folder / "my_costs.py")
-    command = [sys.executable, script.name, *flags(exercise, **settings)]
-    done = subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=STUCK_S, check=False
-    )
-    return read_finished(exercise, done.returncode, done.stdout + done.stderr, folder, 1)
 
 
 def test_as_delivered_a_trace_is_exact_and_the_part_open(tmp_path: Path) -> None:
@@ -57,7 +42,7 @@ def test_as_delivered_a_trace_is_exact_and_the_part_open(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("settings", [{}, {"puzzle": "6", "prompt": "2048", "tokens": "1"}, {"puzzle": "9", "tokens": "512"}])
 def test_the_solution_passes_every_check_without_a_gpu(settings: dict[str, str], tmp_path: Path) -> None:
-    run = run_solved(tmp_path / "work", tracer="preload", **settings)
+    run = run_solved("B.2", tmp_path / "work", "my_costs.py", tracer="preload", **settings)
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     check_plots_and_tables(run, tmp_path)
