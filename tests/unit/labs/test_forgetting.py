@@ -108,7 +108,7 @@ def test_what_may_be_left_of_a_slurm_run_are_its_jobs_too(tmp_path: Path) -> Non
     assert f'grep -E "/jobs/({record.id})(/|$)" | cut -d" " -f1 | xargs -r scancel' in left.remove
 
 
-def test_the_command_for_a_forgotten_machine_removes_links_and_what_is_shared(tmp_path: Path) -> None:
+def test_the_command_for_a_forgotten_machine_removes_links_too(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     record, home, shared = save_slurm_run(context, []), tmp_path / "home", tmp_path / "shared folder"
     bases = [home, shared / f"gpucourse-{getpass.getuser()}"]

@@ -56,8 +56,8 @@ def test_a_lab_leaves_the_folder_that_a_cluster_shares_as_it_found_it(tmp_path: 
     mark(link, "lab-1")
     job, other_job = make_job(own, "run-1"), make_job(own, "run-2")
     (own / ".gpucourse" / "store").mkdir()
-    found = ours(link, "lab-1", ["run-1"], str(shared)).found
-    assert found == (("folder", str(job)), ("mark", str(home / ".gpucourse/labs/lab-1")))
+    belongings = ours(link, "lab-1", ["run-1"], str(shared)).found
+    assert belongings == (("folder", str(job)), ("mark", str(home / ".gpucourse/labs/lab-1")))
     assert clear(link, "lab-1", ["run-1"], str(shared)).found == ()
     assert (job.exists(), other_job.exists()) == (False, True), "the run of another lab stays"
     assert not (home / ".gpucourse").exists()
