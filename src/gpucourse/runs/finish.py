@@ -91,13 +91,13 @@ def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> Exer
     return replace(verdict, parts=results)
 
 
-def seal(files: RunPaths, mode: str) -> None:
-    """Write the SHA-256 of every file of the run, so that a change made later shows."""
-    write_record(files.hashes, _make_seal(files, mode, {}))
+def seal(files: RunPaths, mode: str, known: Mapping[str, str] = {}) -> None:
+    """Write the SHA-256 of every file of the run, so that a change made later shows. `known`: those of files that were hashed
+    as they came, by path relative to the run's folder."""
+    write_record(files.hashes, _make_seal(files, mode, known))
 
 
 def _make_seal(files: RunPaths, mode: str, known: Mapping[str, str]) -> dict[str, object]:
-    """The seal. `known`: the digests of files that were hashed as they came, by path relative to the run's folder."""
     paths = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
     names = {path.relative_to(files.folder).as_posix(): path for path in paths if not path.name.startswith(".")}
     digests = {name: known.get(name) or _sha256(path) for name, path in names.items()}
