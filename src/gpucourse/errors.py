@@ -6,6 +6,7 @@
     │   └── ManifestError                    a file that a person wrote does not hold what it must
     ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
     │   ├── StorageError                     the disk is full, the folder cannot be written
+    │   ├── HomeMissing                      the person has no home folder that files can be in
     │   ├── UntrustedFolder                  a workspace or course of somebody else, not allowed yet
     │   ├── NewerFormat                      a file written by a newer gpucourse: refused and kept
     │   ├── DamagedFile                      a file of the workspace that cannot be used: kept
@@ -113,6 +114,12 @@ class StorageError(MissingError):
     """The disk is full or a folder cannot be written. What was written before is intact."""
 
     code = "storage"
+
+
+class HomeMissing(MissingError):
+    """Neither HOME nor the account names a folder that files of this person can be in; `/` is nobody's."""
+
+    code = "no_home"
 
 
 class UntrustedFolder(MissingError):

@@ -1,4 +1,7 @@
-"""Writing files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes an error that says what to do."""
+"""Writing files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes an error that says what to do.
+
+Where a person's own files belong is decided here, too: never below `/` itself, nor in a home folder that is not there.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import errno
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import IO
 
-from gpucourse.errors import StorageError
+from gpucourse.errors import HomeMissing, StorageError
 from gpucourse.units import format_bytes
 
 _RESERVE = 256 << 20
@@ -21,6 +24,28 @@ _RESERVE = 256 << 20
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
 _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
+
+
+def find_home(environ: Mapping[str, str], instead: str) -> Path:
+    """The person's home folder: HOME, or where that is unset or empty, the account's.
+
+    Raises HomeMissing where that is no folder, or is `/`; its hint is `instead`, the command that does without a home.
+    """
+    named = environ.get("HOME", "")
+    home = Path(named or _find_account_home())
+    if home.is_absolute() and home.is_dir() and not home.samefile("/"):
+        return home
+    whose = f"HOME is {named}" if named else f"HOME is not set, and the home folder of this account is {home}"
+    raise HomeMissing(f"{whose}: nothing of yours can be kept there", hint=f"{instead}, or export HOME=/home/you")
+
+
+def _find_account_home() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a number without an account, as in containers
+        return "/"
 
 
 def storage_error(error: OSError, path: Path) -> StorageError | None:

@@ -52,6 +52,7 @@ def test_the_installed_wheel_does_the_whole_way_from_another_folder(wheel: Path,
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    (tmp_path / "home").mkdir()
     clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path / "home")}
     where = [str(program), "-c", "import gpucourse; print(gpucourse.__file__)"]
     assert str(site) in subprocess.run(where, capture_output=True, text=True, check=True, cwd=elsewhere).stdout

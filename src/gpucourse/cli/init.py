@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +10,13 @@ import typer
 
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
+from gpucourse.workspace.locate import find_new_root
 
 
 def init(
     ctx: typer.Context,
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder (default: the current directory).", show_default=False)
+        Path | None, typer.Argument(help="The folder (default: GPUCOURSE_WORKSPACE, else the current one).", show_default=False)
     ] = None,
     ssh_include: Annotated[
         bool | None,
@@ -33,12 +35,12 @@ def init(
         from gpucourse.cli.ssh_include import decide
 
         if folder is not None:
-            session.root = Path.cwd() / folder.expanduser()
+            session.root = find_new_root(folder, os.environ, Path.cwd())
         decide(session, wanted=ssh_include)
         return ExitCode.DONE
     if folder is not None and session.options.workspace is not None:
         raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
-    session.root = Path.cwd() / (session.options.workspace or folder or Path.cwd()).expanduser()
+    session.root = find_new_root(session.options.workspace or folder, os.environ, Path.cwd())
     context = session.context
     copies = copy_exercises(context)
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")

@@ -32,7 +32,7 @@ class Session:
     @cached_property
     def root(self) -> Path:
         """The workspace's folder, whether it is there yet or not."""
-        return find_root(self.options.workspace, os.environ, Path.cwd(), Path.home())
+        return find_root(self.options.workspace, os.environ, Path.cwd())
 
     @cached_property
     def context(self) -> Context:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 def cache_elsewhere(environ: Mapping[str, str]) -> Path | None:
     """A folder of this user alone for matplotlib's caches; None where its own places can be written."""
-    if all(_takes_files(place) for place in _own_places(environ)):
+    home = Path(environ.get("HOME") or "/")
+    if home.is_dir() and not home.samefile("/") and all(_takes_files(place) for place in _own_places(environ, home)):
         return None
     shared = Path(tempfile.gettempdir()) / f"gpucourse-matplotlib-{os.getuid()}"
     try:
@@ -25,8 +26,7 @@ def cache_elsewhere(environ: Mapping[str, str]) -> Path | None:
     return Path(tempfile.mkdtemp(prefix="gpucourse-matplotlib-"))
 
 
-def _own_places(environ: Mapping[str, str]) -> list[Path]:
-    home = Path(environ.get("HOME") or "/")
+def _own_places(environ: Mapping[str, str], home: Path) -> list[Path]:
     if sys.platform == "darwin":
         return [home / ".matplotlib"]
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")

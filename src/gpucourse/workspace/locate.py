@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.errors import UsageError
-from gpucourse.storage import storing, write_text
+from gpucourse.storage import find_home, storing, write_text
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
+_NAME_ANOTHER = "name a folder: gpucourse --workspace DIR ..."
 _SETTINGS = """\
 # Settings of this workspace: the only file here to edit by hand.
 
@@ -57,21 +58,42 @@ class Workspace:
     created: bool
 
 
-def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path, home: Path) -> Path:
-    """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse."""
+def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse.
+
+    Raises HomeMissing where only the last is left and there is no home, UsageError for `~name` of nobody.
+    """
     if explicit is not None:
-        return absolute(explicit.expanduser(), cwd)
+        return absolute(_expand(explicit, environ), cwd)
     if named := environ.get("GPUCOURSE_WORKSPACE"):
-        return absolute(Path(named).expanduser(), cwd)
+        return absolute(_expand(Path(named), environ), cwd)
     for folder in (cwd, *cwd.parents):
         if (folder / "gpucourse.yaml").is_file():
             return folder
-    return home / "gpucourse"
+    return find_home(environ, _NAME_ANOTHER) / "gpucourse"
+
+
+def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """Where `init` makes a workspace: what was typed, GPUCOURSE_WORKSPACE, the current folder. Raises as `find_root`."""
+    here = None if environ.get("GPUCOURSE_WORKSPACE") else cwd
+    return find_root(explicit or here, environ, cwd)
+
+
+def _expand(path: Path, environ: Mapping[str, str]) -> Path:
+    """The path with `~` replaced: a shell leaves it in place after `=` and in quotes."""
+    if path.parts[:1] == ("~",):
+        return find_home(environ, _NAME_ANOTHER).joinpath(*path.parts[1:])
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{path}: there is no account {path.parts[0][1:]}", hint=_NAME_ANOTHER) from error
 
 
 def personal_cache(environ: Mapping[str, str]) -> Path:
-    """The folder for what can be fetched again, of this person and for all workspaces: in XDG_CACHE_HOME, or ~/.cache."""
-    base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or Path.home()) / ".cache"
+    """The folder for what can be fetched again, of this person and for all workspaces: in XDG_CACHE_HOME, or ~/.cache.
+
+    Raises HomeMissing."""
+    base = environ.get("XDG_CACHE_HOME") or find_home(environ, "export XDG_CACHE_HOME=DIR") / ".cache"
     return Path(base) / "gpucourse"
 
 
@@ -79,8 +101,10 @@ def open_workspace(root: Path, *, make: bool = True) -> Workspace:
     """Open the workspace at `root`, making what is missing; without `make` one that is not there stays so, and has no id.
     Commands that come at once make one workspace: what they build in the cloud bears its id, and is found again by it.
     Raises NewerFormat, StorageError, UsageError."""
+    if root == Path("/"):
+        raise UsageError("the folder / belongs to the whole computer: no workspace is made there", hint=_NAME_ANOTHER)
     if root.exists() and not root.is_dir():
-        raise UsageError(f"{root} is a file, not a workspace folder", hint="name a folder: gpucourse --workspace DIR ...")
+        raise UsageError(f"{root} is a file, not a workspace folder", hint=_NAME_ANOTHER)
     paths = WorkspacePaths(root)
     identity = read_record(paths.identity, Identity)
     if identity is not None:
@@ -94,7 +118,7 @@ def open_workspace(root: Path, *, make: bool = True) -> Workspace:
             root.mkdir(parents=True, exist_ok=True, mode=0o755)  # never writable for others, whatever the umask
             paths.private.mkdir(exist_ok=True, mode=0o700)
         except FileNotFoundError as error:  # as in /proc, where nobody can make a folder
-            raise UsageError(f"no folder can be made at {root}", hint="name another: gpucourse init DIR") from error
+            raise UsageError(f"no folder can be made at {root}", hint=_NAME_ANOTHER) from error
     with hold_lock(paths.lock("workspace"), "making the workspace"):
         if (made := read_record(paths.identity, Identity)) is not None:
             return Workspace(paths=paths, id=made.id, created=False)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from gpucourse.errors import UnknownName, UntrustedFolder, UsageError
+from gpucourse.errors import HomeMissing, UnknownName, UntrustedFolder, UsageError
 from gpucourse.outside.names import printable
+from gpucourse.storage import find_home
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
@@ -33,10 +34,11 @@ class TrustList:
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:
-    """The person's own configuration of gpucourse: in XDG_CONFIG_HOME where that is an absolute path, else in ~/.config."""
+    """The person's own configuration of gpucourse: in XDG_CONFIG_HOME where that is an absolute path, else in ~/.config.
+
+    Raises HomeMissing."""
     base = Path(environ.get("XDG_CONFIG_HOME", ""))
-    home = Path(environ.get("HOME") or Path.home())
-    return (base if base.is_absolute() else home / ".config") / "gpucourse"
+    return (base if base.is_absolute() else find_home(environ, "export XDG_CONFIG_HOME=DIR") / ".config") / "gpucourse"
 
 
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
@@ -58,8 +60,12 @@ def require_course(root: Path, environ: Mapping[str, str]) -> None:
 
 
 def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders that this person allowed, in the order of their names. Raises MissingError for a damaged list."""
-    record = read_record(_file(environ), TrustList)
+    """The folders that this person allowed, in the order of their names; none without a home. Raises MissingError for a
+    damaged list."""
+    try:
+        record = read_record(_file(environ), TrustList)
+    except HomeMissing:
+        return ()
     return tuple(sorted(record.folders)) if record else ()
 
 

@@ -14,8 +14,8 @@ from gpucourse.cli.session import Session
 from gpucourse.ui.console import Console
 
 
-def output_of(command: str, workspace: Path) -> str:
-    """What a command shows in the session of this workspace."""
+def output_of(command: str, workspace: Path | None) -> str:
+    """What a command shows in the session of this workspace, or of the one that it finds."""
     shown = io.StringIO()
     face = Console(json=False, quiet=False, verbose=False, stdout=shown, stderr=io.StringIO(), environ={})
     session = Session(options=Options(workspace=workspace), console=face)
@@ -36,3 +36,15 @@ def test_each_session_has_its_workspace_and_its_screen(tmp_path: Path) -> None:
 def test_a_command_that_only_looks_makes_no_workspace(command: str, said: str, tmp_path: Path) -> None:
     assert said in output_of(command, tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("home", [None, "", "/", "/no/such/home", "/sys"])
+def test_init_makes_the_workspace_of_the_variable(home: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the learner is, and whatever their home folder is."""
+    monkeypatch.delenv("HOME") if home is None else monkeypatch.setenv("HOME", home)
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path / "named"))
+    monkeypatch.chdir("/")
+    output_of("init", None)
+    assert (tmp_path / "named" / ".gpucourse").is_dir()
+    assert not Path("/.gpucourse").exists()
+    assert not Path("/gpucourse.yaml").exists()

@@ -143,9 +143,10 @@ def test_where_providers_come_from(tmp_path: Path) -> None:
         providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": str(tmp_path / "none")}, None, places)
 
 
-def test_the_cache_of_providers() -> None:
-    assert providers.cache_folder({"HOME": "/h"}) == Path("/h/.cache/gpucourse/terraform-plugins")
-    assert providers.cache_folder({"HOME": "/h", "XDG_CACHE_HOME": "/c"}) == Path("/c/gpucourse/terraform-plugins")
+def test_the_cache_of_providers(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    assert providers.cache_folder(environ) == tmp_path / ".cache/gpucourse/terraform-plugins"
+    assert providers.cache_folder({**environ, "XDG_CACHE_HOME": "/c"}) == Path("/c/gpucourse/terraform-plugins")
 
 
 def test_what_terraform_hears_of_the_environment() -> None:

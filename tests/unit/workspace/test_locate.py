@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from gpucourse.errors import NewerFormat, UsageError
-from gpucourse.workspace.locate import find_root, open_workspace
+from gpucourse.errors import ExitCode, HomeMissing, NewerFormat, StorageError, UsageError
+from gpucourse.figures.cache import cache_elsewhere
+from gpucourse.workspace.locate import find_new_root, find_root, open_workspace, personal_cache
 from gpucourse.workspace.paths import WorkspacePaths
+from gpucourse.workspace.trust import config_folder, list_trusted_folders, trust
 from tests.waiting import STUCK_S
 
 
@@ -17,15 +22,103 @@ def test_the_flag_wins_then_the_variable_then_a_parent_then_home(tmp_path: Path)
     (course / "deep" / "er").mkdir(parents=True)
     (course / "gpucourse.yaml").touch()
     here, home = course / "deep" / "er", tmp_path / "home"
-    environ = {"GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
-    assert find_root(Path("rel"), environ, here, home) == here / "rel"
-    assert find_root(None, environ, here, home) == tmp_path / "named"
-    assert find_root(None, {}, here, home) == course
-    assert find_root(None, {}, tmp_path, home) == home / "gpucourse"
+    home.mkdir()
+    named = {"HOME": str(home), "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
+    unnamed = {"HOME": str(home)}
+    assert find_root(Path("rel"), named, here) == here / "rel"
+    assert find_root(None, named, here) == tmp_path / "named"
+    assert find_root(None, unnamed, here) == course
+    assert find_root(None, unnamed, tmp_path) == home / "gpucourse"
+    assert find_root(Path("~/mine"), unnamed, here) == home / "mine"
+
+
+def test_init_takes_what_was_typed_then_the_variable_then_this_folder(tmp_path: Path) -> None:
+    named = {"GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
+    assert find_new_root(Path("rel"), named, tmp_path) == tmp_path / "rel"
+    assert find_new_root(None, named, tmp_path) == tmp_path / "named"
+    assert find_new_root(None, {"GPUCOURSE_WORKSPACE": ""}, tmp_path) == tmp_path
+
+
+def name_account(patch: pytest.MonkeyPatch, home: str | None) -> None:
+    """Let this account have that home folder; None for a number without an account."""
+
+    def entry(number: int) -> SimpleNamespace:
+        if home is None:
+            raise KeyError(number)
+        return SimpleNamespace(pw_dir=home)
+
+    patch.setattr("pwd.getpwuid", entry)
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
+def test_without_home_in_the_environment_the_account_tells_it(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_account(monkeypatch, str(tmp_path))
+    assert find_root(None, environ, Path("/")) == tmp_path / "gpucourse"
+    assert personal_cache(environ) == tmp_path / ".cache" / "gpucourse"
+    assert config_folder(environ) == tmp_path / ".config" / "gpucourse"
+
+
+@pytest.mark.parametrize(
+    ("environ", "account"),
+    [
+        ({}, "/"),
+        ({}, "/no/such/home"),
+        ({}, None),
+        ({"HOME": ""}, "/no/such/home"),
+        ({"HOME": "/"}, "/root"),
+        ({"HOME": "//"}, "/root"),
+        ({"HOME": "/usr/.."}, "/root"),
+        ({"HOME": "/no/such/home"}, "/root"),
+        ({"HOME": "somewhere"}, "/root"),
+        ({"HOME": "/etc/passwd"}, "/root"),
+    ],
+)
+def test_where_no_home_is_nothing_is_made_and_the_way_out_is_said(
+    environ: dict[str, str], account: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_account(monkeypatch, account)
+    with pytest.raises(HomeMissing) as caught:
+        find_root(None, environ, Path("/"))
+    assert caught.value.exit_code == ExitCode.MISSING
+    assert caught.value.hint == "name a folder: gpucourse --workspace DIR ..., or export HOME=/home/you"
+    with pytest.raises(HomeMissing, match="HOME is"):
+        find_root(Path("~/mine"), environ, tmp_path)
+    with pytest.raises(HomeMissing) as caught:
+        personal_cache(environ)
+    assert caught.value.hint == "export XDG_CACHE_HOME=DIR, or export HOME=/home/you"
+    with pytest.raises(HomeMissing):
+        trust(tmp_path, environ)
+    assert list_trusted_folders(environ) == ()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert cache_elsewhere(environ) == tmp_path / f"gpucourse-matplotlib-{os.getuid()}"
+    named = {**environ, "GPUCOURSE_WORKSPACE": str(tmp_path / "named")}
+    assert find_root(None, named, Path("/")) == find_new_root(None, named, Path("/")) == tmp_path / "named"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a folder that takes nothing, from root either, is only there")
+def test_a_home_that_cannot_be_written_says_what_else_can_be() -> None:
+    root = find_root(None, {"HOME": "/sys"}, Path("/"))
+    with pytest.raises(StorageError, match="not allowed to write /sys/gpucourse") as caught:
+        open_workspace(root)
+    assert "another workspace with --workspace DIR" in caught.value.hint
+
+
+def test_the_root_of_the_computer_is_no_workspace() -> None:
+    with pytest.raises(UsageError, match="belongs to the whole computer") as caught:
+        open_workspace(find_new_root(None, {}, Path("/")))
+    assert "gpucourse --workspace DIR" in caught.value.hint
+    assert not Path("/.gpucourse").exists()
+
+
+def test_a_name_of_nobody_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no account no-such-person"):
+        find_root(Path("~no-such-person/x"), {}, tmp_path)
 
 
 def test_dots_are_taken_out() -> None:
-    assert find_root(Path("../x/./y"), {}, Path("/a/b"), Path("/home")) == Path("/a/x/y")
+    assert find_root(Path("../x/./y"), {}, Path("/a/b")) == Path("/a/x/y")
 
 
 def test_a_workspace_is_made_once(tmp_path: Path) -> None:

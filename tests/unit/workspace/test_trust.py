@@ -154,6 +154,7 @@ def test_a_course_that_others_may_change_is_refused(tmp_path: Path, environ: dic
 
 def test_the_list_is_in_the_configuration_of_this_person(tmp_path: Path, environ: dict[str, str]) -> None:
     assert config_folder(environ) == tmp_path / "config" / "gpucourse"
+    (tmp_path / "home").mkdir()
     assert config_folder({**environ, "XDG_CONFIG_HOME": "relative"}) == tmp_path / "home" / ".config" / "gpucourse"
     trust(tmp_path, environ)
     assert (config_folder(environ) / "trusted.json").stat().st_mode & 0o777 == 0o600

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpucourse.errors import MissingError, StorageError
+from gpucourse.errors import HomeMissing, MissingError, StorageError
 from gpucourse.model.event import Note, Watcher
 from gpucourse.storage import storing
 from gpucourse.workspace.locate import personal_cache
@@ -44,7 +44,10 @@ def can_unpack(environ: Mapping[str, str]) -> bool:
 
 def find_unpacked(environ: Mapping[str, str]) -> Path | None:
     """The folder that was unpacked last, whole; None where there is none."""
-    folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
+    try:
+        folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
+    except HomeMissing:
+        return None
     return max(folders, key=lambda folder: (folder / _LIST).stat().st_mtime_ns, default=None)
 
 
