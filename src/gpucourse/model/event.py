@@ -66,7 +66,16 @@ class LogBytes:
     scheduled: bool = False
 
 
-Event = Note | Stage | ResourceEvent | NodeEvent | LogBytes
+@dataclass(frozen=True, kw_only=True)
+class RankEvent:
+    """A rank ended with this exit code, and nobody starts it again."""
+
+    node: str
+    rank: int
+    code: int
+
+
+Event = Note | Stage | ResourceEvent | NodeEvent | LogBytes | RankEvent
 Watcher = Callable[[Event], None]
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from gpucourse.errors import NodeUntrusted, UnreachableError
-from gpucourse.model.event import LogBytes, Note, Watcher
+from gpucourse.model.event import LogBytes, Note, RankEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.remote import answers, jobs, slurm_client
@@ -116,7 +116,7 @@ class _View:
         self._known_exits: set[tuple[str, int, float]] = set()
         self._failed: dict[int, float] = {}
 
-    def tell(self, event: LogBytes | Note) -> None:
+    def tell(self, event: LogBytes | Note | RankEvent) -> None:
         with self._telling:
             self.watcher(event)
 
@@ -124,8 +124,11 @@ class _View:
         return self.stop.is_set() or self.leaving.is_set()
 
     def record_exit(self, ended: NodeExit | RankExit) -> None:
-        if isinstance(ended, NodeExit) or not self.result.may_begin_again(ended):
+        final = isinstance(ended, NodeExit) or not self.result.may_begin_again(ended)
+        if final:
             self.monitor.note_ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
+        if final and isinstance(ended, RankExit):
+            self.tell(RankEvent(node=ended.node, rank=ended.rank, code=ended.code))
         with self.changed:
             if isinstance(ended, NodeExit):
                 self.result.node_exits.append(ended)

@@ -7,6 +7,7 @@ itself, and whoever comes next takes it up where the files end.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 # How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
+NAMED = 3  # nodes that a title names: of more it says how many
 _IMPORTS_TORCH = re.compile(rb"^\s*(?:import|from) torch\b", re.MULTILINE)
 
 
@@ -113,7 +115,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if limit_s is None and (own_limit := diagnose.time_limit(record, files)) is not None:
         limit_s = own_limit + AFTER_LIMIT_S
     try:
-        what = f"running {record.subject} on {', '.join(record.nodes)}"
+        what = f"running {record.subject} on {name_nodes(record.nodes)}"
         with stage(context.watch, "run", what, record.phases_s, silence=_explain_silence(context, record)):
             result = follow(
                 fleet,
@@ -144,6 +146,11 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if result.detached:
         raise _make_detach_error(record)
     note_exits(record, result)
+
+
+def name_nodes(names: Sequence[str]) -> str:
+    """The nodes of a run for a title: a few by name, of more how many they are."""
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} nodes"
 
 
 def _explain_silence(context: Context, record: RunRecord) -> str:

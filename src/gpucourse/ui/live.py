@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from gpucourse.errors import Interrupted
-from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
+from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, Stage
 from gpucourse.ui.line import Line, Segment, ansi, line, plain
 from gpucourse.ui.loglines import Source, visible
 from gpucourse.ui.logpipe import LogPipe
@@ -87,6 +87,9 @@ class Live:
         """Take one event."""
         if isinstance(event, LogBytes):
             self._log(event)
+            return
+        if isinstance(event, RankEvent):
+            self._screen.note_end(event)
             return
         with self._lock:
             self._heard = self._clock()
@@ -188,9 +191,10 @@ class Live:
             self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal stops nobody else
 
     def _rows(self, now: float) -> list[Line]:
-        height = max(1, min(self._out.size()[1] - 2, 30))
-        statuses = self._screen.statuses()[: max(0, height // 2)]
-        rows = self._progress.rows(now, height - len(statuses))
+        width, lines = self._out.size()
+        height = max(1, min(lines - 2, 30))
+        rows = self._progress.rows(now, height - min(self._screen.count_statuses(), height // 2), width)
+        statuses = self._screen.statuses(height - len(rows))
         if not rows and not statuses and now - self._heard > 0.5:
             spinner = self._out.glyphs.spinner[int(now * 8) % len(self._out.glyphs.spinner)]
             rows = [line(Segment(spinner, "accent"), Segment(f" {format_seconds(now - self._heard)}", "dim"))]

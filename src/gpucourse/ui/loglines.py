@@ -25,6 +25,8 @@ MARKERS = (TABLE_MARKER, b"-packages", b"/lib/python3", b"<frozen ", b"frame #",
 _RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
 # Bytes that a line can hold and be shown as it is: printable ASCII and the tab.
 _HARMLESS = bytes({9, 10} | set(range(32, 127)))
+_PERCENT = re.compile(rb"(\d{1,3})(?:\.\d+)? ?%")
+_COUNT = re.compile(rb"(\d{1,12}) ?/ ?(\d{1,12})")
 
 
 @dataclass
@@ -32,7 +34,8 @@ class Source:
     """One rank of one node, or (`rank` None) the launcher of one node.
 
     `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds. `folded` lines are of
-    a launcher or of libraries: nobody reads them but where something is wrong with these.
+    a launcher or of libraries: nobody reads them but where something is wrong with these. `code` is the exit code of a rank
+    that has ended at `ended`, by the monotonic clock.
     """
 
     node: str
@@ -45,6 +48,8 @@ class Source:
     in_library: bool = False
     in_table: bool = False
     scheduled: bool = False
+    code: int | None = None
+    ended: float = 0.0
     last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=LAST))
 
     @property
@@ -61,6 +66,21 @@ class Source:
     def file(self) -> str:
         """Where the whole log is, seen from the run's folder."""
         return str(RunPaths(Path()).rank_log(self.node, self.rank))
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is a rank that ended with another exit code than 0."""
+        return self.code not in {None, 0}
+
+    @property
+    def share_done(self) -> float:
+        """How far a progress bar is that has no newline yet, from 0 to 1: by its percent, else by its `3/100`; 0 without."""
+        if self.code == 0:
+            return 1.0
+        if (percent := _PERCENT.search(self.partial)) is not None:
+            return min(int(percent[1]) / 100, 1.0)
+        count = _COUNT.search(self.partial)
+        return min(int(count[1]) / int(count[2]), 1.0) if count is not None and int(count[2]) else 0.0
 
     def has_to_fold(self, block: bytes) -> bool:
         """Whether these bytes may hold a line that is not worth showing."""

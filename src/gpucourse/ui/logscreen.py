@@ -11,10 +11,11 @@ import time
 from collections import Counter, deque
 from typing import NamedTuple
 
-from gpucourse.model.event import LogBytes
+from gpucourse.model.event import LogBytes, RankEvent
 from gpucourse.ui.glyphs import Glyphs
 from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.loglines import LONGEST, Source, source_of, visible
+from gpucourse.ui.text import cells, pad
 
 LINES = 2000  # lines that wait for the printer, of all ranks together
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
@@ -90,16 +91,47 @@ class LogScreen:
                     source.partial = b""
         return self.take(BACKLOG)
 
-    def statuses(self) -> list[Line]:
-        """Lines that are not complete: progress bars, and what a rank said before it went quiet."""
-        now = time.monotonic()
+    def note_end(self, event: RankEvent) -> None:
+        """A rank has ended: one that failed is shown above the progress bars of the others."""
         with self._lock:
-            held = [
-                source
-                for source in self._sources.values()
-                if source.partial and now - source.partial_since >= self._held_s and not (self._fold and source.folds_all)
-            ]
-            return [self._render_line(source, source.partial) for source in held]
+            source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
+            source.code, source.ended = event.code, time.monotonic()
+
+    def count_statuses(self) -> int:
+        """How many lines `statuses` has, where all of them find room."""
+        with self._lock:
+            return len(self._list_held())
+
+    def statuses(self, most: int = LINES) -> list[Line]:
+        """Lines that are not complete, in the order of the ranks: progress bars, and what a rank said before it went quiet;
+        beside them the ranks that failed. Of more than `most` the worst, and how many are left out: those that failed first,
+        then those that have done the least."""
+        with self._lock:
+            held, shown = self._list_held(), most
+            if len(held) > most:
+                held.sort(key=_rate)
+                shown = max(0, most - 1)
+            width = max((cells(source.prefix) for source in held[:shown]), default=0)
+            rows = [self._render_status(source, width) for source in held[:shown]]
+            if shown < len(held) and most:
+                rows.append(line(Segment(f"+{len(held) - shown} more", "dim")))
+            return rows
+
+    def _list_held(self) -> list[Source]:
+        """Whose line is not complete; where there are such, the ranks that failed, too."""
+        latest, sources = time.monotonic() - self._held_s, list(self._sources.values())
+        if not any(self._is_held(source, latest) for source in sources):
+            return []
+        return sorted((source for source in sources if source.has_failed or self._is_held(source, latest)), key=_place)
+
+    def _is_held(self, source: Source, latest: float) -> bool:
+        folded = self._fold and source.folds_all
+        return bool(source.partial) and source.partial_since <= latest and not folded
+
+    def _render_status(self, source: Source, width: int) -> Line:
+        prefix = Segment(pad(source.prefix, width), source.style)
+        failure = Segment(f"{self._glyphs.bad} exit code {source.code} ", "bad") if source.has_failed else Segment("")
+        return line(prefix, " ", failure, visible(source.partial[:LONGEST]))
 
     def sources(self) -> list[Source]:
         """Every rank and launcher that was heard of."""
@@ -144,6 +176,16 @@ class LogScreen:
 
 def _with_prefix(source: Source, *segments: Segment) -> Line:
     return line(Segment(source.prefix, source.style), " ", *segments)
+
+
+def _place(source: Source) -> tuple[bool, int, str]:
+    """The order of ranks, launchers last."""
+    return source.rank is None, source.rank or 0, source.node
+
+
+def _rate(source: Source) -> tuple[bool, float, int, tuple[bool, int, str]]:
+    """The order from the worst. What ranks have done counts in steps of a twentieth, so that equal ones keep their places."""
+    return not source.has_failed, source.ended if source.has_failed else 0.0, int(source.share_done * 20), _place(source)
 
 
 def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:

@@ -140,13 +140,14 @@ class Progress:
             )
         ]
 
-    def rows(self, now: float, height: int) -> list[Line]:
-        """The lines that change in place, at most `height`: stages first, then what needs the eye."""
+    def rows(self, now: float, height: int, width: int) -> list[Line]:
+        """The lines that change in place, at most `height` on a terminal of `width` columns: stages first, each with its time,
+        then what needs the eye."""
         spinner = self._glyphs.spinner[int(now * 8) % len(self._glyphs.spinner)]
         heads, rows = len(self._open), []
         room = max(0, height - heads)
         for stage in self._open.values():
-            rows.append(self._draw_stage(stage, now, spinner))
+            rows.append(self._draw_stage(stage, now, spinner, width))
             if stage.silence and room:
                 rows.append(line(Segment(f"    {stage.silence} {self._glyphs.ellipsis}", "dim")))
                 room -= 1
@@ -169,9 +170,11 @@ class Progress:
             sign, " ", Segment(pad(clean_line(text), width), "strong"), Segment(f"{format_seconds(seconds):>10}", "dim")
         )
 
-    def _draw_stage(self, stage: OpenStage, now: float, spinner: str) -> Line:
-        head = line(Segment(spinner, "accent"), " ", pad(clean_line(stage.text), _NAMES))
-        elapsed = Segment(f"{_format_growing(now - stage.began):>10}", "dim")
+    def _draw_stage(self, stage: OpenStage, now: float, spinner: str, width: int) -> Line:
+        elapsed = Segment(f" {_format_growing(now - stage.began):>9}", "dim")
+        room = max(0, width - 1 - len("* ") - len(elapsed.text))  # the last column stays empty
+        name = clip(clean_line(stage.text), room, self._glyphs.ellipsis)
+        head = line(Segment(spinner, "accent"), " ", pad(name, min(_NAMES, room)))
         if not stage.resources:
             return (*head, elapsed)
         done = sum(resource.seconds is not None for resource in stage.resources.values())

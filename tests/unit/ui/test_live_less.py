@@ -56,9 +56,9 @@ def test_silence_is_explained_until_a_rank_says_something() -> None:
     assert write_to_pipe([silent]).startswith("· running (importing torch …)\n")
     progress = Progress(UNICODE)
     progress.stage(silent, 0.0)
-    assert [plain(row) for row in progress.rows(1.0, 10)][1] == "    importing torch …"
+    assert [plain(row) for row in progress.rows(1.0, 10, 80)][1] == "    importing torch …"
     progress.note_output()
-    assert len(progress.rows(1.0, 10)) == 1
+    assert len(progress.rows(1.0, 10, 80)) == 1
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Interrupted("detached")])

@@ -1,0 +1,143 @@
+"""The screen of a run with many nodes: its time, a progress bar for each rank, and which of them are left out."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import pytest
+
+from gpucourse.model.event import LogBytes, RankEvent, Stage
+from gpucourse.runs.follow import name_nodes
+from gpucourse.ui import logscreen
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.line import plain
+from gpucourse.ui.live import Live
+from gpucourse.ui.loglines import Source
+from gpucourse.ui.logscreen import LogScreen
+from gpucourse.ui.out import Out
+from gpucourse.ui.region import Region
+from tests.unit.ui.emulator import Emulator
+
+LINES = 24
+ROOM = LINES - 2 - 1  # what the region leaves free, and the title
+ELAPSED_S = 754.3
+
+
+class Window(Out):
+    """A terminal of that many columns, as far as its size goes."""
+
+    def __init__(self, columns: int) -> None:
+        self.text = io.StringIO()
+        super().__init__(self.text)
+        self.columns = columns
+
+    def size(self) -> tuple[int, int]:
+        return self.columns, LINES
+
+
+@pytest.fixture(autouse=True)
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at the clock of the logs is a second after the one before: a line without a newline has waited long enough."""
+    seconds = itertools.count()
+    monkeypatch.setattr(logscreen, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+
+
+def bar(percent: int) -> bytes:
+    """What tqdm writes."""
+    return b"\repoch 1: %d%%|%s| %d/100 [00:12<00:28,  2.44it/s]" % (percent, b"#" * (percent // 3), percent)
+
+
+def show(count: int, columns: int, percents: Sequence[int], failed: Sequence[int] = ()) -> list[str]:
+    """The rows of the region while so many ranks, one a node, draw bars; the last rank was heard of first."""
+    window = Window(columns)
+    live = Live(window, colour=True, moving=True, clock=lambda: 0.0)
+    live(Stage(name="run", text=f"running 3.2 on {name_nodes([f'node{rank}' for rank in range(count)])}"))
+    for rank in reversed(range(count)):
+        live(LogBytes(node=f"node{rank}", rank=rank, data=bar(percents[rank])))
+    for rank in failed:
+        live(RankEvent(node=f"node{rank}", rank=rank, code=1))
+    Region(window, colour=True).paint([], live._rows(ELAPSED_S))
+    emulator = Emulator(columns)
+    emulator.feed(window.text.getvalue())
+    return emulator.lines
+
+
+def ranks_of(rows: Sequence[str]) -> list[int]:
+    return [int(row.split("]")[0].rpartition("r")[2]) for row in rows]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 110])
+@pytest.mark.parametrize("count", [2, 8, 32, 64])
+def test_the_screen_of_many_nodes(count: int, columns: int) -> None:
+    percents = [rank * 37 % 100 for rank in range(count)]
+    rows = show(count, columns, percents)
+    assert len(rows) == min(count, ROOM) + 1, "no row is folded"
+    assert max(map(len, rows)) < columns
+    bars, title = rows[:-1], rows[-1]
+    assert title.split("  ")[0][2:] == f"running 3.2 on {'node0, node1' if count == 2 else f'{count} nodes'}"
+    assert title.endswith("12 min 34 s")
+    if count <= ROOM:
+        assert ranks_of(bars) == list(range(count))
+    else:
+        assert bars.pop() == f"+{count - ROOM + 1} more"
+        slowest = sorted(range(count), key=lambda rank: (percents[rank] // 5, rank))
+        assert ranks_of(bars) == slowest[: ROOM - 1]
+    assert len({row.index("epoch") for row in bars}) == 1, "one below the other"
+    for rank, row in zip(ranks_of(bars), bars, strict=True):
+        assert f"epoch 1: {percents[rank]}%|" in row
+
+
+def test_ranks_that_failed_are_first_in_the_order_of_their_ends() -> None:
+    rows = show(32, 80, [50] * 32, failed=(30, 7))
+    assert ranks_of(rows[:4]) == [30, 7, 0, 1]
+    assert rows[0].startswith("[n30 r30] ✗ exit code 1 epoch 1: 50%")
+    assert rows[-2] == "+12 more"
+
+
+def test_a_rank_that_ended_well_is_the_last_to_be_shown() -> None:
+    screen = LogScreen(UNICODE)
+    for rank in range(3):
+        screen.feed(LogBytes(node=f"node{rank}", rank=rank, data=bar(10 * rank)))
+    screen.note_end(RankEvent(node="node0", rank=0, code=0))
+    assert [plain(row)[:7] for row in screen.statuses(3)] == ["[n0 r0]", "[n1 r1]", "[n2 r2]"]
+    assert [plain(row)[:7] for row in screen.statuses(2)] == ["[n1 r1]", "+2 more"]
+    assert screen.statuses(0) == []
+
+
+def test_a_failure_is_no_line_of_its_own_where_nobody_draws_bars() -> None:
+    screen = LogScreen(UNICODE)
+    screen.feed(LogBytes(node="node0", rank=0, data=b"done\n"))
+    screen.note_end(RankEvent(node="node1", rank=1, code=1))
+    assert (screen.statuses(), screen.count_statuses()) == ([], 0)
+    screen.feed(LogBytes(node="node0", rank=0, data=bar(5)))
+    assert [plain(row)[:27] for row in screen.statuses()] == ["[n0 r0] epoch 1: 5%|#| 5/10", "[n1 r1] ✗ exit code 1"]
+
+
+@pytest.mark.parametrize(
+    ("partial", "share"),
+    [
+        (bar(41), 0.41),
+        (b"12.5% of it", 0.12),
+        (b"step 3/12 ...", 0.25),
+        (b"step 3/0", 0.0),
+        (b"999%", 1.0),
+        (b"17it [00:03]", 0.0),
+        (b"waiting for rank 1 ...", 0.0),
+    ],
+)
+def test_how_far_a_bar_is(partial: bytes, share: float) -> None:
+    assert Source("node0", 0, partial).share_done == share
+
+
+@pytest.mark.parametrize("text", ["x" * 200, "running on a-machine-with-a-long-name.example.org, " * 3])
+@pytest.mark.parametrize("columns", [30, 60, 80])
+def test_a_long_title_leaves_room_for_the_time(text: str, columns: int) -> None:
+    window = Window(columns)
+    live = Live(window, colour=False, moving=True, clock=lambda: 0.0)
+    live(Stage(name="run", text=text))
+    (title,) = (plain(row) for row in live._rows(ELAPSED_S))
+    assert title.endswith("… 12 min 34 s")
+    assert len(title) < columns
