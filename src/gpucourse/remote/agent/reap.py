@@ -11,6 +11,7 @@ from collections.abc import Callable
 from gpucourse.remote.agent.job import MARK, Job
 
 _STEP_S = 0.03
+_LOOK_S = 0.3  # a look at every process of the machine takes long where it has many: meanwhile only the known ones are asked
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
@@ -56,14 +57,14 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
     find = members or (lambda: find_marked(job.folder))
     began = time.monotonic()
     leader = job.pid("pid")
-    seen = set(find())
+    left, looked = find(), began
+    seen = set(left)
     leader_told = leader is not None and leader in seen
     if leader is not None and leader_told:
         _signal_group(leader, signal.SIGTERM)
         _signal_group(leader, signal.SIGCONT)
     others_told = False
     while True:
-        left = find()
         seen.update(left)
         elapsed = time.monotonic() - began
         if not left or elapsed >= grace_s + _UNKILLABLE_S:
@@ -75,6 +76,18 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
             _signal_each(left, signal.SIGCONT)
             others_told = True
         time.sleep(_STEP_S)
+        left = [pid for pid in left if _lives(pid)]
+        if not left or time.monotonic() - looked >= _LOOK_S:
+            left, looked = find(), time.monotonic()
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process has not ended; False where only a look at all of them tells (macOS)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
 
 
 def _signal_each(pids: list[int], number: int) -> None:

@@ -1,0 +1,66 @@
+"""Ending the processes of a run: how often every process of the machine is looked at. A clock that only naps move."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gpucourse.remote.agent import reap
+from gpucourse.remote.agent.job import Job
+
+
+class Machine:
+    """A machine with one process, which ends at `ends_s` or when it is killed; it does not listen to anything else."""
+
+    def __init__(self, ends_s: float) -> None:
+        self.now, self.ends_s = 0.0, ends_s
+        self.looks: list[float] = []
+        self.signals: list[int] = []
+
+    def nap(self, seconds: float) -> None:
+        self.now += seconds
+
+    def lives(self, _pid: int) -> bool:
+        return self.now < self.ends_s
+
+    def find(self) -> list[int]:
+        self.looks.append(self.now)
+        return [4711] if self.lives(4711) else []
+
+    def signal(self, _pid: int, number: int) -> None:
+        self.signals.append(number)
+        if number == signal.SIGKILL:
+            self.ends_s = self.now
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    made = Machine(ends_s=0.0)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(reap, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=made.nap))
+    monkeypatch.setattr(reap, "_lives", made.lives)
+    monkeypatch.setattr(reap, "_signal", made.signal)
+    return made
+
+
+def test_where_nothing_is_left_one_look_tells(machine: Machine) -> None:
+    assert reap.end(Job("r1"), 2.0, machine.find) == 0
+    assert machine.looks == [0.0]
+
+
+def test_while_a_process_takes_its_time_only_that_one_is_asked(machine: Machine) -> None:
+    machine.ends_s = 3.0
+    assert reap.end(Job("r1"), 5.0, machine.find) == 1
+    assert len(machine.looks) <= 12
+    assert machine.looks[-1] >= 3.0, "the last look sees that nothing began meanwhile"
+    assert machine.signals == [signal.SIGTERM, signal.SIGCONT]
+
+
+def test_one_that_does_not_listen_is_killed_when_the_grace_is_over(machine: Machine) -> None:
+    machine.ends_s = 1e9
+    assert reap.end(Job("r1"), 2.0, machine.find) == 1
+    assert machine.signals == [signal.SIGTERM, signal.SIGCONT, signal.SIGKILL]
+    assert 2.0 <= machine.now < 2.1
