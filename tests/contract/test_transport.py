@@ -16,6 +16,7 @@ import pytest
 from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
+from gpucourse.remote.sockets import RegularChecks
 from gpucourse.remote.ssh import SshLink, SshTransport
 from tests.sshlab import KINDS, Line, SshLab, ssh_lab
 from tests.waiting import STUCK_S, until
@@ -165,7 +166,7 @@ def test_a_frozen_peer_is_noticed(lab: SshLab, node: Node) -> None:
     worker.start()
     until(lambda: link.run("true").ok, "the link works")
     with lab.frozen(node):
-        SshLink(node, link._transport, alive_every_s=0.01, patience_s=0.3)  # looks after the same connection
+        SshLink(node, link._transport, checks=RegularChecks(0.01), patience_s=0.3)  # looks after the same connection
         worker.join(STUCK_S)
         assert failures, "the frozen peer went unnoticed"
         assert not link.alive

@@ -83,7 +83,8 @@ class Exchange:
     """A command on `channel`: just started there in the first line of the request, or, where a shell `waits` there, sent to it
     now. Whoever reads its standard output has its input sent.
 
-    `lost` are the errors that the channel raises when its connection is gone.
+    `lost` are the errors that the channel raises when its connection is gone. `late_errors`: standard error is drained after
+    the output, which saves a thread as long as the command runs; one that says too much there stops at the channel's window.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Exchange:
         *,
         lost: tuple[type[Exception], ...],
         waits: bool = False,
+        late_errors: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
@@ -108,7 +110,7 @@ class Exchange:
         self._feed_error: Exception | None = None
         self._stderr: list[bytes] = []
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
-        self._drain = self._thread(self._drain_stderr)
+        self._drain = None if late_errors else self._thread(self._drain_stderr)
         self._feeding: threading.Thread | None = None
         if waits and isinstance(self._stdin, bytes) and not request.is_last:
             self._feeding = self._thread(self._feed, request.next_line() + self._stdin)
@@ -131,7 +133,8 @@ class Exchange:
     @property
     def can_go_on(self) -> bool:
         """Whether the command is over and its shell waits for another one."""
-        over = self._own_stdout.ended and self._own_stderr.ended and not self._drain.is_alive()
+        drained = self._drain is not None and not self._drain.is_alive()
+        over = self._own_stdout.ended and self._own_stderr.ended and drained
         fed = self._feed_error is None and self._input_ended is not None
         return over and fed and not self._request.is_last and not self._channel_ended
 
@@ -197,8 +200,7 @@ class Exchange:
         """The exit code, after standard output has ended. Raises UnreachableError where none came, or not all of the output."""
         if not self._own_stdout.ended:
             self._exit_code()
-        self._drain.join(_BESIDE_S)
-        self._wait_for_drain()
+        self._wait_for_drain(_BESIDE_S)
         if self._feeding is not None and self._own_stdout.ended and not self._request.is_last:
             self._feeding.join(self._silence_s)  # the shell took all of it before the command began
         if self._feed_error is not None:
@@ -207,8 +209,11 @@ class Exchange:
             raise self._cut()
         return self._own_stdout.code
 
-    def _wait_for_drain(self) -> None:
-        """Until all of standard error is here. Where it is joined to standard output, only the channel's end tells that."""
+    def _wait_for_drain(self, beside_s: float = 0.0) -> None:
+        """Until all of standard error is here. Where it is joined to standard output, only the channel's end tells that, after
+        `beside_s`."""
+        self._drain = self._drain or self._thread(self._drain_stderr)
+        self._drain.join(beside_s)
         while self._drain.is_alive():
             if not self._channel_ended and not self._own_stderr.begun:
                 self._end_channel()

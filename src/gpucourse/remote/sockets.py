@@ -1,9 +1,11 @@
-"""The socket below SSH."""
+"""The socket below SSH, and one thread that looks after all connections."""
 
 from __future__ import annotations
 
 import errno
 import socket
+import threading
+from collections.abc import Callable
 
 from gpucourse.errors import NoAnswer
 from gpucourse.model.node import Node
@@ -28,6 +30,39 @@ def packet_socket(plain: socket.socket, timeout_s: float) -> PacketSocket:
     sock = PacketSocket(plain.family, plain.type, plain.proto, fileno=plain.detach())
     sock.settimeout(timeout_s)
     return sock
+
+
+class RegularChecks:
+    """Calls checks every `every_s` seconds from one thread, however many there are, each until it answers False. The thread
+    ends with the last of them."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._checks: list[Callable[[], bool]] = []
+        self._lock, self._over = threading.Lock(), threading.Event()
+
+    def add(self, check: Callable[[], bool]) -> None:
+        """Call this one, too, from the next time on. It must not wait for anybody."""
+        with self._lock:
+            self._checks.append(check)
+            if len(self._checks) == 1:
+                self._over = threading.Event()
+                threading.Thread(target=self._run, args=(self._over,), name="ssh-checks", daemon=True).start()
+
+    def drop(self, check: Callable[[], bool]) -> None:
+        """Do not call this one any more; does nothing where it has answered False."""
+        with self._lock:
+            self._checks = [other for other in self._checks if other != check]
+            if not self._checks:
+                self._over.set()
+
+    def _run(self, over: threading.Event) -> None:
+        while not over.wait(self._every_s):
+            with self._lock:
+                checks = list(self._checks)
+            for check in checks:
+                if not check():
+                    self.drop(check)
 
 
 def dial(node: Node, timeout_s: float) -> PacketSocket:

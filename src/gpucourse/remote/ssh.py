@@ -29,7 +29,7 @@ from gpucourse.remote.exchange import CHANNELS, Exchange
 from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
 from gpucourse.remote.login_shell import Request, Stdin
 from gpucourse.remote.patience import ANSWER_S, CONNECT_S
-from gpucourse.remote.sockets import dial, make_no_answer_error
+from gpucourse.remote.sockets import RegularChecks, dial, make_no_answer_error
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
@@ -59,7 +59,7 @@ class SshTransport:
 
     def __init__(self, key_file: Path, *, alive_every_s: float = 15.0, patience_s: float = 10.0) -> None:
         self._key_file = key_file
-        self._alive_every_s, self._patience_s = alive_every_s, patience_s
+        self._checks, self._patience_s = RegularChecks(alive_every_s), patience_s
         self._keys: dict[Path, paramiko.PKey] = {}
         self._lock = threading.Lock()
 
@@ -74,7 +74,7 @@ class SshTransport:
         except BaseException:
             sock.close()
             raise
-        return SshLink(node, transport, alive_every_s=self._alive_every_s, patience_s=self._patience_s)
+        return SshLink(node, transport, checks=self._checks, patience_s=self._patience_s)
 
     def _private_key(self, file: Path) -> paramiko.PKey:
         with self._lock:
@@ -94,15 +94,15 @@ class SshLink:
     """A live connection to one node, at most eight commands at a time. A login shell starts for the first one, and for as many
     as there are at a time: a shell that has carried out its command waits for the next."""
 
-    def __init__(self, node: Node, transport: paramiko.Transport, *, alive_every_s: float, patience_s: float) -> None:
+    def __init__(self, node: Node, transport: paramiko.Transport, *, checks: RegularChecks, patience_s: float) -> None:
         self.node = node
         self._transport = transport
         self._places = threading.BoundedSemaphore(CHANNELS)
         self._waiting: list[paramiko.Channel] = []
         self._closed = threading.Event()
-        self._patience_s = patience_s
-        watch = threading.Thread(target=self._watch, args=(alive_every_s,), name=f"ssh-watch-{node.name}", daemon=True)
-        watch.start()
+        self._patience_s, self._heard, self._asking = patience_s, 0, False
+        self._checks = checks
+        checks.add(self._check)
 
     @property
     def alive(self) -> bool:
@@ -127,25 +127,26 @@ class SshLink:
         Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends
         with another code than 0 (with the end of what it said on standard error).
         """
-        with self._exchange(command, stdin, silence_s) as exchange:
+        with self._exchange(command, stdin, silence_s, streams=True) as exchange:
             yield exchange.stdout_then_code()
 
     def close(self) -> None:
         """Drop the connection. What was started detached on the node keeps running."""
         self._closed.set()
+        self._checks.drop(self._check)
         for channel in self._waiting:
             with suppress(*_LOST):
                 channel.shutdown_write()  # its shell ends by itself
         self._transport.close()
 
     @contextmanager
-    def _exchange(self, command: str, stdin: Stdin, silence_s: float) -> Iterator[Exchange]:
+    def _exchange(self, command: str, stdin: Stdin, silence_s: float, *, streams: bool = False) -> Iterator[Exchange]:
         if not self._places.acquire(timeout=max(silence_s, 0.001)):
             raise UnreachableError(
                 f"{self.node.label}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s"
             )
         try:
-            channel, exchange = self._begin(Request(command, stdin), silence_s)
+            channel, exchange = self._begin(Request(command, stdin), silence_s, streams=streams)
             try:
                 yield exchange
             finally:
@@ -156,11 +157,11 @@ class SshLink:
         finally:
             self._places.release()
 
-    def _begin(self, request: Request, silence_s: float) -> tuple[paramiko.Channel, Exchange]:
+    def _begin(self, request: Request, silence_s: float, *, streams: bool) -> tuple[paramiko.Channel, Exchange]:
         """The command in a shell that waits, else in a new one: where the server or the login shell gives each shell one
         command only, those that wait have ended."""
         while (channel := self._take_waiting()) is not None:
-            exchange = Exchange(self.node.label, channel, request, silence_s, lost=_LOST, waits=True)
+            exchange = Exchange(self.node.label, channel, request, silence_s, lost=_LOST, waits=True, late_errors=streams)
             try:
                 if exchange.begins():
                     return channel, exchange
@@ -201,12 +202,17 @@ class SshLink:
                 if not self.alive or time.monotonic() >= deadline or self._closed.wait(0.05):
                     raise
 
-    def _watch(self, every_s: float) -> None:
-        while not self._closed.wait(every_s):
-            if not self._transport.is_active() or not self._answers():
-                return
+    def _check(self) -> bool:
+        """Whether the connection stands. A peer of which no command heard anything since the last check is asked, by a thread
+        of its own: it may take its time."""
+        heard, before = getattr(self._transport, "heard", 0), self._heard
+        self._heard = heard
+        if heard == before and self.alive and not self._asking:
+            self._asking = True
+            threading.Thread(target=self._ask, name=f"ssh-ask-{self.node.name}", daemon=True).start()
+        return self.alive
 
-    def _answers(self) -> bool:
+    def _ask(self) -> None:
         """Ask the peer for a sign of life; a peer without one within the patience loses its connection."""
         guard = threading.Timer(self._patience_s, self._transport.close)
         guard.daemon = True
@@ -217,11 +223,12 @@ class SshLink:
             self._transport.close()
         finally:
             guard.cancel()
-        return self._transport.is_active()
+            self._asking = False
 
 
 def _feed_bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) -> None:
     """Take data of a channel. A server that sends more than its window lets it is left before the memory is full."""
+    channel.transport.heard += 1
     if len(channel.in_buffer) + len(channel.in_stderr_buffer) > 2 * WINDOW:
         channel.transport.close()
     else:
@@ -235,9 +242,13 @@ class _Transport(paramiko.Transport):
         for number, take in vars(paramiko.Transport)["_channel_handler_table"].items()
     }
 
+    # Its thread wakes up so often where nothing comes: ten times a second, as paramiko has it, is much with 64 nodes.
+    _active_check_timeout = 1.0
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._channels = _OpenChannels(self)
+        self.heard = 0  # pieces of data that came on its channels
 
 
 class _OpenChannels(paramiko.transport.ChannelMap):

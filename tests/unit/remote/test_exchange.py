@@ -213,6 +213,25 @@ def _until_ended(channel: ScriptedChannel) -> bytes:
     return b""
 
 
+def test_errors_that_are_read_late_take_no_thread_until_the_output_ends() -> None:
+    request, read = Request("follow"), threading.Event()
+
+    def errors() -> bytes:
+        read.set()
+        return request.stderr + b"own words" + request.end + b"003"
+
+    turns = iter([request.stdout + b"one", b"two", request.end + b"003"])
+    channel = ScriptedChannel(lambda: next(turns, b""), errors, None)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True, late_errors=True)
+    assert exchange.begins()
+    out = exchange.stdout()
+    assert next(out) + next(out) == b"onetwo"
+    assert not read.is_set()
+    assert list(out) == []
+    assert (exchange.code(), exchange.stderr()) == (3, b"own words")
+    assert exchange.can_go_on
+
+
 def test_a_late_end_of_the_errors_does_not_cost_the_shell() -> None:
     """On a busy machine it is heard long after that of the output."""
     request = Request("true")

@@ -16,6 +16,7 @@ import pytest
 from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
+from gpucourse.remote.sockets import RegularChecks
 from gpucourse.remote.ssh import WINDOW, SshLink, SshTransport, _Transport
 from tests.unit.remote.test_follow_untrusted import NODE
 from tests.waiting import STUCK_S
@@ -121,7 +122,7 @@ class _Refusing:
 
 def test_a_channel_refused_for_no_stated_reason_is_asked_for_again() -> None:
     transport = _Refusing()
-    link = SshLink(NODE, cast("Any", transport), alive_every_s=60, patience_s=60)
+    link = SshLink(NODE, cast("Any", transport), checks=RegularChecks(60), patience_s=60)
     assert cast("Any", link._session(20)) is transport
     assert transport.asked == 3
     link.close()
