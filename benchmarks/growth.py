@@ -1,4 +1,4 @@
-"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs|files]`.
+"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs|files|nodes]`.
 
 Each row is one command at three sizes, each ten times the one before: processor time (the median of `ROUNDS`), the most
 memory, and the last divided by the first. A factor tells more than seconds do: it is the same on any computer.
@@ -224,11 +224,19 @@ def measure_files(_bench_lab: Lab, _original: Path) -> Iterator[Row]:
     return iter(grow_files())
 
 
+def measure_nodes(_bench_lab: Lab, _original: Path) -> Iterator[Row]:
+    """Commands on labs of 1, 8 and 64 nodes (growth_nodes.py), of their own."""
+    from benchmarks.growth_nodes import grow_nodes
+
+    return iter(grow_nodes())
+
+
 KINDS: dict[str, Callable[[Lab, Path], Iterator[Row]]] = {
     "logs": grow_logs,
     "runs": grow_runs,
     "outputs": grow_outputs,
     "files": measure_files,
+    "nodes": measure_nodes,
 }
 
 
