@@ -47,10 +47,13 @@ lint: $(VENV)/.dev parts
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 	sh tests/shell-lint.sh
 
-# The stacks by checkov, the policy by parliament (which is older than one of its actions): in an environment of their own, for they
-# bring a hundred packages.
+# The stacks by checkov, the file that sets an account up by checkov and cfn-lint, the policy by parliament (which is older than one of
+# its actions): in an environment of their own, for they bring a hundred packages.
 aws-lint: $(AWS_LINT)/.ready $(VENV)/.dev
 	$(AWS_LINT)/bin/checkov --skip-download --config-file terraform/.checkov.yaml --directory terraform
+	$(BIN)/gpucourse doctor --setup > $(AWS_LINT)/account.json
+	$(AWS_LINT)/bin/cfn-lint $(AWS_LINT)/account.json
+	$(AWS_LINT)/bin/checkov --skip-download --framework cloudformation --quiet --compact --file $(AWS_LINT)/account.json
 	$(BIN)/gpucourse doctor --policy | grep -v freetier:GetAccountPlanState | $(AWS_LINT)/bin/parliament --config tests/parliament.yaml
 
 # What IAM looks at for each action of the policy, for the tests: after the policy names another action.

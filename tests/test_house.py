@@ -206,6 +206,7 @@ ABOUT_ONE_TARGET = {  # who may import a target's folder beside the registry, an
     "cli/leaks.py": "it is about what an AWS account holds, whether or not a lab is on record",
     "cli/cost.py": "it reads the ledger of what AWS bills",
     "cli/open_.py": "it shows that ledger on a page",
+    "cli/dev_live.py": "it measures what only an AWS account can show",
 }
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from gpucourse.aws.policy import policy_text
+from gpucourse.aws.session import IAM_ACTIONS
 
 Statement = Mapping[str, Any]
 
@@ -37,7 +38,8 @@ class Permission:
 
 def policy_names(service: str, action: str) -> str:
     """An action as a policy names it."""
-    return f"{_NAMES.get(service, service)}:{action}"
+    name = f"{_NAMES.get(service, service)}:{action}"
+    return IAM_ACTIONS.get(name, name)
 
 
 @cache

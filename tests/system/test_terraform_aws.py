@@ -156,6 +156,14 @@ def _tests_of(name: str) -> Path:
     return TERRAFORM / name / "tests" / ("stack.tftest.hcl" if name.startswith("stacks/") else "module.tftest.hcl")
 
 
+def test_every_stack_and_every_module_has_promises_that_are_run() -> None:
+    with_resources = {path.parent for path in TERRAFORM.rglob("main.tf")} - {
+        TERRAFORM / "modules/slurm"
+    }  # files for slurm/boot
+    assert {path.relative_to(TERRAFORM).as_posix() for path in with_resources} == {*FIRST, *MORE, "stacks/simulated"}
+    assert all((folder / "tests").is_dir() for folder in with_resources)
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_promises_hold(name: str, at_work: dict[str, Future[Said]]) -> None:
     said = at_work[name].result()
@@ -276,5 +284,7 @@ def test_nothing_that_bills_by_itself_or_keeps_a_secret() -> None:
     text = "\n".join(file.read_text() for file in TERRAFORM.rglob("*.tf"))
     resources = set(re.findall(r'^resource "(aws_\w+)"', text, re.MULTILINE))
     assert not resources & {"aws_nat_gateway", "aws_eip", "aws_spot_instance_request", "aws_iam_access_key"}
+    assert "iam_instance_profile" not in text, "a node has no credentials of AWS"
+    assert not re.search(r"^\s*monitoring\s*=", text, re.MULTILINE), "detailed monitoring is billed"
     assert "tls_private_key" not in text
     assert "file(var." not in text, "a key file that is gone would stop `destroy`"

@@ -1,14 +1,19 @@
-"""Looks at the account as such: who asks, which plan it is on, whether the region is open, which of AWS's own roles it has."""
+"""Looks at the account as such: who asks, its plan, its region, AWS's own roles in it, who is told what it costs."""
 
 from __future__ import annotations
 
 from gpucourse.aws.failure_table import QUOTA_ROLE, SPOT_ROLE, STORAGE_ROLE
 from gpucourse.aws.offerings import DEFAULT_REGION, REGIONS
 from gpucourse.aws.session import Account
-from gpucourse.errors import CloudError
+from gpucourse.errors import CloudError, PermissionRefused
 from gpucourse.model.cloud import Finding
 
 _UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
+_OPEN_BILLING = (
+    "the root user, once: https://console.aws.amazon.com/billing/home#/account, 'IAM user and role access to Billing "
+    "information', Activate; this identity: gpucourse doctor --policy"
+)
+_MAKE_BUDGET = "whoever manages the account, once: gpucourse doctor --setup prints the file that makes a budget with a mail"
 IDENTITY = "credentials"
 
 
@@ -60,6 +65,32 @@ def region(account: Account) -> list[Finding]:
         mend = f"aws account enable-region --region-name {account.region} (takes minutes), or choose another --region"
         return [Finding(what=what, state="missing", detail=f"{account.region} is not enabled for this account", mend=mend)]
     return [Finding(what=what, state="ok", detail=account.region)]
+
+
+def bill_readers(account: Account) -> list[Finding]:
+    """13: this identity sees what the account costs, and a budget of AWS writes to somebody. To list budgets costs nothing."""
+    access, mail = "billing access", "budget mail"
+    number = account.identity().account
+    try:
+        budgets = [entry["BudgetName"] for entry in account.pages("budgets", "describe_budgets", "Budgets", AccountId=number)]
+        telling = next((name for name in budgets if _tells_somebody(account, number, name)), "")
+    except PermissionRefused as error:
+        refused = f"not allowed: {error.action}"
+        return [
+            Finding(what=access, state="warning", detail=refused, mend=_OPEN_BILLING),
+            Finding(what=mail, state="warning", detail=f"not known: {refused}", mend=_OPEN_BILLING),
+        ]
+    seen = Finding(what=access, state="ok", detail="this identity may see the account's budgets")
+    if telling:
+        return [seen, Finding(what=mail, state="ok", detail=f"the budget {telling} writes to somebody")]
+    lacks = "no budget of AWS writes to anybody" if budgets else "the account has no budget of AWS"
+    return [seen, Finding(what=mail, state="warning", detail=lacks, mend=_MAKE_BUDGET)]
+
+
+def _tells_somebody(account: Account, number: str, budget: str) -> bool:
+    """Whether the budget has a notification; AWS takes none without somebody to write to."""
+    known = {"AccountId": number, "BudgetName": budget}
+    return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **known))
 
 
 def spot_role(account: Account) -> list[Finding]:

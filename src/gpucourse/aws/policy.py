@@ -1,4 +1,4 @@
-"""The least that an identity must be allowed for the course, as an IAM policy document to hand to whoever grants it."""
+"""What to hand to whoever manages an account: the least that an identity must be allowed, and all that an account needs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ def policy_text() -> str:
     """The policy as indented JSON, ending in a newline. It starts the instance types that the course offers, and no other."""
     types = ", ".join(map(json.dumps, hardware().startable_types))
     return text("policy.json").replace('"@GPU_TYPES@"', types)
+
+
+def setup_text() -> str:
+    """What an administrator gives an account once, as a CloudFormation template in JSON, ending in a newline: the policy, a
+    user who has it, the backstop's role, AWS's own roles, a budget with a mail."""
+    lines = policy_text().rstrip("\n").replace("\n", "\n" + 8 * " ")
+    return text("account.json").replace('"@POLICY@"', lines)
 
 
 def names(action: str) -> bool:

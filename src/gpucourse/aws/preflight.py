@@ -1,4 +1,4 @@
-"""Before anything costs money: the twelve looks that tell whether the labs can be built, all of them, in one go.
+"""Before anything costs money: the looks that tell whether the labs can be built, all of them, in one go.
 
 Each look answers for itself. What AWS does not let us see is `unknown`, never `ok`; nothing here changes anything.
 """
@@ -30,7 +30,7 @@ class LabEnvironment:
     `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty where there is
     none yet). `standing` are the stacks that this workspace knows, so that they are no leftovers; `regions` all it ever used.
     `ssh_cidr` is what the learner said instead of asking the internet. `budget` and `spent` are USD. `request` is the command
-    that asks AWS for the quota of these very labs.
+    that asks AWS for the quota of these very labs. `whole`: also what one lab can do without, such as a budget's mail.
     """
 
     market: Market = "on-demand"
@@ -44,6 +44,7 @@ class LabEnvironment:
     regions: tuple[str, ...] = ()
     ask_address: Callable[[], str]
     request: str = "gpucourse doctor --target aws --request-quota"
+    whole: bool = False
 
 
 def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
@@ -78,6 +79,7 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) 
         ("room for a network", partial(look_lab.networks, account)),
         ("leftovers", partial(look_lab.leftovers, account, known.standing, known.regions or REGIONS)),
         ("permission to start", partial(look_lab.permission, account, labs, known.market)),
+        *([("billing access", partial(look_account.bill_readers, account))] if known.whole else []),
     ]
     backstop = partial(_run_check, schedule.WHAT, lambda: [schedule.readiness(account)], "backstop")
     findings = chain(*run_all([*(partial(_run_check, *look) for look in looks), backstop], limit=AT_ONCE))

@@ -30,8 +30,13 @@ HOMES = {
     "pricing": "us-east-1",
     "freetier": "us-east-1",
     "ce": "us-east-1",
+    "budgets": "us-east-1",
     "iam": "us-east-1",
 }  # asked there, whatever the region
+IAM_ACTIONS = {  # operations that a policy calls by another name
+    "budgets:DescribeBudgets": "budgets:ViewBudget",
+    "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
+}
 IAM_NAMES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "resourcegroupstaggingapi": "tag"}
 
 
@@ -91,7 +96,8 @@ class Account:
         """An operation as a policy names it: `get_aws_default_service_quota` is `servicequotas:GetAWSDefaultServiceQuota`."""
         made = self._clients.get(service)
         known = made.meta.method_to_api_mapping if made is not None else {}
-        return f"{IAM_NAMES.get(service, service)}:{known.get(operation) or operation.title().replace('_', '')}"
+        name = f"{IAM_NAMES.get(service, service)}:{known.get(operation) or operation.title().replace('_', '')}"
+        return IAM_ACTIONS.get(name, name)
 
     def identity(self) -> AwsIdentity:
         """Who asks. The cheapest way to know whether there are credentials at all."""

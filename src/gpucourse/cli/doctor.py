@@ -47,6 +47,9 @@ def doctor(
         str, typer.Option("--ssh-cidr", help="Your address, such as 203.0.113.7/32 (default: looked up online).")
     ] = "",
     policy: Annotated[bool, typer.Option("--policy", help="Print the IAM policy that the course needs, and stop.")] = False,
+    setup: Annotated[
+        bool, typer.Option("--setup", help="Print the file by which an administrator sets up an AWS account, and stop.")
+    ] = False,
     request_quota: Annotated[
         bool, typer.Option("--request-quota", help="Ask AWS to raise the quotas that are too small.")
     ] = False,
@@ -60,7 +63,9 @@ def doctor(
     session = session_of(ctx)
     accounts = [target_class for target_class in load_targets() if isinstance(target_class, HasAccount)]
     if policy:
-        return _policy(session, accounts[0], json=json)
+        return _print_file(session, "policy", accounts[0].policy(), json=json)
+    if setup:
+        return _print_file(session, "setup", accounts[0].setup(), json=json)
     meant = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
     if not isinstance(meant, HasAccount):
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
@@ -127,14 +132,14 @@ def _request(session: Session, target: HasAccount, look: PreflightRequest, *, ye
     return ExitCode.MISSING if any(short_quota.quota.enough is None for short_quota in short) else ExitCode.DONE
 
 
-def _policy(session: Session, target: HasAccount, *, json: bool) -> int:
+def _print_file(session: Session, name: str, text: str, *, json: bool) -> int:
     import json as document
 
     from gpucourse.ui.tables import Code, View
 
     if json:
-        session.console.document({"policy": document.loads(target.policy())})
-    session.console.show(View(blocks=(Code(target.policy().rstrip("\n")),)))
+        session.console.document({name: document.loads(text)})
+    session.console.show(View(blocks=(Code(text.rstrip("\n")),)))
     return ExitCode.DONE
 
 

@@ -185,6 +185,10 @@ class HasAccount(Protocol):
         """The permissions that the course needs there, as a document of the account's own."""
         ...
 
+    def setup(self) -> str:
+        """All that an administrator makes there once, as a file that the account's own tools apply."""
+        ...
+
 
 def list_targets() -> tuple[str, ...]:
     """The names of all targets, as `--target` takes them."""

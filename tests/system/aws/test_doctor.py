@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.aws.policy import policy_text
+from gpucourse.aws.policy import policy_text, setup_text
 from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.shared import GRAPHICS as G_ON_DEMAND
 from tests.mock_aws.shared import GRAPHICS_SPOT as G_SPOT
@@ -196,7 +196,8 @@ def test_leftovers_are_the_accounts_word_and_foreign_things_are_none(learner: Le
             ec2.delete_volume(VolumeId=volume)
 
 
-def test_the_policy_is_printed_as_it_is(learner: Learner) -> None:
+def test_what_is_for_an_administrator_is_printed_as_it_is(learner: Learner) -> None:
+    assert learner.documents("doctor", "--setup")["setup"] == json.loads(setup_text())
     assert learner.types("doctor", "--policy").out == policy_text()
     assert learner.documents("doctor", "--policy")["policy"] == json.loads(policy_text())
 

@@ -12,7 +12,7 @@ import pytest
 
 import gpucourse.aws
 from gpucourse.aws.policy import policy_text
-from gpucourse.aws.session import IAM_NAMES
+from gpucourse.aws.session import IAM_ACTIONS, IAM_NAMES
 from tests import iam_table
 from tests.mock_aws import recorded
 from tests.mock_aws.permissions import Statement, actions, allows, read_shipped_policy, resources
@@ -23,7 +23,7 @@ STATEMENTS = read_shipped_policy()
 RECORDED = [permission for permission in recorded.read() if permission.action not in recorded.ADMINISTRATORS]
 TABLE = json.loads(iam_table.TABLE.read_text(encoding="utf-8"))
 ADMINISTRATOR = recorded.ADMINISTRATORS | {"iam:PutRolePolicy", "iam:DeleteRolePolicy", "iam:DeleteRole", "iam:TagRole"}
-READING = ("Describe", "Get", "List", "Decode")
+READING = ("Describe", "Get", "List", "Decode", "View")
 OURS = {"aws:ResourceTag/Project": "gpucourse"}
 INSTANCE = "arn:aws:ec2:us-east-2:123456789012:instance/i-0123"
 
@@ -52,7 +52,8 @@ CALLS = sorted(set(calls()))
 
 
 def iam_action(service: str, operation: str) -> str:
-    return f"{IAM_NAMES.get(service, service)}:{operation_model(service, operation).name}"
+    name = f"{IAM_NAMES.get(service, service)}:{operation_model(service, operation).name}"
+    return IAM_ACTIONS.get(name, name)
 
 
 def test_it_fits_into_a_managed_policy() -> None:
@@ -109,12 +110,21 @@ def test_no_change_is_allowed_on_everything_where_a_resource_can_be_named() -> N
     wide = [
         action
         for statement in STATEMENTS
-        if resources(statement) == ["*"]
+        if "*" in resources(statement)
         for action, types in TABLE["actions"].items()
         if any(fnmatchcase(action, pattern) for pattern in actions(statement))
         if any(kind.endswith("*") for kind in types) and not action.partition(":")[2].startswith(READING)
     ]
     assert wide == []
+
+
+@pytest.mark.parametrize("resource", sorted({name for statement in STATEMENTS for name in resources(statement)} - {"*"}))
+def test_a_resource_is_of_one_service_and_one_type(resource: str) -> None:
+    """`arn:aws:ec2:*:*:*` would be everything by another name."""
+    _arn, _partition, service, _region, _account, name = resource.split(":", 5)
+    kind, slash, _id = name.partition("/")
+    assert "*" not in service + kind
+    assert slash
 
 
 def test_only_what_looks_is_allowed_by_a_pattern() -> None:

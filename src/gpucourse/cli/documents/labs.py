@@ -309,3 +309,9 @@ class Policy(TypedDict):
     """`doctor --policy`: the IAM policy that the course needs."""
 
     policy: dict[str, Any]
+
+
+class Setup(TypedDict):
+    """`doctor --setup`: a CloudFormation template."""
+
+    setup: dict[str, Any]

@@ -23,7 +23,7 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
     "deploy": (labs.OneBuiltLab, labs.BuiltLabs, labs.QuoteList),
     "destroy": (labs.DestroyDocument,),
     "dev": (course.CheckedCourseDocument, course.CourseFilesDocument),
-    "doctor": (labs.Examination, labs.ExaminedAccount, labs.Quotas, labs.Policy),
+    "doctor": (labs.Examination, labs.ExaminedAccount, labs.Quotas, labs.Policy, labs.Setup),
     "grade": (grades.Points, grades.GradedBundles, grades.NewBundle, grades.Reruns),
     "hint": (course.Hint,),
     "leaks": (labs.Leaks, labs.CleanupDocument),

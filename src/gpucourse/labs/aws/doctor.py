@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from gpucourse.aws import quota
@@ -32,6 +33,7 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
         book = _book(account, labs)
         request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
         known = make_environment(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
+        known = replace(known, whole=True)
         findings = [*preflight(account, labs, known), *([check_course(context)] if context.catalog.errors else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return PreflightReport(

@@ -181,6 +181,12 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
         return policy_text()
 
+    def setup(self) -> str:
+        """A CloudFormation template, as JSON."""
+        from gpucourse.aws.policy import setup_text
+
+        return setup_text()
+
 
 def _still_billed(context: Context) -> list[str]:
     """What the ledger says still costs, where no record of a lab is left that would explain it."""
