@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpucourse.ui.text import cells, clip
+from gpucourse.ui.text import cells, clip, wrap
 
 # A style is a word; behind it stands its ANSI code.
 _STYLES = {
@@ -63,3 +63,15 @@ def cut(content: Line, width: int, ellipsis: str) -> Line:
             break
         kept.append(segment)
     return tuple(kept)
+
+
+def wrap_log_line(content: Line, width: int) -> list[Line]:
+    """A line of a log in rows of at most `width` columns, those after the first below its text. Its prefix and a space come
+    first. A word that is wider stays whole, since paths are copied."""
+    if cells(plain(content)) <= width:
+        return [content]
+    prefix, space, text, *rest = content
+    indent = " " * cells(prefix.text + space.text)
+    first, *others = wrap(text.text, width, first=indent)
+    rows = [(prefix, space, Segment(first[len(indent) :], text.style)), *((Segment(row, text.style),) for row in others)]
+    return [*rows[:-1], (*rows[-1], *rest)]

@@ -15,7 +15,7 @@ from typing import Self
 
 from gpucourse.errors import Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, Stage
-from gpucourse.ui.line import Line, Segment, ansi, line, plain
+from gpucourse.ui.line import Line, Segment, ansi, line, plain, wrap_log_line
 from gpucourse.ui.loglines import Source, visible
 from gpucourse.ui.logpipe import LogPipe
 from gpucourse.ui.logscreen import LogScreen
@@ -152,7 +152,7 @@ class Live:
         """Let the logs catch up before something is said that comes after them."""
         self._write(self._pipe.close)
         logs = self._screen.close()
-        self._finish(logs if self._moving and not self._brief else [], keep=False)
+        self._finish_logs(logs if self._moving else [])
         self._finish([] if self._brief else self._say_folded(), keep=False)
 
     def _say_folded(self) -> list[Line]:
@@ -178,11 +178,14 @@ class Live:
             text = "".join(f"{ansi(row) if self._colour else plain(row)}\n" for row in rows)
             self._write(partial(self._out.write, text))
 
+    def _finish_logs(self, rows: Sequence[Line]) -> None:
+        width = self._out.size()[0]
+        self._finish([] if self._brief else [part for row in rows for part in wrap_log_line(row, width)], keep=False)
+
     def _tick_on(self) -> None:
         while not self._stop.wait(TICK_S):
             with self._lock:
-                logs = self._screen.take()
-                self._finish([] if self._brief else logs, keep=False)
+                self._finish_logs(self._screen.take())
                 now = self._clock()
                 if not self._above and now - self._drawn < REDRAW_S:
                     continue

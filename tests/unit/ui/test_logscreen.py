@@ -9,7 +9,7 @@ import pytest
 from gpucourse.model.event import LogBytes
 from gpucourse.ui import logscreen
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.line import plain
+from gpucourse.ui.line import Segment, line, plain, wrap_log_line
 from gpucourse.ui.loglines import short, visible, visible_block
 from gpucourse.ui.logscreen import A_TICK, BACKLOG, LINES, LogScreen
 from tests.waiting import STUCK_S
@@ -195,10 +195,26 @@ def test_many_threads_lose_nothing() -> None:
     watcher.join(STUCK_S)
     shown += everything(made)
     counted = 0
-    for line in shown:
-        match = re.search(r"… ([\d,]+) lines? not shown", line)
+    for text in shown:
+        match = re.search(r"… ([\d,]+) lines? not shown", text)
         counted += int(match.group(1).replace(",", "")) if match else 1
     assert counted == 8 * 2000
     for rank in range(8):
         numbers = [int(line.rsplit(" ", 1)[1]) for line in shown if f"r{rank}] rank {rank} line" in line]
         assert numbers == sorted(numbers), "a rank's lines stay in order"
+
+
+def test_a_long_line_is_wrapped_between_words_below_its_text() -> None:
+    row = line(
+        Segment("[n0 r0]", "rank0"), " ", "a sum of all ranks, right on every element", Segment(" … whole in logs/x", "dim")
+    )
+    rows = [plain(part) for part in wrap_log_line(row, 40)]
+    assert rows[0] == "[n0 r0] a sum of all ranks, right on"
+    assert rows[1].startswith("        every element")
+    assert wrap_log_line(line("[n0 r0]", " ", "short"), 40) == [line("[n0 r0]", " ", "short")]
+
+
+def test_a_path_that_is_wider_than_the_terminal_stays_whole() -> None:
+    row = line("[n0 r0]", " ", f"written: {'/folder' * 9}")
+    assert [plain(part).strip() for part in wrap_log_line(row, 40)] == ["[n0 r0] written:", "/folder" * 9]
+    assert [plain(part) for part in wrap_log_line(line("[n0 r0]", " ", " " * 90 + "."), 40)][-1].endswith(".")
