@@ -156,8 +156,8 @@ def _diagnose_drill(session: Session, exercise: str, how: str, rank: int | None,
     record, verdict = judge_diagnosis(session.context, exercise, how, rank)
     if json:
         session.console.document({"run": describe_run(record), "verdict": verdict})
-    session.console.show(diagnosis_result(record, verdict))
     bad = [check for check in verdict.checks if check.verdict != "passed"]
     if bad:
         raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)
+    session.console.show(diagnosis_result(record, verdict))
     return ExitCode.DONE

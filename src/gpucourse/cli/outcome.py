@@ -158,7 +158,7 @@ def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunR
     if console.verbose:
         console.show(view)
     _keep_screen(session, record, live, view)
-    told = headline(record, verdict)
+    told = headline(record, verdict, short=True)
     console.line(Cell(f"{told.text[0]} {label}: {told.text[2:]}", told.style))
     return ran
 

@@ -57,7 +57,7 @@ def collect(
         home = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
         size = format_bytes(sum(output.bytes for output in home.outputs))
         with lock:
-            detail = f"{len(home.outputs)} files, {size}"
+            detail = f"{len(home.outputs)} file{'' if len(home.outputs) == 1 else 's'}, {size}"
             watcher(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
         return home
 

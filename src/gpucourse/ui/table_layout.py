@@ -79,7 +79,7 @@ def _squeeze(table: Table, width: int, gap: str, narrowest: int) -> tuple[int, .
         texts = [clean_line(text_of(row[i])) for row in table.rows]
         body = max(_longest_word([title]), max(map(cells, texts), default=0))
         bodies.append(body)
-        floors.append(min(body, max(narrowest, min(LONGEST_WORD, _longest_word(texts)))) if column.wrap else body)
+        floors.append(min(body, max(narrowest, min(LONGEST_WORD, _longest_word([title, *texts])))) if column.wrap else body)
     room = width - cells(gap) * (len(sizes) - 1)
     for least in (bodies, floors):
         while sum(sizes) > room and (index := _widest(sizes, least)) is not None:

@@ -26,8 +26,8 @@ def test_the_four_verdicts_each_with_its_evidence(learning: Learning) -> None:
     assert "above 0 l" in rows["✗"]
     assert "It is wet" in rows["!"]
     assert "It is deep" in rows["–"]
-    assert rows["–"].endswith("gpu")
-    assert rows["✗"].endswith("logic")
+    assert rows["–"].endswith("GPUs only")
+    assert rows["✗"].endswith("every lab")
     assert "Wait for rain." in said.out
     deploy(learning)
     brief = learning.types("check", "1.1", code=5).out

@@ -40,7 +40,7 @@ def test_points_come_from_evidence_alone(learning: Learning) -> None:
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", "--set", "why=It falls.", code=5)
     assert rows(learning) == {"completed": 10, "deliverables": 5, "understanding": 2.5}, "one of four that need no GPU"
     said = learning.types("grade").out
-    assert "17.5 of 25 points, and 0 of 10 as a bonus" in said
+    assert "17.5 of 25 points and 0 of 10 as a bonus" in said
     assert "2.5 of 10 (+2.5 waiting)" in said
     assert "logic (simulated)" in said
     assert "1.1: 1 open, 1 wrong, 1 needs review" in said

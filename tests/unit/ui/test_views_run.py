@@ -58,7 +58,7 @@ def test_a_run_with_everything() -> None:
         "!  Loss       missing                    below 2",
         "–  Bandwidth  not measured: needs a GPU  at least 5 GB/s",
         "  The sum  Fill the tensor anew.",
-        "✗ failed on simulated nodes: 1 passed, 1 failed, 1 error, 1 not measured",
+        "✗ failed in 12.3 s on simulated nodes: 1 passed, 1 failed, 1 error, 1 not measured",
         "9,000 files, 1.0 GiB",
         "outputs/node0/11.json\n           and 8988 more\n",
         "node1  ../../x  leads out of the folder",

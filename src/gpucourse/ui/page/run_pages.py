@@ -21,7 +21,7 @@ from gpucourse.ui.page.markup import render
 from gpucourse.ui.tables import Block, Cell, Column, Style, Table, facts, table
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.ui.views.answers import prediction_result
-from gpucourse.ui.views.course import VERDICTS
+from gpucourse.ui.views.course import VERDICTS, name_evidence
 from gpucourse.ui.views.parts import after_run
 from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.run import diagnoses
@@ -174,7 +174,7 @@ def _describe_check(check: CheckResult) -> dict[str, str]:
         "hint": check.hint if check.verdict in {"failed", "error"} else "",
         "observed": check.observed,
         "expected": check.expected,
-        "evidence": "GPU" if check.evidence == "gpu" else "every lab",
+        "evidence": name_evidence(check.evidence),
     }
 
 

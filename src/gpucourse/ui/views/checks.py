@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.model.node import SIMULATED, is_simulated
+from gpucourse.model.node import SIMULATED
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, table
-from gpucourse.ui.views.course import VERDICTS
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, View, table
+from gpucourse.ui.views.course import VERDICTS, name_evidence
 
 FAILED = 3  # checks that did not pass, with their hints; more are counted
 UNMEASURED = 3  # checks that need a GPU, named; more are counted
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 
 
 def checks(verdict: ExerciseVerdict) -> list[Block]:
-    """The checks of a run with their marks, hints for what did not pass, and the word that sums them up."""
+    """The checks of a run with their marks, hints for what did not pass, and nothing where there are none."""
     if not verdict.checks:
         return []
     columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
-    columns.append("evidence")
+    columns.append("counts on")
     blocks: list[Block] = [table(columns, [_check(check) for check in verdict.checks], title="Checks")]
     hints = tuple((check.title, check.hint) for check in verdict.checks if check.verdict in {"failed", "error"} and check.hint)
     if hints:
         blocks.append(Facts(hints, title="Where to look"))
-    blocks.append(Paragraph(_summary(verdict), VERDICTS.get(verdict.verdict, "dim")))
     return blocks
 
 
@@ -113,10 +112,5 @@ def _check(check: CheckResult) -> tuple[Content, ...]:
         check.title,
         Cell(observed, "" if style == "good" else style),
         check.expected,
-        Cell(check.evidence, "dim"),
+        Cell(name_evidence(check.evidence), "dim"),
     )
-
-
-def _summary(verdict: ExerciseVerdict) -> str:
-    where = " on simulated nodes" if is_simulated(verdict.mode) else ""
-    return f"{UNICODE.mark(verdict.verdict)} {verdict.verdict.replace('_', ' ')}{where}: {count_checks(verdict)}"

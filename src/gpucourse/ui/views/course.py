@@ -292,7 +292,7 @@ def _questions(questions: Sequence[Question], answers: Mapping[str, AnswerResult
 
 def _checks(checks: Sequence[Check]) -> Table:
     columns: list[Column | str] = [Column("check", wrap=True), Column("must be", wrap=True), "counts on"]
-    rows = [(check.title, _promise(check), "GPUs only" if check.evidence == "gpu" else "every lab") for check in checks]
+    rows = [(check.title, _promise(check), name_evidence(check.evidence)) for check in checks]
     return table(columns, rows, title="What is checked")
 
 
@@ -312,3 +312,8 @@ def _commands(module: Module, exercise: Exercise) -> str:
 
 def _hints(exercise: Exercise) -> str:
     return f"Stuck? gpucourse hint {exercise.id} ({len(exercise.hints)} hints, one at a time)"
+
+
+def name_evidence(evidence: str) -> str:
+    """Where what a check asks for is known: on every lab, or on GPUs only."""
+    return "GPUs only" if evidence == "gpu" else "every lab"

@@ -220,7 +220,7 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade) -> str:
-    """`17.5 of 25 points, and 0 of 10 as a bonus`; modules with a score of their own are named apart, or alone."""
+    """`17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
     own = [part for part in result.parts if part.counts == "own" and part.here]
     told = [f"{_points(result.earned)} of {_points(result.points)} points"] if result.points or not own else []
     if result.bonus_points:
@@ -228,7 +228,7 @@ def _say_total(result: Grade) -> str:
     if own:
         earned, points = sum(part.earned for part in own), sum(part.points for part in own)
         told.append(f"{_points(earned)} of {_points(points)}{'' if told else ' points'} scored separately")
-    return ", and ".join(told)
+    return f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else "".join(told)
 
 
 def _signs(signs: Sequence[Signs]) -> str:

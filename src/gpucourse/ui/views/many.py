@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def sweep(done: SweepResult, *, whole: bool = False, next_step: str = "") -> Vie
     blocks: list[Block] = [table(columns, rows)] if whole else []
     if record.title != "Every value":
         titles: list[Column | str] = [
-            Column(title, align="right" if numeric or number == 0 else "left", wrap=not numeric)
+            Column(title, align="right" if numeric or number == 0 else "left", wrap=not numeric, spare=_is_spread(title))
             for number, (title, numeric) in enumerate(zip(record.columns, record.numeric, strict=True))
         ]
         blocks.append(table(titles, record.rows, title=record.title))
@@ -101,3 +102,8 @@ def _word(verdict: str | None) -> Cell:
 
 def _show(seconds: float | None) -> str:
     return "" if seconds is None else format_seconds(seconds)
+
+
+def _is_spread(title: str) -> bool:
+    """Whether a column has percentiles, which are the first to go where the terminal is narrow."""
+    return re.search(r"\bp[28]0\b", title) is not None

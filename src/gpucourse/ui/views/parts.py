@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.verdict import PartResult, choose_needed
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Content, Facts, Paragraph, Style, View, facts, table
+from gpucourse.ui.text import shorten_path
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[
         word, style = WORDS[result.verdict]
         rows.append((result.title, Cell(f"{word}{f': {result.says}' if result.verdict in {'failed', 'error'} else ''}", style)))
         rows += [("case", result.case)] if result.case else []
-        rows += [("file", str(files[result.id]))] if result.id in files else []
+        rows += [("file", shorten_path(files[result.id]))] if result.id in files else []
     parts: list[Block] = [Facts(tuple(rows), title="Your part")]
     waiting = next((result for result in results if result.verdict in {"open", "failed"}), None)
     if waiting is not None:

@@ -99,10 +99,10 @@ def show_cancelled(record: RunRecord, next_step: str) -> View:
     return View(headline=headline, footer=(footer,), mode=record.mode, next=_next(record, next_step))
 
 
-def headline(record: RunRecord, verdict: ExerciseVerdict | None) -> Cell:
-    """How a run went, in one line."""
+def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool = False) -> Cell:
+    """How a run went, in one line; `short`: without where it ran, for one of several."""
     took = format_duration(record)
-    where = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) else ''}"
+    where = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) and not short else ''}"
     if not record.has_ended:
         return Cell(f"{UNICODE.dot} {record.state.replace('_', ' ')}{where}", "accent")
     if record.state != "succeeded":

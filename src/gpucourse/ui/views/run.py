@@ -11,7 +11,7 @@ from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, Style, View, facts, table
-from gpucourse.ui.text import age, format_count
+from gpucourse.ui.text import age, format_count, shorten_path
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
@@ -209,14 +209,14 @@ def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, d
     copied = record.state == "succeeded" and record.verdict not in {"failed", "error"} and deliverables is not None
     return facts(
         [
-            ("folder", str(files.folder)),
-            ("logs", str(files.logs) if files.logs.is_dir() else ""),
+            ("folder", shorten_path(files.folder)),
+            ("logs", shorten_path(files.logs) if files.logs.is_dir() else ""),
             (
                 "outputs",
                 "\n".join([f"{format_count(count, 'file')}, {format_bytes(total)}", *names]) if record.outputs else "",
             ),
-            ("plots", "\n".join(str(path) for path in pictures if path.is_file())),
-            ("deliverables", str(deliverables) if copied and deliverables and deliverables.is_dir() else ""),
+            ("plots", "\n".join(shorten_path(path) for path in pictures if path.is_file())),
+            ("deliverables", shorten_path(deliverables) if copied and deliverables and deliverables.is_dir() else ""),
         ],
         title="Results",
     )
