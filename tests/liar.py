@@ -136,7 +136,7 @@ class Liar:
             self.scheduled = "slurm" in json.loads(stdin)
         self.installed = self.installed or message == "install"
         if lie is None:
-            lacks = not self.installed and message in {"probe", "present"}
+            lacks = not self.installed and message == "probe"
             code = _NO_AGENT if lacks else 0
             process.stdout.write(b"" if lacks else self._truth(message, arguments, stdin))
         else:
@@ -206,7 +206,7 @@ def classify(command: str) -> tuple[str, list[str]]:
     """What a command asks: the agent's verb, or a word of MESSAGES; and the verb's arguments."""
     if match := _VERB.search(command):
         return match[1], shlex.split(match[2])
-    return next((message for message, words in MESSAGES.items() if words in command), "present"), []
+    return next((message for message, words in MESSAGES.items() if words in command), "other"), []
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,8 @@ class Question:
 
     @property
     def document(self) -> Any:
-        """The JSON document that came with it."""
-        return json.loads(self.stdin)
+        """The JSON document in its first argument."""
+        return json.loads(self.arguments[0])
 
 
 END: dict[str, Any] = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0}

@@ -294,7 +294,7 @@ def _odd() -> Iterator[Lie]:
     yield Lie(name="take: a failure with escapes", message="take", err=ESCAPE.encode(), code=74)
     yield Lie(name="take: the disk is full", message="take", err=b"No space left on device " + ESCAPE.encode(), code=1)
     yield Lie(name="take: silence", message="take", after="silence")
-    yield Lie(name="present: there is never an agent", message="present", code=1)
+    yield Lie(name="follow: there is never an agent", message="follow", code=97)
     yield Lie(name="install: a failure", message="install", err=ESCAPE.encode(), code=1)
     yield Lie(name="route: an interface of a shell", message="route", out=b"10.0.0.5 dev $(touch${IFS}pwn) src 10.0.0.5\n")
     yield Lie(name="route: an interface of escapes", message="route", out=b"10.0.0.5 dev \x1b[31m src\n")

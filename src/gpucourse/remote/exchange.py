@@ -37,27 +37,21 @@ class ExchangeChannel(Protocol):
 
     def recv(self, nbytes: int) -> bytes:
         """Some of standard output; empty at its end. Raises TimeoutError."""
-        ...
 
     def recv_stderr(self, nbytes: int) -> bytes:
         """Some of standard error; empty at its end. Raises TimeoutError."""
-        ...
 
     def send(self, s: bytes) -> int:
         """Send some of it; how much. 0 when the channel is closed. Raises TimeoutError."""
-        ...
 
     def settimeout(self, timeout: float | None) -> None:
         """How long each of these waits."""
-        ...
 
     def shutdown_write(self) -> None:
         """The end of standard input."""
-        ...
 
     def close(self) -> None:
         """Leave the channel."""
-        ...
 
 
 def last_words(stderr: bytes, most: int) -> str:
@@ -67,12 +61,12 @@ def last_words(stderr: bytes, most: int) -> str:
 
 
 class EndedEarly(UnreachableError):
-    """The command that streamed ended with a code other than 0. `stderr` is what it said about that."""
+    """The command that streamed ended with a code other than 0, `command_code`; `stderr` is what it said about that."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
         said = last_words(stderr, 2000) or "it said nothing"
         super().__init__(f"{name}: the command on the node ended with code {code}: {said}")
-        self.stderr = stderr
+        self.command_code, self.stderr = code, stderr
 
 
 class Silent(UnreachableError):
@@ -153,6 +147,14 @@ class Exchange:
             raise self._not_begun(f"ended with code {self._exit_code()}")
         if held := own.rest():
             yield held
+
+    def read_rest(self, within_s: float) -> None:
+        """Take what the command still says, for so long at most: after its end its shell can carry out another one."""
+        until = self._clock() + within_s
+        with suppress(UnreachableError):
+            while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:
+                pass
+        self._drain.join(max(until - self._clock(), 0.0))
 
     def _receive(self) -> bytes | None:
         """The command's own bytes among those that arrive next, or among none after a while; None at the end of the stream."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -159,7 +160,8 @@ def probe(
         "first_port": ports[0],
         "last_port": ports[1],
     }
-    answer = call(link, "probe", answers.Probe, stdin=json.dumps(wanted).encode())
+    # As an argument: the first command on a connection waits a round trip for its input.
+    answer = call(link, "probe", answers.Probe, json.dumps(wanted))
     others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
     if others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
         raise answers.make_untrusted_error(
@@ -172,12 +174,19 @@ def probe(
 def stream_verb(
     link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = ANSWER_S
 ) -> Iterator[Iterator[bytes]]:
-    """A verb that answers with a stream (`follow`, `pack`)."""
-    if link.run(_present(), timeout_s=silence_s).code != 0:
-        install(link)
+    """A verb that answers with a stream (`follow`, `pack`); with the agent pushed first where it is not there yet."""
+    line = command(link.node, verb, *args)
     try:
-        with link.stream(command(link.node, verb, *args), stdin=stdin, silence_s=silence_s) as pieces:
-            yield pieces
+        with ExitStack() as stack:
+            pieces = stack.enter_context(link.stream(line, stdin=stdin, silence_s=silence_s))
+            try:
+                first = next(pieces, b"")
+            except EndedEarly as error:
+                if error.command_code != _NO_AGENT:
+                    raise
+                install(link)
+                first, pieces = b"", stack.enter_context(link.stream(line, stdin=stdin, silence_s=silence_s))
+            yield chain((first,), pieces)
     except EndedEarly as error:
         if (complaint := _complaint(error.stderr)) is None:
             raise  # killed with its connection, or by whoever cleans up there: worth another try

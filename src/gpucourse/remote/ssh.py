@@ -41,6 +41,10 @@ REFUSED_S = 5.0
 MOST_KEY = 1 << 16
 """Bytes of a file with a private key."""
 
+REST_S = 1.0
+"""How long a command may take to end after its stream told all that was wanted. Its shell can be used again then; to start
+another one takes two round trips, and whatever a login shell takes."""
+
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # how a key of that kind signs today
 _LOST = (OSError, EOFError, paramiko.SSHException)
@@ -125,10 +129,12 @@ class SshLink:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
         Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends
-        with another code than 0 (with the end of what it said on standard error).
+        with another code than 0 (with the end of what it said on standard error). Where the block ends before the command does,
+        that has REST_S for its last words.
         """
         with self._exchange(command, stdin, silence_s, streams=True) as exchange:
             yield exchange.stdout_then_code()
+            exchange.read_rest(REST_S)
 
     def close(self) -> None:
         """Drop the connection. What was started detached on the node keeps running."""

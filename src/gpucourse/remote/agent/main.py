@@ -43,7 +43,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
     if verb == "probe":
         from gpucourse.remote.agent import machine
 
-        return machine.probe(_input())
+        return machine.probe(mapping(json.loads(rest[0])))
     if verb == "start":
         spec = _input()
         if "slurm" in spec:
