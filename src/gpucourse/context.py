@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -62,6 +63,14 @@ class Context:
     def paths(self) -> WorkspacePaths:
         """Every file of the workspace."""
         return self.workspace.paths
+
+    def with_label(self, label: str) -> Context:
+        """The same world for what goes on beside others: its watcher is told everything with a label."""
+        from gpucourse.model.event import label_events
+
+        context = copy(self)
+        context.watch, context.judge = label_events(self.watch, label), self.judge  # which is closed with this one
+        return context
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
         """The lock of that name (a stack's), held for a block by `command`; the watcher hears once for whom it waits.

@@ -12,6 +12,7 @@ from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.event import LogBytes, Stage
 from gpucourse.model.record import RunRecord
+from gpucourse.runs.connect import Connections
 from gpucourse.runs.logs import LogPart, StoredLog, Tail, merge_by_time, select_logs
 from gpucourse.runs.settle import collect_later, follow_on, settle
 from gpucourse.ui.views.slurm import describe_later
@@ -33,7 +34,8 @@ def show_logs(
     if follow and (unseen or not record.collected):
         return _follow(session, record, rank, part)
     try:
-        record = collect_later(context, settle(context, record))
+        with Connections(context) as connections:
+            record = collect_later(context, settle(context, record, connections), connections)
     except GpucourseError as error:  # the nodes do not answer: what was copied here can be read all the same
         session.console.warn(f"this may be incomplete: {error.what}")
     if told := describe_later(record):
@@ -61,7 +63,8 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
         tail = threading.Thread(target=Tail(shown, record, rank, part).until, args=(ended.is_set, context.stop), daemon=True)
         tail.start()
         try:
-            attended = follow_on(context, record)
+            with Connections(context) as connections:
+                attended = follow_on(context, record, connections)
         finally:
             ended.set()
             tail.join()

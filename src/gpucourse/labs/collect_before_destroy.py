@@ -6,18 +6,20 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, MissingError, NodeUntrusted, StorageError, UnreachableError
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.labs.target import find_target
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
+from gpucourse.parallel import try_all
 from gpucourse.runs import slurm_runs
-from gpucourse.runs.connect import reach
+from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.end_state import end_state
 from gpucourse.runs.finish import finish
-from gpucourse.runs.follow import lock_of, nodes_of, note_exits
+from gpucourse.runs.follow import lock_of, note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock
@@ -51,13 +53,23 @@ def bring_home(
     away = [record for record in records if record.stack == deployment.stack and (not record.collected or _count_later(record))]
     gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
     gone |= unreachable or {}
-    for record in away:
-        with hold_lock(lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
-            if discard:
-                goes_on = _end_jobs(context, deployment, record, gone)
-                _give_up(context, record, home, f"discarded with --discard{goes_on}")
-            else:
-                _fetch(context, deployment, record, home, gone, until)
+    with Connections(context) as connections:
+
+        def bring(record: RunRecord) -> None:
+            own = context if len(away) == 1 else context.with_label(record.id)
+            with hold_lock(lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
+                if discard:
+                    goes_on = _end_jobs(own, deployment, record, gone, connections)
+                    _give_up(own, record, home, f"discarded with --discard{goes_on}")
+                else:
+                    _fetch(own, deployment, record, home, gone, until, connections)
+
+        ends = try_all([partial(bring, record) for record in away], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set)
+    for end in ends:
+        if end is not None:
+            raise end
+    home.fetched.sort()
+    home.given_up.sort()
     return home
 
 
@@ -76,7 +88,13 @@ def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> N
 
 
 def _fetch(
-    context: Context, deployment: Deployment, record: RunRecord, home: CollectedRuns, gone: Mapping[str, str], until: float
+    context: Context,
+    deployment: Deployment,
+    record: RunRecord,
+    home: CollectedRuns,
+    gone: Mapping[str, str],
+    until: float,
+    connections: Connections,
 ) -> None:
     from gpucourse.remote.execute import cancel
     from gpucourse.remote.fleet import values
@@ -93,35 +111,38 @@ def _fetch(
         _give_up(context, record, home, f"its outputs went with its nodes: {'; '.join(lost)}")
         return
     try:
-        with slurm_runs.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
-            reach(context, fleet)
-            if not record.has_ended and record.state != "collecting":
-                context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
-            if later := _count_later(record):
-                told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
-                context.watch(Note(text=told, level="warning"))
-            ended = cancel(fleet, record.id)
-            if record.slurm is not None and deployment.uses_existing_machines:
-                values(ended)  # that cluster stays, and with it every job that did not end
-            files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
-            result = follow(
-                fleet,
-                record.id,
-                nodes,
-                files,
-                context.watch,
-                context.stop,
-                scheduled=scheduled,
-                limit_s=AFTER_CANCEL_S,
-                until=until,
-                log_limit=context.settings.log_limit,
-                world_size=record.world_size,
-                hosts=slurm_runs.hosts_of(deployment),
+        fleet = connections.reach(deployment, nodes, scheduled=record.slurm is not None)
+        if not record.has_ended and record.state != "collecting":
+            context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
+        if later := _count_later(record):
+            told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
+            context.watch(Note(text=told, level="warning"))
+        ended = cancel(fleet, record.id)
+        if record.slurm is not None and deployment.uses_existing_machines:
+            values(ended)  # that cluster stays, and with it every job that did not end
+        files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
+        result = follow(
+            fleet,
+            record.id,
+            nodes,
+            files,
+            context.watch,
+            context.stop,
+            scheduled=scheduled,
+            limit_s=AFTER_CANCEL_S,
+            until=until,
+            log_limit=context.settings.log_limit,
+            world_size=record.world_size,
+            hosts=slurm_runs.hosts_of(deployment),
+        )
+        if result.detached:
+            raise Interrupted(
+                f"run {record.id} is not collected yet", hint=f"gpucourse destroy {deployment.module} collects it"
             )
-            note_exits(record, result)
-            if record.slurm is not None:
-                record.slurm.later, record.collected = [], False  # nothing of them is left to ask for after this
-            finish(context, fleet, record, until=until)
+        note_exits(record, result)
+        if record.slurm is not None:
+            record.slurm.later, record.collected = [], False  # nothing of them is left to ask for after this
+        finish(context, fleet, record, until=until)
         home.fetched.append(record.id)
         home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
     except StorageError as error:
@@ -137,7 +158,9 @@ def _fetch(
         raise _not_home(context, deployment, record, error) from error
 
 
-def _end_jobs(context: Context, deployment: Deployment, record: RunRecord, gone: Mapping[str, str]) -> str:
+def _end_jobs(
+    context: Context, deployment: Deployment, record: RunRecord, gone: Mapping[str, str], connections: Connections
+) -> str:
     """End what a cluster that stays still has of the run. What may still run there, as an addition to a sentence, where that
     fails."""
     nodes = tuple(node for node in nodes_of(deployment, record) if node.name not in gone)
@@ -148,8 +171,7 @@ def _end_jobs(context: Context, deployment: Deployment, record: RunRecord, gone:
     from gpucourse.remote.fleet import values
 
     try:
-        with slurm_runs.fleet_of(context, deployment, nodes, scheduled=True) as fleet:
-            values(cancel(fleet, record.id))
+        values(cancel(connections.reach(deployment, nodes, scheduled=True), record.id))
     except GpucourseError as error:
         context.watch(Note(text=f"jobs of run {record.id} may still run in Slurm: {error.what}", level="warning"))
         return f"; its jobs may still run in Slurm ({error.what})"

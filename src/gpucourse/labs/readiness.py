@@ -31,9 +31,8 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
     with Fleet(context.transport, inventory.nodes) as fleet:
         reach(context, fleet)
         values(fleet.do_on_each(lambda link: _has_python(context, link)))
-    # One node is asked for the packages: the nodes of a stack are made alike, and a run asks each of its own.
-    with Fleet(context.transport, (inventory.head,)) as head:
-        findings = probe(head, modules=("torch",)).nodes[inventory.head.name]
+        # One node is asked for the packages: the nodes of a stack are made alike, and a run asks each of its own.
+        findings = probe(fleet.part((inventory.head,)), modules=("torch",)).nodes[inventory.head.name]
     context.watch(
         NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=findings.seconds, detail=findings.python_version)
     )

@@ -65,6 +65,19 @@ class Fleet:
         self._transport, self._at_once, self._timeout_s = transport, at_once, timeout_s
         self._links: dict[str, Link] = dict(links or {})
         self._locks = {node.name: threading.Lock() for node in self.nodes}
+        self._lent = False
+
+    def part(self, nodes: Sequence[Node]) -> Fleet:
+        """Some of its nodes, over the same links: these stay open when the part is closed."""
+        part = Fleet(self._transport, nodes, at_once=self._at_once, timeout_s=self._timeout_s)
+        part._links, part._locks, part._lent = self._links, self._locks, True
+        return part
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a link to every node that stands as far as is known."""
+        links = [self._links.get(node.name) for node in self.nodes]
+        return all(link is not None and link.alive for link in links)
 
     def describe_again(self, nodes: Sequence[Node]) -> None:
         """The same machines, of which more is known now."""
@@ -103,6 +116,8 @@ class Fleet:
 
     def close(self) -> None:
         """Drop every connection; what was started on the nodes keeps running."""
+        if self._lent:
+            return
         for link in tuple(self._links.values()):
             link.close()
         self._links.clear()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
 from gpucourse.model.record import RunRecord
-from gpucourse.runs import follow
-from gpucourse.runs.connect import reach
+from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import collect_later, follow_on, settle
 
 
@@ -17,16 +16,15 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
     from gpucourse.remote.fleet import combine_errors
     from gpucourse.remote.patience import AFTER_CANCEL_S
 
-    record = collect_later(context, settle(context, record))
-    if record.has_ended and not (record.slurm and record.slurm.later):
-        raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
-    with follow.fleet_of(context, record) as fleet:
-        reach(context, fleet)
-        outcomes = cancel_on(fleet, record.id)
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would take for ever
-        raise combine_errors(failed, of=len(outcomes))
-    if record.has_ended:
-        return collect_later(context, record)
-    # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
-    return follow_on(context, record, limit_s=AFTER_CANCEL_S).record
+    with Connections(context) as connections:
+        record = collect_later(context, settle(context, record, connections), connections)
+        if record.has_ended and not (record.slurm and record.slurm.later):
+            raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
+        outcomes = cancel_on(connections.reach_run(record), record.id)
+        failed = [outcome for outcome in outcomes if outcome.error is not None]
+        if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would take for ever
+            raise combine_errors(failed, of=len(outcomes))
+        if record.has_ended:
+            return collect_later(context, record, connections)
+        # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
+        return follow_on(context, record, connections, limit_s=AFTER_CANCEL_S).record

@@ -1,15 +1,26 @@
-"""Connecting to all nodes of a fleet, and telling who answered."""
+"""Connecting to the nodes of runs, each of them once a command, and telling who answered."""
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
 
 from gpucourse.context import Context
+from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import NodeEvent
+from gpucourse.model.node import Node
+from gpucourse.model.record import RunRecord
+from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+
+RUNS_AT_ONCE = 6
+"""Runs of one lab that are asked about, ended or collected at the same time. Each takes a channel of the connection, which has
+eight: two are left for questions about their ranks."""
 
 
 def reach(context: Context, fleet: Fleet) -> None:
@@ -23,3 +34,70 @@ def reach(context: Context, fleet: Fleet) -> None:
         detail = outcome.error.what if outcome.error else ""
         context.watch(NodeEvent(node=outcome.node.name, step="ssh", ok=outcome.ok, seconds=seconds, detail=detail))
     values(outcomes)
+
+
+def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
+    """The nodes of a run in rank order; empty where the stack does not have all of them any more."""
+    if deployment.inventory is None:
+        return ()
+    nodes = [deployment.inventory.find_node(name) for name in record.nodes]
+    return tuple(node for node in nodes if node) if all(nodes) else ()
+
+
+@dataclass
+class _Lab:
+    """The connections to the nodes of one lab, and why some of them could not be made."""
+
+    fleet: Fleet
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    errors: dict[tuple[Node, ...], UnreachableError] = field(default_factory=dict)
+
+
+class Connections:
+    """The connections of one command: at most one to each node, however many runs are asked about, until the end of its block.
+    Several threads may use it. Who does not answer is not waited for a second time."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._labs: dict[tuple[str, bool], _Lab] = {}
+        self._lock = threading.Lock()
+
+    def reach_run(self, record: RunRecord) -> Fleet:
+        """The nodes of a run. Raises MissingError where its stack is gone, UnreachableError for nodes that do not answer."""
+        deployment = deployments.load(self._context.paths, record.stack)
+        nodes = nodes_of(deployment, record) if deployment else ()
+        if deployment is None or not nodes:
+            raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
+        return self.reach(deployment, nodes, scheduled=record.slurm is not None)
+
+    def reach(self, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
+        """These nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
+        from gpucourse.runs import slurm_runs
+
+        with self._lock:
+            if (key := (deployment.stack, scheduled)) not in self._labs:
+                every_node = deployment.inventory.nodes if deployment.inventory else nodes
+                self._labs[key] = _Lab(slurm_runs.fleet_of(self._context, deployment, every_node, scheduled=scheduled))
+        lab = self._labs[key]
+        fleet = lab.fleet.part(nodes)
+        with lab.lock:
+            if nodes in lab.errors:
+                raise lab.errors[nodes]
+            if not fleet.is_connected:
+                try:
+                    reach(self._context, fleet)
+                except UnreachableError as error:
+                    lab.errors[nodes] = error
+                    raise
+        return fleet
+
+    def close(self) -> None:
+        """Drop all of them."""
+        for lab in self._labs.values():
+            lab.fleet.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()

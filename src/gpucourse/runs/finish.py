@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 _MOST_NOTES = 20
 """So many files that were not collected are named on the screen."""
 
+_JUDGING = threading.Lock()
+"""Several runs may come home at the same time. What draws and what judges is one process each, for one run after the other."""
+
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
     """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
@@ -47,11 +51,21 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     record.state = "collecting"
     runs.save(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    written = (
-        not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)
-    )
+    with _JUDGING:
+        written = (
+            not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)
+        )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         digests = _collect(context, fleet, record, exercise, files, until)
+    with _JUDGING:
+        return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
+
+
+def _judge_and_hand_in(
+    context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str], *, written: bool
+) -> ExerciseVerdict | None:
+    """What is done with a run's outputs once they are collected. `digests`: the SHA-256 of files that are known already, by
+    their path; `written`: whether a part of the learner's own is to be judged."""
     record.state = "broken" if record.drill else end_state(record.node_exits)
     record.diagnoses = [] if record.drill else diagnose.diagnose(context, record)  # a drill is the learner's to diagnose
     metrics = _metrics(context, record, files)

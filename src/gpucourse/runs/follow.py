@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, Interrupted, MissingError, NodeUntrusted, StorageError, UnreachableError
+from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.launch.neighbours import MOST_SOURCE
-from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import stage
-from gpucourse.model.node import Node, is_simulated
+from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.files import read_named
@@ -50,23 +49,6 @@ class FollowedRun:
 def lock_of(context: Context, run_id: str) -> Path:
     """The lock that whoever attends the run holds."""
     return context.paths.lock(f"run-{run_id}")
-
-
-def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
-    """The nodes of a run in rank order; empty where the stack does not have all of them any more."""
-    if deployment.inventory is None:
-        return ()
-    nodes = [deployment.inventory.find_node(name) for name in record.nodes]
-    return tuple(node for node in nodes if node) if all(nodes) else ()
-
-
-def fleet_of(context: Context, record: RunRecord) -> Fleet:
-    """The nodes of a run, not connected yet. Raises MissingError where its stack is gone."""
-    deployment = deployments.load(context.paths, record.stack)
-    nodes = nodes_of(deployment, record) if deployment else ()
-    if deployment is None or not nodes:
-        raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
-    return slurm_runs.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None)
 
 
 def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:

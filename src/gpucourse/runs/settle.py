@@ -7,14 +7,14 @@ import time
 from gpucourse.context import Context
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow
-from gpucourse.runs.connect import reach
+from gpucourse.runs.connect import Connections, nodes_of
 from gpucourse.runs.finish import deliver
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs, seals
 from gpucourse.workspace.lock import try_lock
 
 
-def settle(context: Context, record: RunRecord) -> RunRecord:
+def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
     """The record of a run as it is now. One that ended unattended is finished here; one under way is left alone.
 
     Raises UnreachableError where its nodes do not answer.
@@ -25,10 +25,10 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
         if not mine:  # somebody attends it
             return runs.reread(context.paths, record)
         record = _reread(context, record)
-        return record if record.collected else _take_up(context, record)
+        return record if record.collected else _take_up(context, record, connections)
 
 
-def collect_later(context: Context, record: RunRecord) -> RunRecord:
+def collect_later(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
     """The record of a run that has ended, with what jobs wrote meanwhile that its own jobs had submitted, and with those of
     them that still run. Nothing is asked where there were none. Raises UnreachableError, and the error of a Slurm that does
     not answer."""
@@ -40,17 +40,16 @@ def collect_later(context: Context, record: RunRecord) -> RunRecord:
             return record
         from gpucourse.remote.slurm_client import ask_later_jobs
 
-        with follow.fleet_of(context, record) as fleet:
-            reach(context, fleet)
-            record.slurm.later = ask_later_jobs(
-                fleet.link(fleet.nodes[0]), record.id
-            )  # what ends after this is asked for again
-            record.collected = False
-            follow.conclude(context, fleet, record)
+        fleet = connections.reach_run(record)
+        record.slurm.later = ask_later_jobs(fleet.link(fleet.nodes[0]), record.id)  # what ends after this is asked for again
+        record.collected = False
+        follow.conclude(context, fleet, record)
     return record
 
 
-def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = None) -> follow.FollowedRun:
+def follow_on(
+    context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
+) -> follow.FollowedRun:
     """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
     while True:
         with try_lock(follow.lock_of(context, record.id), f"logs {record.id}") as mine:
@@ -58,7 +57,7 @@ def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = No
             if record.collected:
                 return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context, record))
             if mine:
-                return _attend(context, record, limit_s)
+                return follow.through(context, connections.reach_run(record), record, limit_s=limit_s)
         time.sleep(0.1)
 
 
@@ -72,33 +71,26 @@ def _reread(context: Context, record: RunRecord) -> RunRecord:
     return record
 
 
-def _take_up(context: Context, record: RunRecord) -> RunRecord:
+def _take_up(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
     from gpucourse.remote.execute import states
 
     deployment = deployments.load(context.paths, record.stack)
-    if deployment is None or not follow.nodes_of(deployment, record):
+    if deployment is None or not nodes_of(deployment, record):
         return _mark_lost(context, record, "its nodes are gone")
-    with follow.fleet_of(context, record) as fleet:
-        reach(context, fleet)
-        node_states = states(fleet, record.id)
-        begun = [state for state in node_states.values() if state.state != "absent"]
-        if not begun:
-            return _mark_lost(context, record, "it never started on any node")
-        if len(begun) < len(node_states):
-            follow.give_up(context, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
-            return record
-        if record.state in {"planned", "starting"}:
-            record.state, record.started = "running", record.started or record.created
-            runs.save(context.paths, record)
-        if all(state.exit is not None for state in begun):
-            follow.through(context, fleet, record)
+    fleet = connections.reach_run(record)
+    node_states = states(fleet, record.id)
+    begun = [state for state in node_states.values() if state.state != "absent"]
+    if not begun:
+        return _mark_lost(context, record, "it never started on any node")
+    if len(begun) < len(node_states):
+        follow.give_up(context, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
+        return record
+    if record.state in {"planned", "starting"}:
+        record.state, record.started = "running", record.started or record.created
+        runs.save(context.paths, record)
+    if all(state.exit is not None for state in begun):
+        follow.through(context, fleet, record)
     return record
-
-
-def _attend(context: Context, record: RunRecord, limit_s: float | None) -> follow.FollowedRun:
-    with follow.fleet_of(context, record) as fleet:
-        reach(context, fleet)
-        return follow.through(context, fleet, record, limit_s=limit_s)
 
 
 def _mark_lost(context: Context, record: RunRecord, why: str) -> RunRecord:

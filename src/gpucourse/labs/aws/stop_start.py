@@ -21,6 +21,7 @@ from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.node import Inventory
+from gpucourse.runs.connect import Connections
 from gpucourse.runs.settle import settle
 from gpucourse.workspace import deployments, runs
 
@@ -145,8 +146,8 @@ def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstan
 
 def _nothing_runs(context: Context, deployment: AwsDeployment) -> None:
     for record in runs.under_way(context.paths, deployment.stack):
-        with suppress(GpucourseError):
-            if settle(context, record).has_ended:
+        with suppress(GpucourseError), Connections(context) as connections:
+            if settle(context, record, connections).has_ended:
                 continue
         raise UsageError(
             f"run {record.id} is under way on {deployment.stack}",
