@@ -167,7 +167,7 @@ def test_what_cannot_be_used_is_refused_in_its_own_words(
     assert not (server.home / ".gpucourse").exists()
 
 
-def test_a_login_shell_starts_once_for_deploy_and_once_or_twice_for_run(log_in: LogIn, learner: Learner) -> None:
+def test_a_login_shell_starts_once_for_each_command(log_in: LogIn, learner: Learner) -> None:
     """Where a login shell takes three seconds, these are the seconds that count."""
     server, host = log_in(Account(name="counts", shell="bash", rc={".bashrc": COUNT}))
     shells = server.home / ".shells"
@@ -180,20 +180,19 @@ def test_a_login_shell_starts_once_for_deploy_and_once_or_twice_for_run(log_in: 
     assert count_shells("deploy", "1", *host) == 1
     assert count_shells("deploy", "1", "--target", "hosts") == 1
     script = write_script(learner, "count.py", SCRIPT)
-    assert count_shells("run", "--script", script, "--launcher", "python") <= 2
+    assert count_shells("run", "--script", script, "--launcher", "python") == 1
     assert count_shells("destroy", "1") == 1
 
 
 @pytest.mark.slow
-def test_two_machines_are_asked_everything_in_three_login_shells(tmp_path: Path, key: Path, learner: Learner) -> None:
-    """One for each, and another one on the first, whose port the other calls meanwhile."""
+def test_two_machines_are_asked_everything_in_one_login_shell_each(tmp_path: Path, key: Path, learner: Learner) -> None:
     accounts = [Account(name=name, shell=need("bash"), rc={".bashrc": COUNT}) for name in ("first", "second")]
     with openssh_accounts(tmp_path / "server", accounts, key) as servers:
         write_known_hosts(learner, [servers["first"]])
         hosts = ",".join(f"{name}@127.0.0.1:{server.node.port}" for name, server in servers.items())
         learner.types("deploy", "3", "--hosts", hosts, "--key", str(key))
         shells = {name: len((server.home / ".shells").read_text().splitlines()) for name, server in servers.items()}
-        assert shells == {"first": 2, "second": 1}
+        assert shells == {"first": 1, "second": 1}
         learner.types("destroy", "3")
 
 

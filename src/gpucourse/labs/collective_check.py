@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
@@ -64,23 +64,35 @@ class _PortTaken(InfrastructureError):
     """Somebody took the port between the look and the use."""
 
 
-def hold(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
-    """Let the nodes reach a port of the first one, and sum up one tensor over all of them.
+def hold(
+    context: Context,
+    fleet: Fleet,
+    nodes: Sequence[Node],
+    simulated: set[str],
+    *,
+    meet: int = 0,
+    ways: Mapping[str, str] | None = None,
+) -> None:
+    """Let the nodes reach a port of the first one, and sum up one tensor over all of them. What is known already is not asked
+    again: `meet` is a free port of the first one, which the others reach; `ways` are the nodes' interfaces.
 
     A port that somebody takes between the look and the use is no fault of the nodes: then others are tried. Raises
     InfrastructureError with what the nodes said where they cannot.
     """
     for left in reversed(range(_TRIES)):
         try:
-            _meet(context, fleet, nodes, simulated)
+            port = meet or _find_port(context, fleet, nodes)
+            _sum_up(context, fleet, nodes, simulated, port, ways or interfaces(fleet, nodes))
         except _PortTaken:
+            meet = 0
             if not left:
                 raise
         else:
             return
 
 
-def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
+def _find_port(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> int:
+    """A free port of the first node, after all others have reached it at another one."""
     from gpucourse.remote import jobs
     from gpucourse.remote.fleet import values
 
@@ -100,8 +112,14 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
         return _python(link, _CALL, head.private_address, str(door), str(PORT_S), patience_s=PORT_S + 15)
 
     _all(context, fleet, nodes, "port", reach, f"the other nodes do not reach {head.label} at {head.private_address}:{door}")
+    return meet
+
+
+def _sum_up(
+    context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str], port: int, ways: Mapping[str, str]
+) -> None:
+    head = nodes[0]
     backend = "gloo" if any(node.name in simulated or not node.gpus for node in nodes) else "nccl"
-    ways = interfaces(fleet, nodes)
     ranks = {node.name: rank for rank, node in enumerate(nodes)}
 
     def sum_up(link: Link) -> CommandResult:
@@ -112,7 +130,7 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
             str(ranks[link.node.name]),
             str(len(nodes)),
             backend,
-            f"tcp://{head.private_address}:{meet}",
+            f"tcp://{head.private_address}:{port}",
             str(COLLECTIVE_S - 30),
         )
         return _python(link, _COLLECTIVE, *words, patience_s=COLLECTIVE_S, env=env)

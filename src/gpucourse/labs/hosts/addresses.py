@@ -19,23 +19,35 @@ from gpucourse.remote.fleet import Fleet, values
 from gpucourse.remote.patience import ANSWER_S
 
 PATIENCE_S = 10
-LONGEST_PORT = 5  # digits
+LONGEST_PORTS = len("65535 65535\n")
+# It ends when every other machine has said that it called by all addresses, so that its shell can go on with other commands.
 _LISTEN = """
-import os, socket, sys, time
+import os, random, socket, sys, time
 word, end, parent = sys.argv[1].encode(), time.monotonic() + float(sys.argv[2]), os.getppid()
-door = socket.create_server(("", 0), backlog=64)
-door.settimeout(0.2)
-print(door.getsockname()[1], flush=True)
-while time.monotonic() < end and os.getppid() == parent:
+others, first, last = map(int, sys.argv[3:])
+doors = []
+for port in random.sample(range(first, last + 1), last + 1 - first):
     try:
-        with door.accept()[0] as line: line.sendall(word)
+        doors.append(socket.create_server(("", port), backlog=64))
+    except OSError:
+        continue
+    if len(doors) == 2: break
+print(*[door.getsockname()[1] for door in doors] + [0] * (2 - len(doors)), flush=True)
+for door in doors[1:]: door.close()
+while len(doors) == 2 and others and time.monotonic() < end and os.getppid() == parent:
+    try:
+        doors[0].settimeout(0.2)
+        with doors[0].accept()[0] as line:
+            line.settimeout(2)
+            line.sendall(word)
+            others -= line.recv(3) == b"bye"
     except OSError:
         pass
 """
 _CALL = """
 import socket, sys
-word, port = sys.argv[1].encode(), int(sys.argv[2])
-for address in sys.argv[3:]:
+word, port, reached = sys.argv[1].encode(), int(sys.argv[2]), []
+def call(address, answer):
     try:
         with socket.create_connection((address, port), 2) as line:
             own, said = line.getsockname()[0], b""
@@ -43,27 +55,36 @@ for address in sys.argv[3:]:
                 piece = line.recv(len(word) - len(said))
                 if not piece: break
                 said += piece
-            if said == word: print(address, own)
+            line.sendall(answer)
+            return own if said == word else ""
     except OSError:
-        pass
+        return ""
+for address in sys.argv[3:]:
+    own = call(address, b"")
+    if own:
+        print(address, own)
+        reached.append(address)
+for address in reached[:1]: call(address, b"bye")
 """
 
 
-def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> list[Node]:
-    """The nodes with their private addresses: the first one's is an address that every other machine reached it by. `fleet`
-    leads to all of them.
+def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> tuple[list[Node], int]:
+    """The nodes with their private addresses: the first one's is an address that every other machine reached it by, at a port
+    of `rendezvous_ports`; and another port of these that is free there (0 where there is one machine alone). `fleet` leads to
+    all of them.
 
     Raises InfrastructureError that names who does not reach it.
     """
     head, others = entered[0], entered[1:]
     tried = _addresses(head)
     if not others:
-        return [replace(head.node, private_address=tried[0])]
-    word = uuid.uuid4().hex
+        return [replace(head.node, private_address=tried[0])], 0
+    word, ports = uuid.uuid4().hex, context.settings.ports
     began = time.monotonic()
-    listen = shlex.join([head.node.python, "-u", "-c", _LISTEN, word, str(PATIENCE_S * len(tried) + 10)])
+    words = (word, PATIENCE_S * len(tried) + 10, len(others), *ports)
+    listen = shlex.join([head.node.python, "-u", "-c", _LISTEN, *map(str, words)])
     with fleet.link(head.node).stream(listen, silence_s=ANSWER_S) as pieces:
-        port = _port(head, pieces)
+        port, meet = _read_ports(head, pieces, ports)
 
         def call(link: Link) -> dict[str, str]:
             done = link.run(shlex.join([link.node.python, "-c", _CALL, word, str(port), *tried]), timeout_s=ANSWER_S)
@@ -77,7 +98,8 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
         who = ", ".join(silent) if silent else "not all the others by the same one"
         raise InfrastructureError(
             f"{head.node.typed} cannot be reached from {who}; tried: {', '.join(tried)}",
-            hint="the machines must share a network and accept each other's connections: ask whoever manages their firewall",
+            hint="the machines must share a network and accept each other's connections at the ports "
+            f"{ports[0]} to {ports[1]}: ask whoever manages their firewall",
         )
     nodes = [replace(head.node, private_address=shared)]
     for host, addresses in zip(others, reached, strict=True):
@@ -85,7 +107,7 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fle
     for node in nodes:
         seconds = time.monotonic() - began
         context.watch(NodeEvent(node=node.typed, step="address", ok=True, seconds=seconds, detail=node.private_address))
-    return nodes
+    return nodes, meet
 
 
 def _is_address(text: str) -> bool:
@@ -96,20 +118,26 @@ def _is_address(text: str) -> bool:
     return "%" not in text
 
 
-def _port(head: EnteredHost, pieces: Iterator[bytes]) -> int:
-    """The port that the listener tells in its first line, which may come in pieces."""
+def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, int]) -> list[int]:
+    """Where the listener listens, and another free port, from its first line, which may come in pieces."""
     line = b""
     for piece in pieces:
         line += piece
-        if b"\n" in line or len(line) > LONGEST_PORT:
+        if b"\n" in line or len(line) > LONGEST_PORTS:
             break
-    told = line.partition(b"\n")[0].decode("ascii", "replace").strip()
-    if not (told.isdecimal() and len(told) <= LONGEST_PORT and 0 < int(told) < 65536):
+    said = line.partition(b"\n")[0].decode("ascii", "replace")
+    told = [int(port) for port in said[:LONGEST_PORTS].split() if port.isdecimal()]
+    if len(told) != 2 or len(said) > LONGEST_PORTS or not all(port == 0 or ports[0] <= port <= ports[1] for port in told):
         raise UnreachableError(
-            f"{head.node.typed}: {head.node.python} was asked to listen and told no port but {told[:100]!r}",
+            f"{head.node.typed}: {head.node.python} was asked to listen and told no ports but {said.strip()[:100]!r}",
             hint="what its Python prints when it starts (sitecustomize.py, a script in its place) has to go away",
         )
-    return int(told)
+    if 0 in told:
+        raise InfrastructureError(
+            f"every port from {ports[0]} to {ports[1]} is taken on {head.node.typed}",
+            hint="set another range: rendezvous_ports in gpucourse.yaml",
+        )
+    return told
 
 
 def _addresses(head: EnteredHost) -> list[str]:

@@ -36,13 +36,15 @@ MOST = 64
 
 @dataclass(kw_only=True)
 class HostsProposal(Proposal):
-    """Machines that were looked at and can be taken, with connections to them. `began` is a monotonic time."""
+    """Machines that were looked at and can be taken, with connections to them. `meet`: a port of the first one that is free and
+    that the others reach, 0 where it is alone; `began` is a monotonic time."""
 
     fleet: Fleet
     deployment: HostsDeployment
     lab: HostsLab
     entered: list[EnteredHost]
     nodes: list[Node]
+    meet: int
     changes: list[tuple[str, str]]
     began: float
 
@@ -68,13 +70,20 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
                 _has_slurm(module, entered, fleet)
             _warn(context, entered)
             with stage(context.watch, "sight", "finding how they reach each other"):
-                nodes = find_private_addresses(context, entered, fleet)
+                nodes, meet = find_private_addresses(context, entered, fleet)
             fleet.describe_again(nodes)
             deployment = before or _new(context, module, stack, len(nodes))
             deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
             lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
             proposal = HostsProposal(
-                fleet=fleet, deployment=deployment, lab=lab, entered=entered, nodes=nodes, changes=lab.plan(), began=began
+                fleet=fleet,
+                deployment=deployment,
+                lab=lab,
+                entered=entered,
+                nodes=nodes,
+                meet=meet,
+                changes=lab.plan(),
+                began=began,
             )
             if request.dry_run:
                 proposal.planned = _make_result(proposal, dry_run=True)
@@ -95,7 +104,7 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
         write_ssh_files(context, lab.paths, deployment.inventory)
         if len(nodes) > 1 and all(host.facts.torch for host in proposal.entered):
             with stage(context.watch, "meet", "summing up a tensor over all of them"):
-                _meet(context, nodes, proposal.fleet)
+                _meet(context, nodes, proposal)
     return BuildResult(labs=[_make_result(proposal, dry_run=False)])
 
 
@@ -200,10 +209,11 @@ def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) ->
             context.watch(Note(text=text, level="warning"))
 
 
-def _meet(context: Context, nodes: Sequence[Node], fleet: Fleet) -> None:
+def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> None:
     """Prove that the machines can work together. Raises InfrastructureError."""
     try:
-        collective_check.hold(context, fleet, nodes, set())
+        ways = _find_interfaces(proposal)
+        collective_check.hold(context, proposal.fleet, nodes, set(), meet=proposal.meet, ways=ways)
     except InfrastructureError as error:
         first, last = context.settings.ports
         raise InfrastructureError(
@@ -211,3 +221,14 @@ def _meet(context: Context, nodes: Sequence[Node], fleet: Fleet) -> None:
             hint=f"the machines must reach each other's ports {first} to {last} and the free ports above 1024: ask who "
             "keeps their firewall",
         ) from error
+
+
+def _find_interfaces(proposal: HostsProposal) -> dict[str, str] | None:
+    """The interface of each machine that has its private address; None where one has that address by other means (NAT)."""
+    interfaces = {
+        node.name: interface
+        for node, host in zip(proposal.nodes, proposal.entered, strict=True)
+        for interface, address in host.facts.addresses.items()
+        if address == node.private_address
+    }
+    return interfaces if len(interfaces) == len(proposal.nodes) else None

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import socket
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gpucourse.errors import UnreachableError
-from gpucourse.labs.hosts.addresses import _port
+from gpucourse.errors import InfrastructureError, UnreachableError
+from gpucourse.labs.hosts.addresses import _CALL, _LISTEN, _read_ports
+from tests.ports import take_ports
 from tests.unit.remote.test_slurm_refusals import HEAD as NODE
+from tests.waiting import STUCK_S
 
 
 class Head:
@@ -22,18 +27,45 @@ class Head:
 HEAD: Any = Head()
 
 
-@pytest.mark.parametrize("pieces", [[b"40123\n"], [b"4", b"0123", b"\n"], [b"40123\r\n40124\n"], [b"40123"]])
-def test_a_port_may_come_in_pieces(pieces: list[bytes]) -> None:
-    assert _port(HEAD, iter(pieces)) == 40123
+RANGE = (40_000, 41_000)
 
 
-@pytest.mark.parametrize("pieces", [[], [b"Hello\n"], [b"-1\n"], [b"65536\n"], [b"4 0\n"], ["١٢\n".encode()], [b"9" * 5000]])
-def test_what_is_no_port_is_an_error_with_an_end(pieces: list[bytes]) -> None:
-    with pytest.raises(UnreachableError, match="told no port but") as caught:
-        _port(HEAD, iter(pieces))
+@pytest.mark.parametrize("pieces", [[b"40123 40124\n"], [b"4", b"0123 401", b"24\n"], [b"40123 40124\r\n40125\n"]])
+def test_two_ports_may_come_in_pieces(pieces: list[bytes]) -> None:
+    assert _read_ports(HEAD, iter(pieces), RANGE) == [40123, 40124]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [[], [b"Hello\n"], [b"-1 40123\n"], [b"39999 40123\n"], [b"40123\n"], ["١٢ ١٣\n".encode()], [b"4" * 5000], [b"4 " * 5000]],
+)
+def test_what_are_no_ports_is_an_error_with_an_end(pieces: list[bytes]) -> None:
+    with pytest.raises(UnreachableError, match="told no ports but") as caught:
+        _read_ports(HEAD, iter(pieces), RANGE)
     assert len(caught.value.what) < 400
 
 
 def test_a_machine_that_talks_for_ever_is_not_heard_out() -> None:
     with pytest.raises(UnreachableError):
-        _port(HEAD, itertools.repeat(b"no"))
+        _read_ports(HEAD, itertools.repeat(b"no"), RANGE)
+
+
+def test_a_machine_without_a_free_port_is_named() -> None:
+    with pytest.raises(InfrastructureError, match="every port from 40000 to 41000 is taken on me@gpu1"):
+        _read_ports(HEAD, iter([b"40123 0\n"]), RANGE)
+
+
+def test_the_listener_ends_when_all_others_have_called() -> None:
+    first, last = min(ports := take_ports(3)), max(ports)
+    words = [sys.executable, "-u", "-c", _LISTEN, "word", "60", "2", str(first), str(last)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listener:
+        assert listener.stdout is not None
+        port, free = map(int, listener.stdout.readline().split())
+        assert first <= port <= last
+        socket.create_server(("", free)).close()
+        call = [sys.executable, "-c", _CALL, "word", str(port), "127.0.0.2", "127.0.0.1"]
+        for _ in range(2):
+            assert listener.poll() is None
+            said = subprocess.run(call, capture_output=True, text=True, timeout=STUCK_S, check=True).stdout
+            assert said.split()[::2] == ["127.0.0.2", "127.0.0.1"]
+        assert listener.wait(STUCK_S) == 0
