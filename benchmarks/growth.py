@@ -1,7 +1,8 @@
-"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs|files|nodes]`.
+"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs|files|nodes|trips]`.
 
 Each row is one command at three sizes, each ten times the one before: processor time (the median of `ROUNDS`), the most
-memory, and the last divided by the first. A factor tells more than seconds do: it is the same on any computer.
+memory, and the last divided by the first. A factor tells more than seconds do: it is the same on any computer. The rows of
+`trips` are round trips one after the other (tests/trips.py), counted, and beside that by how many the command's time grew.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MEGABYTES = (1, 10, 100)
 RUNS = (30, 300, 3000)
 OUTPUTS = (0, 1000, 10_000)
 RUNS_WITH_OUTPUTS = 100
+RTT_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,27 @@ class Growth:
         )
         promise = "" if self.most is None else f"  promise {self.most:g}x: {'held' if self.keeps_promise else 'NOT held'}"
         return f"{self.command:28} {costs}  = {self.factor:.2f}x, memory {self.memory_factor:.2f}x{promise}"
+
+
+@dataclass(frozen=True)
+class Trips:
+    """The round trips of one command: `counted`, and its time's growth divided by the round trip's. `most` is the promise."""
+
+    command: str
+    counted: int
+    by_time: float
+    connections: int
+    most: int | None
+
+    @property
+    def keeps_promise(self) -> bool:
+        """Whether the promise holds; a row without one only tells."""
+        return self.most is None or self.counted <= self.most
+
+    def __str__(self) -> str:
+        promise = "" if self.most is None else f"  promise {self.most}: {'held' if self.keeps_promise else 'NOT held'}"
+        by_time = f"by time {self.by_time:.1f}"
+        return f"{self.command:28} {self.counted} round trips, {by_time}, {self.connections} connections a node{promise}"
 
 
 def measure(words: Sequence[str], environ: dict[str, str], *, lines: int | None = None) -> Cost:
@@ -181,6 +204,17 @@ def compare_commands(environs: dict[str, dict[str, str]]) -> Iterator[Growth]:
     yield compare("runs", environs)
 
 
+def count_trips(bench_lab: Lab, _original: Path) -> Iterator[Trips]:
+    """Every command that asks nodes, on simulated nodes and on OpenSSH servers: without any delay, then with RTT_S."""
+    from tests.trips import count_on_hosts, count_on_simulated_nodes
+
+    for count in (count_on_simulated_nodes, count_on_hosts):
+        near, far = (list(count(bench_lab.root.with_name(f"{count.__name__}-{rtt_s}"), rtt_s)) for rtt_s in (0.0, RTT_S))
+        for quick, slow in zip(near, far, strict=True):
+            by_time = (slow.seconds - quick.seconds) / RTT_S
+            yield Trips(slow.command, slow.trips, by_time, slow.connections, slow.limit)
+
+
 def copy_workspace(bench_lab: Lab, name: str) -> Path:
     """A copy of the workspace with its only run, in a folder beside it."""
     return shutil.copytree(bench_lab.root, bench_lab.root.with_name(name), symlinks=True)
@@ -237,6 +271,7 @@ KINDS: dict[str, Callable[[Lab, Path], Iterator[Row]]] = {
     "outputs": grow_outputs,
     "files": measure_files,
     "nodes": measure_nodes,
+    "trips": count_trips,
 }
 
 

@@ -1,0 +1,33 @@
+"""Round trips of the commands, one after the other: what a lab on another continent makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.trips import AS_WITH_ONE, Counted, count_on_hosts, count_on_simulated_nodes
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+RTT_S = 0.1
+
+
+def _check(rows: list[Counted]) -> None:
+    told = "\n".join(f"{row.command:20} {row.trips:3} round trips, limit {row.limit}" for row in rows)
+    for row in rows:
+        assert row.trips > 0, f"the proxy saw nothing of {row.command}"
+        assert row.trips <= (row.limit or row.trips), told
+        assert row.connections == 1, f"{row.command} connected to one node {row.connections} times"
+
+
+def test_simulated_nodes_are_asked_as_little_as_can_be(tmp_path: Path) -> None:
+    rows = list(count_on_simulated_nodes(tmp_path, RTT_S))
+    _check(rows)
+    trips = {row.command: row.trips for row in rows}
+    for single, several in AS_WITH_ONE:
+        assert trips[several] == trips[single]
+
+
+def test_machines_of_ones_own_are_asked_as_little_as_can_be(tmp_path: Path) -> None:
+    _check([row for row in count_on_hosts(tmp_path, RTT_S) if row.command != "hosts: destroy"])
