@@ -33,6 +33,7 @@ from gpucourse.remote.sockets import PacketSocket, dial
 from tests.openssh import openssh_nodes
 from tests.system.cli import Learner
 from tests.system.test_hosts import format_hosts, write_known_hosts, write_script
+from tests.waiting import STUCK_S
 
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 LIMITS = {
@@ -89,6 +90,13 @@ class Proxy:
     def __init__(self, rtt_s: float) -> None:
         self._delay_s = rtt_s / 2
         self._talks: dict[tuple[str, int], _Talk] = {}
+        self._readers: list[threading.Thread] = []  # of what the command says
+
+    def hear_out(self) -> None:
+        """Wait until all is read that the command said before it closed its connections."""
+        for reader in self._readers:
+            reader.join(STUCK_S)
+            assert not reader.is_alive(), "the command left a connection open"
 
     @property
     def trips(self) -> int:
@@ -116,7 +124,10 @@ class Proxy:
         for source, target, from_node in ((middle, far, False), (far, middle, True)):
             pieces: queue.Queue[tuple[float, int, bytes]] = queue.Queue()
             for work, sock in ((self._take, source), (self._hand_on, target)):
-                threading.Thread(target=work, args=(sock, pieces, talk, asked, from_node), daemon=True).start()
+                thread = threading.Thread(target=work, args=(sock, pieces, talk, asked, from_node), daemon=True)
+                thread.start()
+                if sock is middle and not from_node:
+                    self._readers.append(thread)
         return near
 
     def close(self) -> None:
@@ -170,6 +181,7 @@ def count(command: str, rtt_s: float, *words: str, waits: int = 0) -> Counted:
         code = run_command(words)
         seconds = time.monotonic() - began
         said.seek(0)
+        proxy.hear_out()
         assert code == 0, f"gpucourse {' '.join(words)} answered {code}:\n{said.read()}"
         return Counted(command, proxy.trips + waits, proxy.connections, seconds)
 

@@ -12,8 +12,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from gpucourse.errors import NodeUntrusted, UnreachableError
-from gpucourse.outside.names import printable
-from gpucourse.remote.login_shell import MOST_NOISE, OwnOutput, Request, Stdin
+from gpucourse.remote.login_shell import MOST_NOISE, OwnOutput, Request, Stdin, last_words
 from gpucourse.remote.patience import PACE
 from gpucourse.units import format_bytes
 
@@ -52,12 +51,6 @@ class ExchangeChannel(Protocol):
 
     def close(self) -> None:
         """Leave the channel."""
-
-
-def last_words(stderr: bytes, most: int) -> str:
-    """The printable end of what a command said, of at most `most` bytes; of a Python traceback the last line alone."""
-    lines = stderr[-most:].decode("utf-8", "replace").strip().splitlines()
-    return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
 
 
 class EndedEarly(UnreachableError):
@@ -154,7 +147,9 @@ class Exchange:
         with suppress(UnreachableError):
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:
                 pass
-        self._drain.join(max(until - self._clock(), 0.0))
+        if self._own_stdout.ended:
+            self._drain = self._drain or self._thread(self._drain_stderr)
+            self._drain.join(max(until - self._clock(), 0.0))
 
     def _receive(self) -> bytes | None:
         """The command's own bytes among those that arrive next, or among none after a while; None at the end of the stream."""

@@ -22,7 +22,8 @@ from gpucourse.outside.names import printable
 from gpucourse.ports import CommandResult, Link
 from gpucourse.remote import answers, slurm_refusals
 from gpucourse.remote.answers import State
-from gpucourse.remote.exchange import EndedEarly, last_words
+from gpucourse.remote.exchange import EndedEarly
+from gpucourse.remote.login_shell import last_words
 from gpucourse.remote.patience import ANSWER_S
 
 T = TypeVar("T")

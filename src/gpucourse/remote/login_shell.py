@@ -10,6 +10,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 
+from gpucourse.outside.names import printable
+
 MOST_NOISE = 1 << 20
 """Bytes that a login shell may print on one stream before the command begins."""
 
@@ -121,6 +123,12 @@ class OwnOutput:
     def _note_noise(self, data: bytes) -> None:
         self.noise_bytes += len(data)
         self._noise_end = (self._noise_end + data)[-_NOISE_KEPT:]
+
+
+def last_words(stderr: bytes, most: int) -> str:
+    """The printable end of what a command said, of at most `most` bytes; of a Python traceback the last line alone."""
+    lines = stderr[-most:].decode("utf-8", "replace").strip().splitlines()
+    return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
 
 
 def _overlap(data: bytes, mark: bytes) -> int:

@@ -13,6 +13,10 @@ ANSWER_S = 60.0
 CONNECT_S = 10.0
 """Until a node is connected and has let us in, where nobody says otherwise."""
 
+REST_S = 1.0
+"""How long a command may take to end after its stream told all that was wanted. Its shell can be used again then; to start
+another one takes two round trips, and whatever a login shell takes."""
+
 PACE = 16 << 10
 """Bytes a second. A node that sends more slowly than this over its whole answer is given up."""
 

@@ -28,7 +28,7 @@ from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import CHANNELS, Exchange
 from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
 from gpucourse.remote.login_shell import Request, Stdin
-from gpucourse.remote.patience import ANSWER_S, CONNECT_S
+from gpucourse.remote.patience import ANSWER_S, CONNECT_S, REST_S
 from gpucourse.remote.sockets import RegularChecks, dial, make_no_answer_error
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -40,10 +40,6 @@ REFUSED_S = 5.0
 """How long a server may refuse another channel before that is taken for its last word."""
 MOST_KEY = 1 << 16
 """Bytes of a file with a private key."""
-
-REST_S = 1.0
-"""How long a command may take to end after its stream told all that was wanted. Its shell can be used again then; to start
-another one takes two round trips, and whatever a login shell takes."""
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # how a key of that kind signs today
@@ -129,8 +125,7 @@ class SshLink:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
         Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends
-        with another code than 0 (with the end of what it said on standard error). Where the block ends before the command does,
-        that has REST_S for its last words.
+        with another code than 0 (with the end of what it said on standard error). A block that ends earlier leaves it REST_S.
         """
         with self._exchange(command, stdin, silence_s, streams=True) as exchange:
             yield exchange.stdout_then_code()
@@ -179,10 +174,9 @@ class SshLink:
         return channel, Exchange(self.node.label, channel, request, silence_s, lost=_LOST)
 
     def _take_waiting(self) -> paramiko.Channel | None:
-        try:
+        with suppress(IndexError):
             return self._waiting.pop()
-        except IndexError:
-            return None
+        return None
 
     def _open(self, line: str, timeout_s: float) -> paramiko.Channel:
         # A peer that froze after the channel was open would hold exec_command for ever: it waits without a deadline.

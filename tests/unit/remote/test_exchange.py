@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.remote.exchange import _BESIDE_S, Exchange, Silent, last_words
-from gpucourse.remote.login_shell import MOST_NOISE, Request
+from gpucourse.remote.exchange import _BESIDE_S, Exchange, Silent
+from gpucourse.remote.login_shell import MOST_NOISE, Request, last_words
 from tests.waiting import STUCK_S, until
 
 Say = Callable[[], bytes]

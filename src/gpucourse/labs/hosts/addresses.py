@@ -32,8 +32,9 @@ for port in random.sample(range(first, last + 1), last + 1 - first):
     except OSError:
         continue
     if len(doors) == 2: break
-print(*[door.getsockname()[1] for door in doors] + [0] * (2 - len(doors)), flush=True)
+ports = [door.getsockname()[1] for door in doors] + [0] * (2 - len(doors))
 for door in doors[1:]: door.close()
+print(*ports, flush=True)
 while len(doors) == 2 and others and time.monotonic() < end and os.getppid() == parent:
     try:
         doors[0].settimeout(0.2)
