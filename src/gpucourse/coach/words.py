@@ -21,6 +21,7 @@ _HEADER = "Traceback (most recent call last)"
 _IGNORED = "Exception ignored in"
 _CHAIN = re.compile(r"During handling of the above exception|The above exception was the direct cause")
 _OF_LAUNCHER = re.compile(r"(?:[\w.]*\.)?(?:ChildFailedError|CalledProcessError|SignalException)\b")
+_COMMAND = re.compile(r"(?:[\w.]*\.)?CalledProcessError\b")
 _FRAME_OF_TORCHRUN = re.compile(r'torch/distributed/(?:run|elastic/\S+)\.py", line ')
 _NESTED = re.compile(r"traceback\s*: Traceback")  # of a rank, in a launcher's report
 _RULE = "=" * 20  # torchrun frames its summary with longer ones
@@ -108,6 +109,8 @@ def _blank_launchers(lines: list[str]) -> list[str]:
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
+    if reports and reports[0] == blocks[0] and _COMMAND.match(_bare(lines[blocks[0][1]])) and _find_script(lines, blocks[0]):
+        reports = reports[1:]  # a script's own command failed: no launcher began with that
     if blocks and not _is_of_torchrun(lines, blocks[0]) and blocks[0] not in reports:
         reports += [block for block in blocks if _is_of_torchrun(lines, block)]
     elif any(map(_NESTED.search, lines)):
@@ -125,9 +128,12 @@ def _find_exception_line(lines: Sequence[str], header: int, limit: int) -> int:
 
 def _is_of_torchrun(lines: Sequence[str], block: tuple[int, int]) -> bool:
     """Whether a traceback runs through torchrun's own code and through no script."""
-    return any(map(_FRAME_OF_TORCHRUN.search, lines[block[0] : block[1]])) and not find_line(
-        "".join(lines[block[0] : block[1]])
-    )
+    return any(map(_FRAME_OF_TORCHRUN.search, lines[block[0] : block[1]])) and not _find_script(lines, block)
+
+
+def _find_script(lines: Sequence[str], block: tuple[int, int]) -> str:
+    """The script's line that a traceback leads to; empty where it runs through libraries alone."""
+    return find_line("".join(lines[block[0] : block[1]]))
 
 
 def _find_end_of_summary(lines: Sequence[str], end: int) -> int:

@@ -146,6 +146,11 @@ def test_documented_words_are_recognised(symptom: str) -> None:
         ("no-internet", "urllib.error.URLError: <urlopen error [Errno 101] Network is unreachable>"),
         ("script-error", "urllib.error.URLError: <urlopen error unknown url type: htps>"),
         ("script-error", "httpx.ConnectError: All connection attempts failed"),
+        (
+            "script-error",
+            'Traceback (most recent call last):\n  File "/w/train.py", line 3, in <module>\n    run(["false"], check=True)\n'
+            "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.",
+        ),
         ("wrong-arguments", "train.py: error: unrecognized arguments: --epochs=3"),
     ],
 )
