@@ -31,6 +31,7 @@ FOLLOWED = (_PLACE, "--output=../logs/%j-%N.out", _APPEND)
 """Where the job starts, the folder that it is submitted from, and where its output is followed: typed after sbatch, they
 overrule the file."""
 
+_BYTE_ORDER_MARK = "\ufeff"
 _PARTS = re.compile(r"(?:het|pack)job\b")
 _READ_BYTES = 1 << 16  # the head of a file for sbatch is shorter
 _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*$")
@@ -92,9 +93,19 @@ def read(script: Path) -> OwnBatch:
     """The file and what it asks for. Raises UsageError for a heterogeneous job, for an array with more than MOST_TASKS tasks,
     and for a file that cannot be read."""
     try:
-        text = read_named(script, MOST_BYTES).decode()
-    except (OSError, UnicodeDecodeError, OutsideError) as error:
+        content = read_named(script, MOST_BYTES)
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        place = content[: error.start].count(b"\n") + 1
+        hint = "save it as UTF-8: iconv -f latin1 -t utf-8 FILE"
+        raise UsageError(f"--script {script}: line {place} is not text in UTF-8", hint=hint) from error
+    except (OSError, OutsideError) as error:
         raise UsageError(f"--script {script}: {error}", hint="name a batch file on this computer") from error
+    if text.startswith(_BYTE_ORDER_MARK):
+        raise UsageError(
+            f"--script {script}: it begins with a byte order mark, so that sbatch does not find #! at its beginning",
+            hint="save it as UTF-8 without a byte order mark: sed -i '1s/^\\xef\\xbb\\xbf//' FILE",
+        )
     for number, line in slurm_options.find_lines(text):
         if _PARTS.match(line.removeprefix("#SBATCH").strip()):
             raise UsageError(
@@ -224,6 +235,10 @@ def _read_first_line(script: Path) -> str:
 
 def _read_beginning(script: Path) -> str:
     try:
-        return read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0].decode("utf-8", "replace")
+        return (
+            read_ends(Path(os.path.realpath(script)), _READ_BYTES, 0)[0]
+            .decode("utf-8", "replace")
+            .removeprefix(_BYTE_ORDER_MARK)
+        )
     except (OSError, OutsideError):  # whoever reads all of it says so
         return ""

@@ -19,7 +19,7 @@ from gpucourse.errors import MissingError, UsageError
 
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")  # best first
 _HOST = re.compile(
-    r"^(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<name>[^@:\s\[\]-][^@:\s\[\]]*))(?::(?P<port>\d+))?$"
+    r"^(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<name>[^@:\s\[\]-][^@:\s\[\]]*))(?::(?P<port>\d+))?$"
 )
 _ASK_S = 20.0
 
@@ -48,7 +48,7 @@ def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
     Raises UsageError where it is not written like that, or where the known hosts revoke the machine's key; MissingError
     without OpenSSH's client.
     """
-    match = _HOST.match(said)
+    match = _HOST.fullmatch(said)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
         raise UsageError(f"'{said}' is no machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")

@@ -191,6 +191,20 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
             own_batch.read(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"#!/bin/bash\n#SBATCH -N 2\n# caf\xe9\n", "line 3 is not text in UTF-8"),
+        (b"\xef\xbb\xbf#!/bin/bash\n#SBATCH -N 2\n", "byte order mark"),
+    ],
+)
+def test_what_an_editor_stored_in_another_form_is_named(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "job.sh").write_bytes(content)
+    assert own_batch.is_batch(tmp_path / "job.sh")
+    with pytest.raises(UsageError, match=words):
+        own_batch.read(tmp_path / "job.sh")
+
+
 def test_the_file_goes_as_it_is_and_what_was_typed_overrules_it(tmp_path: Path) -> None:
     own = own_batch.read(file(tmp_path, "--nodes=2", "--gres=gpu:1"))
     plan = own_batch.plan(request("a", "b"), HEAD, own, nodes=3, partition="long", default="gpu", time_s=300.0, module="2")

@@ -33,6 +33,7 @@ def public(folder: Path, name: str) -> str:
         ("gpu1", getpass.getuser(), "gpu1", 22),
         ("ada@gpu1:2222", "ada", "gpu1", 2222),
         ("ada@[fd00::1]:2222", "ada", "fd00::1", 2222),
+        ("ada@[fe80::1%eth0]", "ada", "fe80::1%eth0", 22),
         ("192.0.2.7", getpass.getuser(), "192.0.2.7", 22),
     ],
 )
@@ -42,7 +43,7 @@ def test_how_machines_are_written(home: Path, said: str, user: str, address: str
 
 
 @pytest.mark.parametrize(
-    "said", ["", "ada@", "gpu 1", "-oProxyCommand=id", "ada@-v", "gpu1:0", "gpu1:70000", "gpu1:x", "a@b@c"]
+    "said", ["", "ada@", "gpu 1", "-oProxyCommand=id", "ada@-v", "gpu1:0", "gpu1:70000", "gpu1:x", "gpu1\n", "a@b@c"]
 )
 def test_what_is_no_machine(home: Path, said: str) -> None:
     with pytest.raises(UsageError):
