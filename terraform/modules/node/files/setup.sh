@@ -74,7 +74,9 @@ arm_killers() {
 
 be_quiet() { # an upgrade in mid-lab replaces the driver under a running job, and takes the processor from a measurement
   local units=(apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service)
-  systemctl mask --now "${units[@]}" || echo "note: not all of ${units[*]} are here"
+  # Stopped first: systemd calls a timer failed that is masked while it is active.
+  systemctl stop "${units[@]}" || echo "note: not all of ${units[*]} are here"
+  systemctl mask "${units[@]}"
   systemctl try-reload-or-restart ssh systemd-logind
 }
 
