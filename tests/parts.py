@@ -19,11 +19,11 @@ KERNELS = Path(sys.prefix) / ".kernels"
 """What `make slow` installs into this virtual environment beside the extras `local` and `dev`."""
 
 
-def need(tool: str) -> str:
-    """The path of a system tool. Skips the test where there is none; fails it where `make test` installed that tool itself."""
+def need(tool: str, provider: str = "sh tests/system-parts.sh") -> str:
+    """The path of a system tool. Skips the test where there is none; fails it where `provider` installed that tool itself."""
     path = shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin:/usr/local/sbin")
     if path is None:
-        lack(tool)
+        lack(tool, provider=provider)
     return str(path)
 
 
@@ -59,9 +59,9 @@ def _provides(installed: Path, part: str) -> bool:
     return installed.is_file() and part in installed.read_text(encoding="utf-8").split()
 
 
-def lack(part: str, *, installed: Path = INSTALLED) -> NoReturn:
+def lack(part: str, *, installed: Path = INSTALLED, provider: str = "sh tests/system-parts.sh") -> NoReturn:
     """End the test because a part is missing: it skips, or fails where `installed` says that the set-up provided the part."""
     reason = f"{part} is not there on this machine"
     if _provides(installed, part):
-        pytest.fail(f"{reason}, though the set-up provided it: sh tests/system-parts.sh")
-    pytest.skip(f"{reason}: sh tests/system-parts.sh provides it where it can", allow_module_level=True)
+        pytest.fail(f"{reason}, though the set-up provided it: {provider}")
+    pytest.skip(f"{reason}: {provider} provides it where it can", allow_module_level=True)

@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
 # Without bytecode every worker, and every process that a test starts, would compile all of it anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 WAITING = (
+    "tests/system/test_real_boot.py",
     "tests/system/test_hostile_node.py",
     "tests/system/test_bad_luck_nodes.py",
     "tests/system/aws",
@@ -171,6 +172,7 @@ def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
     with ExitStack() as stack:
         folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)  # short: sockets lie below it
         ENVIRONMENT[SHARED] = stack.enter_context(folder)
+        ENVIRONMENT.setdefault("GPUCOURSE_TESTS_CACHE", ENVIRONMENT.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"))
         ENVIRONMENT["XDG_CACHE_HOME"] = f"{ENVIRONMENT[SHARED]}/cache"  # what the CUDA emulator compiles, it compiles once
         logs = [stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in others]
         threads = [threading.Thread(target=group.run, args=(arguments, log)) for group, log in zip(others, logs, strict=True)]
