@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpucourse.learning import answer
-from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
 from tests.learning import Learning
 
@@ -35,17 +35,19 @@ def test_the_newest_run_is_spoken_of_and_no_other_is_read(learning: Learning, mo
     newest, context = learning.record(), learning.open_context()
     for second in range(3):
         runs.save(context.paths, replace(newest, id=f"20200101-00000{second}-otter"))
-    read, looked_at = runs._read, []
+    open_file = os.open
+    opened: list[Path] = []
 
-    def look_at(file: Path) -> RunRecord | None:
-        looked_at.append(file.parent.name)
-        return read(file)
+    def note_and_open(path: Path, flags: int) -> int:
+        opened.append(path)
+        return open_file(path, flags)
 
-    monkeypatch.setattr(runs, "_read", look_at)
-    answering = answer.begin(context, "1.1")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", note_and_open)
+        answering = answer.begin(context, "1.1")
     assert answering.record is not None
     assert answering.record.id == newest.id
-    assert looked_at == [newest.id]
+    assert [path.parent.name for path in opened if path.name == "run.json"] == [newest.id]
 
 
 def test_a_wrong_number_is_told_with_what_was_recorded(learning: Learning) -> None:

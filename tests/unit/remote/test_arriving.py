@@ -7,6 +7,7 @@ import io
 import os
 import resource
 import shutil
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -53,29 +54,44 @@ def test_two_names_that_are_one_to_the_disk(paths: RunPaths, monkeypatch: pytest
 
 
 def test_many_files_take_one_sync_and_are_hashed_as_they_come(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    monkeypatch.setattr("gpucourse.storage.sync_files", lambda files: synced.append(len(files)))
-    monkeypatch.setattr("os.fsync", lambda _handle: pytest.fail("a file was synced alone"))
-    monkeypatch.setattr("gpucourse.remote.unpack._digest", lambda path: pytest.fail(f"{path} is read again"))
+    steps: list[str] = []
+    open_file = os.open
+
+    def note_and_open(path: Path, flags: int, *mode: int, **options: int) -> int:
+        if not Path(path).is_dir():
+            steps.append("create" if flags & os.O_CREAT else "open to sync")
+        return open_file(path, flags, *mode, **options)
+
     parcel = Parcel()
     for number in range(50):
         parcel.add(f"files/d{number % 3}/{number}", bytes([number]))
-    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
-    assert synced == [50]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", note_and_open)
+        patch.setattr(os, "fsync", lambda _handle: steps.append("sync alone"))
+        patch.setattr(Path, "open", lambda path, *_words: pytest.fail(f"{path} is read again"))
+        home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
+    assert steps == ["create"] * 50 + (["open to sync"] if sys.platform == "linux" else ["open to sync", "sync alone"] * 50)
     assert {o.path: o.sha256 for o in home.outputs} == {
         f"outputs/node0/d{number % 3}/{number}": sha256(bytes([number])).hexdigest() for number in range(50)
     }
 
 
-@pytest.mark.parametrize("moment", ["gpucourse.storage.sync_files", "os.replace"])
+@pytest.mark.parametrize("moment", ["open", "replace"])
 def test_a_program_killed_before_its_files_have_names_loses_nothing(
     paths: RunPaths, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Between writing and the sync, and between the sync and the first name."""
     sent = Parcel().add("files/a/1", b"1").add("files/2", b"2").finish()
+    open_file = os.open
+
+    def end_process(path: Path, second: int, *mode: int) -> int:
+        if moment == "open" and second & os.O_CREAT:  # a file is written; what is opened to be read is about to be synced
+            return open_file(path, second, *mode)
+        os._exit(9)
+
     child = os.fork()
     if child == 0:
-        monkeypatch.setattr(moment, lambda *_words: os._exit(9))
+        monkeypatch.setattr(os, moment, end_process)
         unpack("node0", io.BytesIO(sent), paths, LIMIT)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9

@@ -82,11 +82,10 @@ def test_the_number_of_files_has_a_limit_in_outputs_too(work: Path, monkeypatch:
 
 
 def test_of_very_many_files_that_are_not_sent_only_some_are_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack, "MOST_LEFT", 3)
-    for number in range(5):
-        (work / f"link{number}").symlink_to("run1")
-    _, left = pack_and_list(work.parents[3], monkeypatch, "link*")
-    assert list(left) == ["link0", "link1", "link2", "2 more files"]
+    for number in range(pack.MOST_LEFT + 2):
+        (work / f"link{number:04d}").symlink_to("run1")
+    _, left = pack_and_list(work.parents[3], monkeypatch, "link*", max_files=2 * pack.MOST_LEFT)
+    assert list(left) == [*(f"link{number:04d}" for number in range(pack.MOST_LEFT)), "2 more files"]
 
 
 def test_a_file_that_shrinks_or_grows_while_it_is_sent_is_told(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

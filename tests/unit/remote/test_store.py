@@ -113,10 +113,11 @@ UNSENT = ["never sent", "not ended", "an output since", "a file in the work fold
 
 
 @pytest.mark.parametrize("why", UNSENT)
-def test_a_run_with_anything_that_is_not_collected_stays(store_folder: Path, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prune, "KEPT", 1)
+def test_a_run_with_anything_that_is_not_collected_stays(store_folder: Path, why: str) -> None:
     job, work = begin("20260101-000000-otter")
-    begin("20260101-000001-heron")
+    newer = [f"20260101-00000{second}-heron" for second in range(1, prune.KEPT + 1)]
+    for run_id in newer:
+        Path(Job(run_id).folder).mkdir()
     if why == "a link":
         Path(job.path("outputs", "link")).symlink_to("/etc/passwd")
     if why == "a file in the work folder":
@@ -129,9 +130,9 @@ def test_a_run_with_anything_that_is_not_collected_stays(store_folder: Path, why
         write_later(Path(job.path("outputs", "late")), b"x")
     if why == "later jobs":
         job.write("exit.json", {"later": [{"job": "7"}]})
-    prune.prune(["20260101-000000-otter", "20260101-000001-heron"])
+    prune.prune(["20260101-000000-otter", *newer])
     assert work.exists()
     if why == "later jobs":
         job.write("exit.json", {"later": []})
-        prune.prune(["20260101-000000-otter", "20260101-000001-heron"])
+        prune.prune(["20260101-000000-otter", *newer])
         assert not work.exists()
