@@ -16,7 +16,7 @@ from typing import Self
 from gpucourse.errors import Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, Stage
 from gpucourse.ui.line import Line, Segment, ansi, line, plain, wrap_log_line
-from gpucourse.ui.loglines import Source, visible
+from gpucourse.ui.loglines import Source, leave_out_tables, visible
 from gpucourse.ui.logpipe import LogPipe
 from gpucourse.ui.logscreen import LogScreen
 from gpucourse.ui.out import Out
@@ -128,7 +128,7 @@ class Live:
                 (when, self._make_log_line(source, raw))
                 for source in self._sources()
                 if not (self._fold and source.folds_all)
-                for when, raw in source.last
+                for when, raw in (leave_out_tables(source.last) if self._fold else source.last)
             ),
             key=_when,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,6 +122,15 @@ class Source:
         now = time.monotonic()
         self.more = self.more or len(self.last) + len(lines) > LAST
         self.last.extend((now, bytes(text[: LONGEST + 1])) for text in lines[-LAST:])
+
+
+def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
+    """These lines of one log without the tables that the result shows, each from its marker to an empty line."""
+    inside = False
+    for when, text in lines:
+        before, inside = inside, TABLE_MARKER in text or (inside and _NOTHING.fullmatch(text) is None)
+        if not (before or inside):
+            yield when, text
 
 
 def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) -> Source:

@@ -9,6 +9,7 @@ from gpucourse.model.event import LogBytes, Note, Stage, stage
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
+from gpucourse.ui.loglines import TABLE_MARKER
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import Progress
 from tests.unit.ui.emulator import Emulator
@@ -80,3 +81,10 @@ def test_one_of_several_runs_leaves_only_warnings() -> None:
         show_logs(live)
         live(Note(text="node1 is slow", level="warning"))
     assert text.getvalue() == "! node1 is slow\n"
+
+
+def test_the_recorded_screen_leaves_out_tables_that_the_result_shows() -> None:
+    live = Live(Out(io.StringIO()), colour=False, moving=False)
+    with live:
+        live(LogBytes(node="node0", rank=0, data=b"before\n" + TABLE_MARKER + b"\ncase  x\n----  -\na     1\n\nafter\n"))
+    assert [plain(row) for row in live.transcript(stages=5, logs=9)] == ["[n0 r0] before", "[n0 r0] after"]
