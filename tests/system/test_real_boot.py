@@ -3,7 +3,7 @@
 cloud-init's data source Ec2 finds a metadata service of version 2; the host key is read from the serial console and all that
 follows goes over SSH, by the program's own code. What this cannot show: AWS's deep learning image and Ubuntu (it is Debian),
 the NVIDIA driver and torch (both are stand-ins, so no step that needs a GPU proves anything), the Nitro hypervisor, EBS, the
-network of AWS; and that powering off terminates an instance, which is a setting of EC2: here QEMU ends.
+network of AWS; and that powering off terminates an instance, which is a setting of EC2: here QEMU ends. Nor has it a cluster.
 
 It runs where QEMU and mmdebstrap are; `make boot` installs them. GPUCOURSE_BOOT_PERCENT=40 holds the machine back.
 """
