@@ -27,7 +27,7 @@ from gpucourse.workspace.paths import RunPaths
 from tests.runs import prepare
 from tests.sshlab import KINDS, SshLab, ssh_lab
 
-ROUNDS = 5
+ROUNDS = 3
 COUNTS = (100, 1000, 10_000)
 MEGABYTES = (5, 50, 500)
 RUNS = (1, 3, 10)
