@@ -14,7 +14,8 @@ MOST = 20
 REPLACED = {  # how often a file replaces a part of the program, and why nothing can be passed in there
     "system/aws/test_destroy.py": (1, "the whole of destroy runs, and no learner sets how long a removal is tried"),
     "system/test_hostile_node.py": (8, "whole commands run, and no learner sets how long a lying node is waited for"),
-    "unit/figures/test_plot_worker.py": (2, "drawing in this process must fail, so that the worker is seen to draw"),
+    "trips.py": (1, "whole commands run, and each of their connections has to pass the line that counts"),
+    "unit/figures/test_plot_worker.py": (1, "drawing in this process must fail, so that the worker is seen to draw"),
     "unit/labs/test_target.py": (1, "the registry names targets by their modules, and this one is only a test's"),
     "unit/learning/test_destroying.py": (1, "Ctrl-C comes in the midst of a destroy, and that moment has no seam"),
     "unit/learning/test_ssh_include.py": (2, "whole commands run, and no test may touch the SSH configuration of its user"),

@@ -59,11 +59,17 @@ def draw_both(plot_worker: PlotWorker, folder: Path, metrics: dict[str, object] 
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_its_process_draws_the_same_bytes(plot_worker: PlotWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_drawing_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on only another process can draw."""
+    monkeypatch.setattr(plots, "draw", None)
+
+
+def test_its_process_draws_the_same_bytes(plot_worker: PlotWorker, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     for plot in (PLOT, OTHER):
         plots.draw(plot, METRICS, subtitle="3.2 · É", folder=tmp_path / "here")
     begin(plot_worker)
-    monkeypatch.setattr(plots, "draw", None)  # whoever would draw here now, fails
+    request.getfixturevalue("no_drawing_here")
     for again in ("once", "again"):
         names = draw_both(plot_worker, tmp_path / again)
         assert names == ["speed.png", "speed.svg", "time.png", "time.svg"]
@@ -138,11 +144,11 @@ def test_it_ends_with_whoever_began_it() -> None:
         os.close(process)
 
 
+@pytest.mark.usefixtures("no_drawing_here")
 def test_a_file_of_the_learners_is_not_imported(
     plot_worker: PlotWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken for the library')")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plots, "draw", None)  # as above
     begin(plot_worker)
     assert len(draw_both(plot_worker, tmp_path / "drawn")) == 4

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
+import io
+import os
 import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from typing import IO, Any
 
 import pytest
 
 from gpucourse.remote.agent import reap
 from gpucourse.remote.agent.job import Job
+
+PID = 4711
+open_file: Callable[..., IO[Any]] = open
 
 
 class Machine:
@@ -23,12 +31,14 @@ class Machine:
     def nap(self, seconds: float) -> None:
         self.now += seconds
 
-    def lives(self, _pid: int) -> bool:
-        return self.now < self.ends_s
+    def open(self, path: str, *words: Any, **options: Any) -> IO[Any]:
+        if path != f"/proc/{PID}/stat":
+            return open_file(path, *words, **options)
+        return io.BytesIO(f"{PID} (rank) {'S' if self.now < self.ends_s else 'Z'} 1".encode())
 
     def find(self) -> list[int]:
         self.looks.append(self.now)
-        return [4711] if self.lives(4711) else []
+        return [PID] if self.now < self.ends_s else []
 
     def signal(self, _pid: int, number: int) -> None:
         self.signals.append(number)
@@ -40,9 +50,10 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     made = Machine(ends_s=0.0)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(reap, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=made.nap))
-    monkeypatch.setattr(reap, "_lives", made.lives)
-    monkeypatch.setattr(reap, "_signal", made.signal)
+    monkeypatch.setattr(time, "monotonic", lambda: made.now)
+    monkeypatch.setattr(time, "sleep", made.nap)
+    monkeypatch.setattr(os, "kill", made.signal)
+    monkeypatch.setattr(builtins, "open", made.open)
     return made
 
 

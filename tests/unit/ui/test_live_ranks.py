@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import itertools
+import time
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 import pytest
 
 from gpucourse.model.event import LogBytes, RankEvent, Stage
 from gpucourse.runs.follow import name_nodes
-from gpucourse.ui import logscreen
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
@@ -40,9 +39,9 @@ class Window(Out):
 
 @pytest.fixture(autouse=True)
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at the clock of the logs is a second after the one before: a line without a newline has waited long enough."""
+    """Every look at the clock is a second after the one before: a line without a newline has waited long enough."""
     seconds = itertools.count()
-    monkeypatch.setattr(logscreen, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
 
 
 def bar(percent: int) -> bytes:
