@@ -117,6 +117,7 @@ def make_home(environ: Mapping[str, str], home: Path) -> Path:
     """A home folder for scripts that are not the person's own. Of the person's it has the list of trusted folders, for the
     course, and a link to what was downloaded for Terraform; no key, no credential and no configuration."""
     trusted = config_folder(environ) / TRUST_LIST
+    home.mkdir()
     config, cache = config_folder({"HOME": str(home)}), personal_cache({"HOME": str(home)})
     for folder in (config, cache.parent):
         folder.mkdir(parents=True)
