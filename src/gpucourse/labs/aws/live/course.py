@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpucourse.course.locate import CourseFolders, course_in
+from gpucourse.hardware import hardware
 from gpucourse.storage import write_text
 
 ON_DEMAND, SPOT = "1", "2"
@@ -17,7 +18,7 @@ summary: A lab of one instance.
 hours: 1
 lab:
   local: {{template: simulated, nodes: 1}}
-  aws: {{template: {template}, gpu: t4, size: xlarge, nodes: 1, max_nodes: 1{more}}}
+  aws: {{template: {template}, gpu: {gpu}, size: xlarge, nodes: 1, max_nodes: 1{more}}}
 exercises:
   - id: "{id}.1"
     title: Hello
@@ -37,8 +38,9 @@ _LABS = {
 def write_course(folder: Path) -> CourseFolders:
     """Write the course to that folder, over what lies there."""
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # one that others may write to would be refused
+    gpu = hardware().choices[0]  # the cheapest
     for number, (name, title, template, more) in _LABS.items():
-        manifest = _MANIFEST.format(id=number, title=title, template=template, more=more)
+        manifest = _MANIFEST.format(id=number, title=title, template=template, gpu=gpu, more=more)
         write_text(Path(folder, "modules", name, "module.yaml"), manifest)
         write_text(Path(folder, "modules", name, "lesson.md"), f"# {title}\n")
         write_text(Path(folder, "exercises", name, "hello.py"), 'print("hello")\n')
