@@ -27,7 +27,6 @@ _LABS = {
     "1": ("01-one", "basic-gpu", "gpu: t4, nodes: 1, max_nodes: 1"),
     "2": ("02-cluster", "slurm-cluster", "gpu: t4, nodes: 3, min_nodes: 2, head: true, storage_gib: 5"),
     "4": ("04-several", "benchmark", "gpu: t4, nodes: 1, max_nodes: 1"),
-    "B": ("B-bonus", "tracing", "gpu: l4, nodes: 1, max_nodes: 1"),
 }
 
 

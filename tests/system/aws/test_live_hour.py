@@ -45,7 +45,9 @@ def test_an_hour_from_the_question_to_the_sweep(learner: CloudLearner) -> None:
     spot = evidence["facts"]["2"]["02-aws-t4"]
     assert on_demand["when_it_powers_off"] == spot["instances"][0]["when_it_powers_off"] == "terminate"
     assert "not supported for spot instances" in spot["instances"][0]["told_to_end_when_it_powers_off"]
-    assert [request["type"] for request in spot["spot_requests"]] == ["one-time"]
+    [request] = spot["spot_requests"]
+    assert (request["type"], request["tags"]) == ("one-time", {}), "the provider tags none, which the policy has to allow for"
+    assert learner.account.calls("CancelSpotInstanceRequests")
     assert (len(spot["file_systems"]), len(spot["schedules"])) == (1, 1)
     text = json.dumps(evidence)
     for secret in ("123456789012", "AKIAMOCK", CIDR.partition("/")[0], str(learner.workspace.parent / "home")):
