@@ -47,7 +47,7 @@ def test_parameters_checks_predictions_and_questions(learning: Learning) -> None
 
 
 def test_what_authors_can_do(learning: Learning) -> None:
-    assert complete(learning, "dev ") == {"new", "check", "schema"}
+    assert complete(learning, "dev ") == {"new", "check", "live", "schema"}
     assert complete(learning, "dev check --run --module ") == {"1"}
 
 
