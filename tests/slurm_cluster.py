@@ -74,7 +74,7 @@ class Cluster(SimulatedNodes):
                 "${daemons.run}": "/run",
                 "${daemons.state}": "/var/lib/slurm",
                 "${daemons.logs}": "/var/log/slurm",
-                "${daemons.each}": "",
+                "${daemons.suffix}": "",
                 "${devices}": "/dev/nvidia0",
             }
         )
@@ -108,7 +108,7 @@ class OneHost(Cluster):
                 "${daemons.run}": "@FOLDER@/slurm",
                 "${daemons.state}": "@FOLDER@/slurm/state",
                 "${daemons.logs}": "@FOLDER@/slurm/log",
-                "${daemons.each}": ".%n",
+                "${daemons.suffix}": ".%n",
                 "${devices}": "/dev/null",
             }
         )

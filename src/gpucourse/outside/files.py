@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from gpucourse.outside.names import OutsideError, printable, relative_name
+from gpucourse.units import format_bytes
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -44,10 +45,10 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
     """
     with _open_plain(path) as file:
         if os.fstat(file.fileno()).st_size > max_bytes:
-            raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
+            raise OutsideError(f"{path.name} is larger than {format_bytes(max_bytes)}")
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:  # it grew meanwhile
-        raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
+        raise OutsideError(f"{path.name} is larger than {format_bytes(max_bytes)}")
     return data
 
 

@@ -20,9 +20,9 @@ locals {
   python     = { pytorch = "/opt/pytorch/bin/python", ubuntu = "/usr/bin/python3" }[var.image]
 
   # The provider takes every parameter for a secret; an image's id is none.
-  found = merge([for folder in data.aws_ssm_parameters_by_path.images : zipmap(folder.names, nonsensitive(sensitive(folder.values)))]...)
-  image = try([for name in local.candidates : name if contains(keys(local.found), name)][0], null)
-  ami   = local.image == null ? null : local.found[local.image]
+  images_by_name = merge([for folder in data.aws_ssm_parameters_by_path.images : zipmap(folder.names, nonsensitive(sensitive(folder.values)))]...)
+  image          = try([for name in local.candidates : name if contains(keys(local.images_by_name), name)][0], null)
+  ami            = local.image == null ? null : local.images_by_name[local.image]
 
   snapshot_gb = max(0, [
     for device in data.aws_ami.image.block_device_mappings : tonumber(device.ebs.volume_size) if device.device_name == data.aws_ami.image.root_device_name

@@ -32,9 +32,9 @@ variable "devices" {
 }
 
 variable "daemons" {
-  description = "Who slurmctld is, its port, and where the daemons keep what they write; `each` is put behind slurmd's name (%n)."
-  type        = object({ user = string, port = string, run = string, state = string, logs = string, each = string })
-  default     = { user = "slurm", port = "6817", run = "/run", state = "/var/lib/slurm", logs = "/var/log/slurm", each = "" }
+  description = "Who slurmctld is, its port, and where the daemons keep what they write; `suffix` is put behind slurmd's name (%n)."
+  type        = object({ user = string, port = string, run = string, state = string, logs = string, suffix = string })
+  default     = { user = "slurm", port = "6817", run = "/run", state = "/var/lib/slurm", logs = "/var/log/slurm", suffix = "" }
   nullable    = false
 }
 

@@ -29,7 +29,7 @@ locals {
     host = "@HOST@"
     more = ["SlurmdUser=@USER@", "AuthInfo=socket=@FOLDER@/munge.sock", "TaskProlog=@FOLDER@/slurm/task", "FirstJobId=@FIRST@"]
     daemons = {
-      user = "@USER@", port = "@PORT_slurmctld@", each = ".%n"
+      user = "@USER@", port = "@PORT_slurmctld@", suffix = ".%n"
       run  = "@FOLDER@/slurm", state = "@FOLDER@/slurm/state", logs = "@FOLDER@/slurm/log"
     }
   }

@@ -38,7 +38,7 @@ WHOLE_FILES: dict[str, tuple[bytes, str]] = {
     "UTF-16": ("format: 1".encode("utf-16"), "is not UTF-8 (byte 0xff), line 1"),
     "binary": (b"\x00\x01\x02", "is not YAML"),
     "control character": (b"title: a\x07b\n", "is not YAML"),
-    "huge": (b"# " + b"x" * (1 << 20), "is larger than 1 MiB"),
+    "huge": (b"# " + b"x" * (1 << 20), "is larger than 1.0 MiB"),
     "deep, in brackets": (b"a: " + b"[" * 5000, "is nested deeper than 16 levels"),
     "deep, in lines": (b"".join(b" " * depth + b"a:\n" for depth in range(400)), "is nested deeper than 16 levels"),
     "bomb": (b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "has an anchor (&a): write the value out, line 1"),

@@ -57,7 +57,7 @@ def test_only_a_plain_file_is_read_and_nothing_waits(root: Path, name: str) -> N
 
 
 def test_a_larger_file_is_refused(root: Path) -> None:
-    with pytest.raises(OutsideError, match="larger than 6 bytes"):
+    with pytest.raises(OutsideError, match="larger than 6 B"):
         read_bounded(root / "folder/file", 6)
     with pytest.raises(FileNotFoundError):
         read_bounded(root / "gone", 6)

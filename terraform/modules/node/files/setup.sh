@@ -19,7 +19,7 @@ step() { # name: what is being done from here on
   echo "== $(date -u +%FT%TZ) $1"
 }
 
-failed() { # status line command
+write_failure() { # status line command
   trap - ERR EXIT
   {
     echo "step '$current' failed at line $2 with status $1: ${gave_up:-$3}"
@@ -30,8 +30,8 @@ failed() { # status line command
   host_keys
   exit 1
 }
-trap 'failed "$?" "$LINENO" "$BASH_COMMAND"' ERR
-trap 'set -- "$?"; [[ -e $state/ready ]] || failed "$1" "$LINENO" "the set-up ended early"' EXIT
+trap 'write_failure "$?" "$LINENO" "$BASH_COMMAND"' ERR
+trap 'set -- "$?"; [[ -e $state/ready ]] || write_failure "$1" "$LINENO" "the set-up ended early"' EXIT
 
 retry() { # times command...: every five seconds until it succeeds, so many times at most
   local left=$1
