@@ -41,7 +41,7 @@ def collect(
     output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
 ) -> Home:
-    """Bring home everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
+    """Fetch everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
     What is here already and unchanged is not sent again. A file has its name here only when it is complete, also after a
     power cut. `max_bytes` is the limit for one file, `output_limit` for all of a node; there is one for the number of files,

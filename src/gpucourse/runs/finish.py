@@ -40,7 +40,7 @@ _JUDGING = threading.Lock()
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
-    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
+    """Fetch what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
 
     `until`: the time (by the monotonic clock) at which collecting ends in any case. Raises UnreachableError (NodeUntrusted
     where a node sent what cannot be true) where outputs of a node are not collected: the run is not judged then, and is stored
