@@ -109,11 +109,13 @@ def test_what_terraform_fetches_by_itself_is_kept_for_all_stacks(lab: Lab, mirro
     config.write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{mirror}"\n  }}\n}}\n', encoding="utf-8")
     ours = {"TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR", "XDG_CACHE_HOME"}
     environ = {name: value for name, value in os.environ.items() if name not in ours}
-    environ |= {"HOME": str(lab.root / "home"), "TF_CLI_CONFIG_FILE": str(config)}
+    home = lab.root / "home"
+    home.mkdir()
+    environ |= {"HOME": str(home), "TF_CLI_CONFIG_FILE": str(config)}
     first = stack(lab, NEEDS_TINY, environ=environ)
     first.prepare()
     assert first.init()
-    cache = lab.root / "home" / ".cache" / "gpucourse" / "terraform-plugins"
+    cache = home / ".cache" / "gpucourse" / "terraform-plugins"
     assert (cache / "example.com" / "acme" / "tiny" / "1.2.3").is_dir()
 
     theirs = lab.root / "theirs"
