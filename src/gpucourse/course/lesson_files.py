@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from markdown_it import MarkdownIt
+
 from gpucourse.course.catalog import MANIFEST, Catalog
 from gpucourse.course.references import find_dead_commands
 from gpucourse.model.manifest import Module
 
 PICTURES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
+WIDEST_CODE = 78  # what rich has on a terminal of 80 columns: it leaves one free on both sides of a block
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # of Markdown, without an anchor
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _ANCHOR = re.compile(r"\]\(#([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 _CODE = re.compile(r"```.*?```", re.DOTALL)
+_PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough: nothing here reads their text
 
 
 def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
@@ -41,6 +45,7 @@ def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
 
 def _check_lesson(text: str) -> Iterator[str]:
     prose = _CODE.sub("", text)
+    yield from _find_wide_code(text)
     if not text.lstrip().startswith("#"):
         yield "does not begin with a heading"
     yield from (
@@ -52,6 +57,18 @@ def _check_lesson(text: str) -> Iterator[str]:
     yield from (
         f"links to #{anchor}, and has no heading of this name" for anchor in _ANCHOR.findall(prose) if anchor not in headings
     )
+
+
+def _find_wide_code(text: str) -> Iterator[str]:
+    """The lines of code, indented or between fences, that are folded on a terminal of 80 columns."""
+    for token in _PARSER.parse(text):
+        if token.type not in {"code_block", "fence"} or token.map is None:
+            continue
+        first = token.map[0] + (2 if token.type == "fence" else 1)  # a map counts from 0, and a fence is its first line
+        for number, code in enumerate(token.content.split("\n"), first):
+            columns = len(code.expandtabs(4).rstrip())
+            if columns > WIDEST_CODE:
+                yield f"line {number}: a code line of {columns} columns: {WIDEST_CODE} fit on a terminal of 80"
 
 
 def _make_anchor(title: str) -> str:

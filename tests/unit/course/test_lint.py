@@ -45,6 +45,16 @@ def test_a_lesson_that_shows_a_picture_that_is_not_there(clean_course: Any) -> N
     assert lint(clean_course.load()) == ["modules/07-rivers/lesson.md: links to mouth.svg, which is not there"]
 
 
+def test_a_code_line_that_a_terminal_folds(clean_course: Any) -> None:
+    """Prose and tables may be longer: they are folded between words."""
+    lines = ["# Here", "", "long " * 30, "", "    " + 78 * "a", "    " + 79 * "b", "", "```", 80 * "c", "```"]
+    clean_course.put("modules/07-rivers/lesson.md", "\n".join(lines))
+    assert lint(clean_course.load()) == [
+        f"modules/07-rivers/lesson.md: line {number}: a code line of {columns} columns: 78 fit on a terminal of 80"
+        for number, columns in ((6, 79), (9, 80))
+    ]
+
+
 SCRIPT = "exercises/07-rivers/source.py"
 
 
