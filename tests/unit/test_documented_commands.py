@@ -17,19 +17,25 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer carries click under a 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("modules/*/*.md"))]
 _INLINE = re.compile(r"`gpucourse ([^`]+)`")
-_BLOCK = re.compile(r"```(?:sh|console|bash)?\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_SHELL = {"", "sh", "console", "bash"}
 _LINE = re.compile(r"^\s*(?:\$ )?(?:\S+/)?gpucourse (.+)$", re.MULTILINE)
 _PLACEHOLDERS = re.compile(r"\[|\]|\.\.\.|…|\||<|\b[A-Z]{2,}\b|\bN\b")  # a pattern of a command, not one to type
 
 
+def list_lines(text: str) -> Iterator[str]:
+    """What is after `gpucourse` in every block of a shell and in every inline code, one space between words; patterns too."""
+    lines = [line for kind, block in _BLOCK.findall(text) if kind in _SHELL for line in _LINE.findall(block)]
+    for line in [*lines, *_INLINE.findall(_BLOCK.sub("", text))]:
+        command = re.split(r"\s{2,}|\s#|\s&&|\s>|\s\||;", line)[0]  # what is behind it explains it, or is another command
+        yield " ".join(command.split())
+
+
 def list_commands(text: str) -> Iterator[list[str]]:
     """The words after `gpucourse` of every command that can be typed as it stands."""
-    blocks = _BLOCK.findall(text)
-    lines = [line for block in blocks for line in _LINE.findall(block)]
-    for line in [*lines, *_INLINE.findall(_BLOCK.sub("", text))]:
-        command = re.split(r"\s{2,}|\s#|\s&&|\s>|;", line)[0]  # what is behind it is its explanation, or another command
-        if not command.startswith("-") and not _PLACEHOLDERS.search(command):
-            yield shlex.split(command)
+    for line in list_lines(text):
+        if not line.startswith("-") and not _PLACEHOLDERS.search(line):
+            yield shlex.split(line)
 
 
 def check_command(words: list[str]) -> None:
@@ -51,6 +57,11 @@ def test_the_commands_of_a_page_can_be_typed(page: Path) -> None:
         except USAGE_ERROR as error:
             if words[1:]:  # a command alone, without what it is about, is only named
                 pytest.fail(f"gpucourse {shlex.join(words)}: {error}")
+
+
+def test_a_block_of_another_language_hides_no_command() -> None:
+    text = "```yaml\nid: a\n```\nType `gpucourse list`:\n\n```console\n$ gpucourse show 3.2 | head\n```\n"
+    assert list(list_lines(text)) == ["show 3.2", "list"]
 
 
 def test_a_command_that_does_not_exist_is_caught() -> None:

@@ -1,0 +1,234 @@
+"""Every `gpucourse ...` of README and docs is typed as it stands, in a workspace with runs and answers and without a lab.
+
+Nothing can cost or be built here: there are no credentials of AWS and no Terraform. REFUSED has the commands that end in a
+refusal then, with the exit code and what is to be typed or done next; TYPED_ELSEWHERE those that are not typed here, with the
+reason and the test that types them. The screens of docs are typed by docs/screens.py, docs/any-gpu.md by its own test.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import shutil
+import socketserver
+import sys
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from docs import screens
+
+from gpucourse.cli.boundary import run_command
+from tests.ports import take_ports
+from tests.system.test_any_gpu_page import ANSWERS
+from tests.system.test_stored_workspace import DDP, STORED
+from tests.unit.test_documented_commands import ROOT, list_lines
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+FOR_OTHERS = ("dev new", "grade --bundle")
+"""How commands begin whose files others read; they are typed first."""
+FILLED = {
+    "RUN": DDP, "EXERCISE": "3.2", "DIR": "mine", "NAME=VALUE": "bus-factor=1", "NAME": "python3", "ARGS": "5", "N": "2",
+    "R": "0",
+}  # fmt: skip
+PLACE = re.compile(rf"\[?\b({'|'.join(FILLED)})\b\]?")
+OF_AN_INSTRUCTOR = ("grade --open", "grade --rerun")
+
+Refusal = tuple[int, str]
+NO_CREDENTIALS: Refusal = (3, "there are no AWS credentials")
+NO_TERRAFORM: Refusal = (3, "GPUCOURSE_TERRAFORM")
+NOT_AGREED: Refusal = (2, "this needs a confirmation, and there is no terminal")
+NO_LAB = {module: (3, f"gpucourse deploy {module}") for module in "1234"}
+REFUSED: dict[str, Refusal] = {
+    "answer 0.1": (3, "gpucourse run 0.1"),
+    "break 1.1 --how code": NO_LAB["1"],
+    "break 3.2": NO_LAB["3"],
+    "cancel": (2, "has ended already"),
+    "cancel RUN": (2, "has ended already"),
+    "check 3.2 --diagnosis kill-rank --rank 1": (3, "gpucourse break 3.2"),
+    "cost --billed": NO_CREDENTIALS,
+    "deploy": (2, "gpucourse deploy --help"),
+    "deploy 1 --target aws": NO_CREDENTIALS,
+    "deploy 1 --target aws --no-spot --ttl 1h": NO_CREDENTIALS,
+    "deploy 1 --target aws --spot": NO_CREDENTIALS,
+    "deploy 2 --target aws": NO_CREDENTIALS,
+    "deploy 2 --target aws --spot --ttl 1h": NO_CREDENTIALS,
+    "deploy 3 --target aws": NO_CREDENTIALS,
+    "deploy 3 --target hosts --hosts me@gpu1,me@gpu2": (7, "see whether plain ssh gets there"),
+    "destroy": (2, "gpucourse destroy --all"),
+    "destroy --discard": (2, "gpucourse destroy --all"),
+    "dev live --max-usd 3": (2, "a person has to agree at a terminal"),
+    "dev new": (2, "gpucourse dev new DIR"),
+    "doctor": NO_TERRAFORM,
+    "doctor --module 3": NO_TERRAFORM,
+    "doctor --target aws": NO_CREDENTIALS,
+    "doctor --target aws --request-quota": NO_CREDENTIALS,
+    "doctor --target aws --request-quota --spot": NO_CREDENTIALS,
+    "doctor --target aws --spot": NO_CREDENTIALS,
+    "grade --open alice.zip --review": (2, "gpucourse grade --review --judge 3.2/laptop=80 --by NAME"),
+    "grade --rerun alice.zip": NOT_AGREED,
+    "grade --rerun alice.zip --original": NOT_AGREED,
+    "grade --rerun work.zip": NOT_AGREED,
+    "grade --rerun work.zip --exercise 3.1": NOT_AGREED,
+    "grade --rerun work.zip --original": NOT_AGREED,
+    "keep 3 2h": (3, "gpucourse deploy 3 --target aws"),
+    "leaks": NO_CREDENTIALS,
+    "leaks --clean": NO_CREDENTIALS,
+    "report": NO_LAB["4"],
+    "run": (2, "gpucourse list"),
+    "run --script train.py --launcher torchrun --nodes 2 -- --epochs 3": NO_LAB["3"],
+    "run --script train.py --launcher torchrun --nodes 2 --procs 2 -- ARGS": NO_LAB["3"],
+    "run 1.1": NO_LAB["1"],
+    "run 3 --all": NO_LAB["3"],
+    "run 3.2 --dry-run": NO_LAB["3"],
+    "run 3.2 --nodes 2": NO_LAB["3"],
+    "run 3.2 --timeout 30m": NO_LAB["3"],
+    "run 3.3 --predict NAME=VALUE": NO_LAB["3"],
+    "show 4.2 --run RUN": (2, "gpucourse show 3.2 --run"),
+    "ssh 1 -- cat /var/lib/gpucourse/ready": NO_LAB["1"],
+    "ssh 1 -- nvidia-smi -L": NO_LAB["1"],
+    "ssh 1 -- sudo poweroff": NO_LAB["1"],
+    "ssh 1 -- systemd-analyze": NO_LAB["1"],
+    "ssh 2 -- df -hT /shared": NO_LAB["2"],
+    "ssh 2 -- scancel N": NO_LAB["2"],
+    "ssh 2 -- scontrol update JobId=N StartTime=now": NO_LAB["2"],
+    "ssh 2 -- sudo scontrol update nodename=node2 state=resume": NO_LAB["2"],
+    "ssh 2 -- type -a NAME": NO_LAB["2"],
+    "ssh 3 --node 1": NO_LAB["3"],
+    "ssh 3 -- cat /var/lib/gpucourse/idle.json": NO_LAB["3"],
+    "ssh 3 -- env": NO_LAB["3"],
+    "ssh 3 -- ip -brief address": NO_LAB["3"],
+    "ssh 3 -- nproc": NO_LAB["3"],
+    "ssh 3 -- systemctl list-timers": NO_LAB["3"],
+    "stop 3": (3, "gpucourse deploy 3 --target aws"),
+    "trust": (2, "gpucourse trust --list"),
+}
+TYPED_ELSEWHERE = {
+    "check train.py": (
+        "needs a run of a script with checks",
+        "unit/learning/test_own_checks.py::test_a_run_is_judged_by_its_own_checks_and_counts_for_no_exercise",
+    ),
+    "deploy 2": ("builds a cluster", "system/test_slurm_daemons.py::test_what_munge_refuses_is_named_and_deploy_mends_it"),
+    "deploy 2 --unpack-slurm": (
+        "downloads packages",
+        "system/test_slurm_unpacked.py::test_without_an_installed_slurm_a_cluster_runs_on_unpacked_packages",
+    ),
+    "deploy 3": ("builds a lab", "system/test_whole_run.py::test_deploy_run_destroy"),
+    "deploy 3 --nodes 3": ("builds a lab", "system/test_whole_run.py::test_a_lab_grows_and_shrinks"),
+    "dev check --run --module 3": ("runs a module", "unit/test_tutorial.py::test_every_screen_of_the_tutorial"),
+    "dev schema": (
+        "writes into the course",
+        "unit/learning/test_authoring.py::test_the_schemas_are_written_for_an_editor",
+    ),
+    "init --ssh-include": (
+        "changes the home that the system has of the user",
+        "unit/learning/test_ssh_include.py::test_the_line_reaches_the_nodes_and_is_undone_to_the_byte",
+    ),
+    "watch 0.1": ("ends with Ctrl-C", "system/test_learning.py::test_watch_runs_on_each_save_until_ctrl_c"),
+}
+
+
+def list_documented_lines() -> list[str]:
+    """What README and docs have after `gpucourse`, each once, without what other tests type of a whole page."""
+    lines: set[str] = set()
+    for page in PAGES:
+        text = screens.BLOCK.sub("", page.read_text(encoding="utf-8"))
+        lines |= set(list_lines(text)) - (set(ANSWERS) if page.name == "any-gpu.md" else set())
+    return sorted(lines, key=lambda line: (not line.startswith(FOR_OTHERS), line))
+
+
+def split_as_a_shell(line: str) -> list[str]:
+    """The words of a line as a shell hands them on, each pattern replaced by what it stands for here."""
+    words = shlex.split(PLACE.sub(lambda place: FILLED[place[1]], line))
+    return [name for word in words for name in expand(word)]
+
+
+def expand(word: str) -> list[str]:
+    """The files that a word with a star names, the path that one with a tilde means, else the word."""
+    if "*" in word:
+        return sorted(path.name for path in Path().glob(word))
+    return [str(Path(word).expanduser())] if word.startswith("~/") else [word]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a script and with two bundles, of a learner whose workspace is the stored one."""
+    desk, home, workspace = tmp_path / "desk", tmp_path / "home", tmp_path / "workspace"
+    desk.mkdir()
+    home.mkdir()
+    shutil.copytree(STORED, workspace, ignore=shutil.ignore_patterns("labs", "README.md"))
+    for name in [name for name in os.environ if name.startswith(("GPUCOURSE", "AWS", "XDG"))]:
+        monkeypatch.delenv(name)
+    for name, value in (
+        ("HOME", str(home)),
+        ("GPUCOURSE_WORKSPACE", str(workspace)),
+        ("GPUCOURSE_TERRAFORM", "/nowhere/terraform"),
+        ("GPUCOURSE_CHECKIP_URL", "http://127.0.0.1:9"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+        ("NO_PROXY", "127.0.0.1"),
+        ("no_proxy", "127.0.0.1"),
+    ):
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(desk)
+    (desk / "train.py").write_text("print('trained')\n")
+    for name in ("a.zip", "b.zip"):
+        assert run_command(["grade", "--bundle", name]) == 0
+    return desk
+
+
+@pytest.fixture
+def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[[str], Refusal]:
+    """Types a line in this process, at no terminal and without a browser; its exit code, and what it said as one line."""
+
+    def press_ctrl_c(_server: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(webbrowser, "open", lambda _address: False)
+    monkeypatch.setattr(socketserver.BaseServer, "serve_forever", press_ctrl_c)
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
+    ports = take_ports(2)
+    hosts = {f"gpu{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports, 1)}  # where nobody answers
+
+    def type_it(line: str) -> Refusal:
+        words = [re.sub(r"\bgpu\d\b", lambda host: hosts[host[0]], word) for word in split_as_a_shell(line)]
+        capfd.readouterr()
+        with monkeypatch.context() as now:
+            if line.startswith(OF_AN_INSTRUCTOR):
+                now.setenv("GPUCOURSE_WORKSPACE", str(desk.parent / "instructor"))
+            try:
+                code = run_command(words)
+            except SystemExit as ended:  # --install-completion leaves so
+                code = int(ended.code or 0)
+        return code, " ".join("".join(capfd.readouterr()).split())
+
+    return type_it
+
+
+def test_every_row_is_of_a_command_in_the_docs() -> None:
+    rows = [*REFUSED, *TYPED_ELSEWHERE]
+    assert len(rows) == len(set(rows))
+    assert set(rows) - set(list_documented_lines()) == set()
+
+
+@pytest.mark.parametrize("test", [test for _reason, test in TYPED_ELSEWHERE.values()])
+def test_the_test_that_types_a_command_elsewhere_exists(test: str) -> None:
+    file, name = test.split("::")
+    assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8")
+
+
+def test_every_other_command_does_what_the_docs_say(type_line: Callable[[str], Refusal]) -> None:
+    wrong = []
+    for line in list_documented_lines():
+        if line in TYPED_ELSEWHERE:
+            continue
+        code, words = REFUSED.get(line, (0, ""))
+        answered, said = type_line(line)
+        if answered != code or words not in said or "Traceback" in said:
+            wrong.append(f"gpucourse {line}: {answered} instead of {code} with {words!r}: {said}")
+    assert not wrong, "\n".join(wrong)
