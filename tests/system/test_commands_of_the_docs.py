@@ -27,8 +27,6 @@ from tests.system.test_any_gpu_page import ANSWERS
 from tests.system.test_stored_workspace import DDP, STORED
 from tests.unit.test_documented_commands import ROOT, list_lines
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
-
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 FOR_OTHERS = ("dev new", "grade --bundle")
 """How commands begin whose files others read; they are typed first."""
@@ -222,6 +220,8 @@ def test_the_test_that_types_a_command_elsewhere_exists(test: str) -> None:
     assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
+@pytest.mark.system
+@pytest.mark.slow
 def test_every_other_command_does_what_the_docs_say(type_line: Callable[[str], Refusal]) -> None:
     wrong = []
     for line in list_documented_lines():
