@@ -137,9 +137,13 @@ def test_a_job_on_a_dead_slurmd_is_requeued_and_its_wait_can_be_skipped(cluster:
     assert cluster.run_on_head("squeue -h -o '%T %r'") == "PENDING BeginTime"
     # Slurm ends what is left of the first start. A second one before that is refused: Duplicate jobid.
     until(lambda: cluster.inside("node1", "pgrep", "-x", "slurmstepd")["output"] == "", "ended")
+    # One in the very second of that end is refused as well: Slurm counts it by whole seconds as killed already.
+    ended = cluster.run_on_head("date +%s")
+    until(lambda: cluster.run_on_head("date +%s") > ended, "a later second")
     # And one that came too early after all waits again.
     until(lambda: _skipping_the_wait(cluster), "out of the queue")
-    assert re.search(r"restarts=\d", cluster.run_on_head("cat /shared/dead.out"))
+    words = [cluster.run_on_head(command) for command in ("cat /shared/dead.out", "scontrol show job")]
+    assert re.search(r"restarts=\d", words[0]), "\n".join(words)
     until(cluster.idle, "idle")
 
 
