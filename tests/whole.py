@@ -45,6 +45,7 @@ WAITING = (
     "tests/system/test_slurm_daemons.py",
     "tests/system/test_slurm_bad_luck.py",
     "tests/system/test_one_host.py",
+    "tests/system/test_hosts_matrix.py",
 )
 """What waits for Terraform's AWS provider, or for nodes that are silent; what takes longest first."""
 
@@ -58,6 +59,8 @@ WAITING_TOO = (
     "tests/system/test_provision_signals.py",
     "tests/system/test_provision_stack.py",
     "tests/system/test_first_boot_slurm.py",
+    "tests/system/test_first_boot.py",
+    "tests/system/test_remote_logs.py",
 )
 """What waits for Slurm or for Terraform two to five times as long as it computes. In `make test` they are with the others that
 wait: both groups are to end at the same time, else a processor is idle in the end."""

@@ -68,7 +68,7 @@ REFUSED: dict[str, Refusal] = {
     "doctor --target aws --request-quota": NO_CREDENTIALS,
     "doctor --target aws --request-quota --spot": NO_CREDENTIALS,
     "doctor --target aws --spot": NO_CREDENTIALS,
-    "grade --open alice.zip --review": (2, "gpucourse grade --review --judge 3.2/laptop=80 --by NAME"),
+    "grade --open alice.zip --review": (2, "gpucourse grade --open alice.zip --review --judge 3.2/laptop=80 --by NAME"),
     "grade --rerun alice.zip": NOT_AGREED,
     "grade --rerun alice.zip --original": NOT_AGREED,
     "grade --rerun work.zip": NOT_AGREED,

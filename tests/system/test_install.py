@@ -168,6 +168,7 @@ def test_a_package_without_its_checksum_ends_the_installation(ordinary: str, che
     assert "torch" not in said.partition("requirements.lock could not be installed")[0]
 
 
+@pytest.mark.slow
 def test_with_a_card_the_build_with_cuda_comes(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -34,6 +34,7 @@ def _leads_to(path: Path, target: Path | None) -> bool:
     return path.is_symlink() and path.readlink() == target
 
 
+@pytest.mark.slow  # that nothing stays behind is looked at by every other test of a lab, but for TMPDIR
 def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
     temporary = tmp_path / "a long name of a folder for temporary files, longer than any socket's path may be" / "tmp"
     temporary.mkdir(parents=True)

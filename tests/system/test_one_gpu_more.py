@@ -85,6 +85,7 @@ def test_the_help_names_it(program: Path, tmp_path: Path) -> None:
         assert "z9" in shown, command
 
 
+@pytest.mark.slow
 def test_the_settings_take_it_and_offer_it(program: Path, tmp_path: Path) -> None:
     settings = tmp_path / "gpucourse.yaml"
     settings.write_text("gpu: z9\nother_gpus: [z9, t4]\n")

@@ -43,6 +43,7 @@ def test_both_streams_and_every_byte(lab: SimulatedNodes) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (3, EVERY_BYTE, b"\xff\xfebad\x80")
 
 
+@pytest.mark.slow  # tests/contract/test_transport.py takes 64 MB each way
 def test_50_mb_there_and_back(lab: SimulatedNodes) -> None:
     data = os.urandom(50_000_000)
     assert lab.ssh("node0", "cat > big.bin", stdin=data).returncode == 0

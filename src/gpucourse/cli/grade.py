@@ -82,7 +82,7 @@ def grade(
         hint = f"gpucourse grade --open {_quote(opened[0])} --review"
         raise UsageError("--review takes one bundle at a time", hint=hint)
     if opened:
-        ask_for = (lambda context: _review(session, context, judge or [], by)) if judging else None
+        ask_for = (lambda context: _review(session, context, judge or [], by, opened[0])) if judging else None
         return _show_bundles(session, opened, ask_for, exercise, csv=csv, json=json)
     if judging:
         _review(session, session.context, judge or [], by)
@@ -187,7 +187,7 @@ def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
     return ExitCode.DONE
 
 
-def _review(session: Session, context: Context, judgements: list[str], by: str | None) -> None:
+def _review(session: Session, context: Context, judgements: list[str], by: str | None, bundle: Path | None = None) -> None:
     from gpucourse.learning import grade as act
 
     if context.reviewed is None:
@@ -211,10 +211,10 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         session.console.note("nothing is waiting for review")
         return
     if not somebody_there(session):
-        first = waiting[0]
+        first, opened = waiting[0], f"--open {_quote(bundle)} " if bundle else ""
         raise UsageError(
             f"answers to review: {len(waiting)}; this is not a terminal",
-            hint=f"gpucourse grade --review --judge {first.exercise.id}/{first.question.id}=80 --by NAME",
+            hint=f"gpucourse grade {opened}--review --judge {first.exercise.id}/{first.question.id}=80 --by NAME",
         )
     _ask_judgements(session, context, waiting, by)
 
