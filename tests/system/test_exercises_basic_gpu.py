@@ -120,6 +120,7 @@ needs_transformers = needs_module("transformers")
 
 
 @needs_transformers
+@pytest.mark.slow
 def test_an_engine_answers_and_its_times_are_the_clients(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     run = with_faults("1.2", folder, **ANSWERS)

@@ -198,6 +198,7 @@ def test_an_error_on_line_1_ends_the_run_with_that_line(tmp_path: Path) -> None:
 SMALL = {"size": "512", "gemm_small": "8", "gemm_large": "256"}
 
 
+@pytest.mark.slow
 def test_eight_kernels_lie_under_the_roofs_of_this_computer(tmp_path: Path) -> None:
     run = with_faults("5.7", tmp_path / "work", **SMALL)
     assert run.code == 0, run.output

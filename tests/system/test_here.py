@@ -62,6 +62,7 @@ def test_without_a_gpu_it_says_so_and_leaves_nothing(learner: Learner) -> None:
 
 
 @needs_torch
+@pytest.mark.slow
 def test_with_a_gpu_the_whole_way_and_nothing_is_left(learner: Learner) -> None:
     give_gpu(learner, f'PYTHONPATH="{FAKE_GPU}:$PYTHONPATH" OMP_NUM_THREADS=1 exec python_here "$@"')
     assert "lab of module 1 is ready" in learner.types("deploy", "1", "--target", "here").out

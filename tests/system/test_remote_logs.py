@@ -8,6 +8,7 @@ import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,7 +141,11 @@ def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) ->
     finish(run)
 
 
-def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path: Path) -> None:
+LATE = pytest.param({"silence_s": 5.5, "give_up_s": 5.0}, marks=pytest.mark.slow, id="found out later than it is given up")
+
+
+@pytest.mark.parametrize("patience", [pytest.param({"silence_s": 0.5}, id="at once"), LATE])
+def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path: Path, patience: dict[str, Any]) -> None:
     run = prepare(lab, tmp_path, STEADY, "3000", nodes=[line.node], connect_s=0.4).launch()
     notes: list[Note] = []
 
@@ -152,7 +157,7 @@ def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path:
             line.cut()
             line.release()
 
-    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, silence_s=0.5)
+    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, **patience)
     assert [note.level for note in notes] == ["warning"]
     assert run.log() == steady(3000)
     assert [e.code for e in result.node_exits] == [0]

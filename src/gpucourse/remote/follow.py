@@ -182,7 +182,7 @@ class _NodeFollower(threading.Thread):
 
     def _until_the_end(self) -> None:
         wait, told = 0.05, False
-        self._heard = time.monotonic()
+        self._heard = lost = time.monotonic()
         while not self._view.leave():
             try:
                 if self._follow_once():
@@ -194,7 +194,9 @@ class _NodeFollower(threading.Thread):
                 if self._view.leave():
                     return
                 self._fleet.drop(self._node)
-                if time.monotonic() - self._heard >= self._give_up_s:
+                if self._heard >= lost:  # lost now: a silent connection is found out only after a while, and then tried again
+                    lost = time.monotonic()
+                if time.monotonic() - lost >= self._give_up_s:
                     raise UnreachableError(
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
                         hint="its log so far is kept and the run may still run there: gpucourse logs -f, or gpucourse cancel",
