@@ -73,8 +73,8 @@ def _watch_one(ctx: typer.Context, exercise: Exercise, run_request: RunRequest, 
     for event in act.wait_for_saves(context, files, known=known, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
-        if event == "n" and (step := find_next_step(context)).exercise not in {None, exercise}:
-            return step.exercise
+        if event == "n" and (following := find_next_step(context).exercise) is not None and following.id != exercise.id:
+            return following
         if isinstance(event, str) and event not in _KEYS:
             continue
         try:

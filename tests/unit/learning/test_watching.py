@@ -77,6 +77,9 @@ def test_keys_act_at_once(watching: Watching) -> None:
     watching.press("c")
     watching.wait_for("no run of 1.1 has succeeded yet")
     watching.wait_for(KEYS, times=4)
+    watching.press("n")  # 1.1 is what comes next
+    watching.wait_for("gpucourse run 1.1", times=watching.shown.count("gpucourse run 1.1") + 1)
+    watching.wait_for(KEYS, times=5)
     watching.press("q")
     watching.wait_for("no longer watching")
     assert watching.process.wait(STUCK_S) == 0
