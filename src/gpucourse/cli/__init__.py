@@ -1,1 +1,1 @@
-"""The commands: each parses what was typed, calls one action, and shows what it gave back."""
+"""The commands: each parses what was typed, calls one function, and shows its result."""

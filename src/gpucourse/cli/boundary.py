@@ -1,4 +1,4 @@
-"""The one place where errors end: two lines on the screen, the right exit code, a traceback only in the log."""
+"""The one place where errors end: two lines on the screen, the right exit code, and a traceback only in the log."""
 
 from __future__ import annotations
 

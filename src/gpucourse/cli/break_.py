@@ -1,4 +1,4 @@
-"""The command `break`: an exercise with a fault in its run or its code; `check --diagnosis` judges what it is taken for."""
+"""The command `break`: an exercise with a fault in its run or its code; `check --diagnosis` judges the diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands that change a standing lab share: stop, start, extend, allow-ip, keep."""
+"""What the commands that change an existing lab share: stop, start, extend, allow-ip, keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion of numbers and ids in the shell. Whatever goes wrong here, the shell completes nothing and says nothing."""
+"""Completion of numbers and ids in the shell. If anything goes wrong here, the shell completes nothing and says nothing."""
 
 from __future__ import annotations
 

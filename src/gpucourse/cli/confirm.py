@@ -1,4 +1,4 @@
-"""A question to the person before something that costs money or that nobody can take back."""
+"""Asks the person before something that costs money or cannot be undone."""
 
 from __future__ import annotations
 

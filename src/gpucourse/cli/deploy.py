@@ -1,4 +1,4 @@
-"""deploy: what would be built is proposed, shown and asked about where it costs, and then built; on any target."""
+"""The command `deploy`: it proposes and shows what would be built, asks if that costs money, then builds it, on any target."""
 
 from __future__ import annotations
 

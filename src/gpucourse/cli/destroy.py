@@ -1,4 +1,4 @@
-"""destroy: a lab goes, provably."""
+"""The command `destroy`: takes labs down, and shows that nothing is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""doctor: everything that would stop the course."""
+"""The command `doctor`: everything that would stop the course."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grade --rerun`: ask, run the scripts of a bundle again, and show what came out otherwise."""
+"""`grade --rerun`: ask, run the scripts of a bundle again, and show which results differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How help looks: commands in groups, whole summaries, and the options that every command takes."""
+"""What `--help` looks like: commands in groups, summaries in full, and the options that every command takes."""
 
 from __future__ import annotations
 

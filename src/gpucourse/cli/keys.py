@@ -1,4 +1,4 @@
-"""Single keys from the terminal, as they are pressed; the terminal is always left as it was."""
+"""Single keys from the terminal, read as they are pressed; the terminal is always left as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that every command takes, wherever they are in the line: `gpucourse status --workspace DIR` works as well."""
+"""Options that every command takes, anywhere in the line: `gpucourse status --workspace DIR` works, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run came to: shown, captured as the screen it was, and turned into an exit code."""
+"""The result of a run: shown, captured as a picture of the screen, and turned into an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `run`: from what was typed to one order, and on to one run, a sweep, or a whole module."""
+"""The command `run`: turns what was typed into a request, and starts one run, a sweep, or a whole module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run --all`: every exercise of a module on every lab of it."""
+"""`run --all`: every exercise of a module, on each of its labs."""
 
 from __future__ import annotations
 

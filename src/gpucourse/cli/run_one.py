@@ -1,4 +1,4 @@
-"""`run` of one exercise: its commands alone (a dry run), a start without staying, or the whole way to the result."""
+"""`run` of one exercise: print its commands only (a dry run), start it and leave, or follow it to its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of `run` that say how a script is started and judged: variables, torchrun's own options, checks of its own."""
+"""The options of `run` for how a script is started and judged: variables, torchrun's own options, the script's own checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run` of an exercise that is a terminal on a node: the learner's own terminal goes there, and comes back with a proof."""
+"""`run` of an exercise that is a terminal on a node: the learner's own terminal is connected to it; afterwards the GPU is free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One command's surroundings: its options, its face, and its workspace once it is needed."""
+"""What one command works with: its options, its console, and its workspace once that is needed."""
 
 from __future__ import annotations
 

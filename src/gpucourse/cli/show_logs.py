@@ -1,4 +1,4 @@
-"""`logs`: what the ranks said, from the files here; a run that still runs is followed by whoever is free to attend it."""
+"""`logs`: what the ranks printed, from the files here. A run that still runs is followed, if nobody else follows it."""
 
 from __future__ import annotations
 

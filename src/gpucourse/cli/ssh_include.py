@@ -1,4 +1,4 @@
-"""The question whether plain `ssh` may know the nodes, and what follows from its answer at `deploy`, `destroy` and `init`."""
+"""Asks whether plain `ssh` may know the nodes; `deploy`, `destroy` and `init` act on the answer."""
 
 from __future__ import annotations
 

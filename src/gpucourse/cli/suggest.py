@@ -1,4 +1,4 @@
-"""What was probably meant by a command line that cannot be read: the command, the option or the value that is nearest."""
+"""What was probably meant by a command line that cannot be parsed: the nearest command, option or value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving the learner's own terminal to a program, as it is, while everything that the program shows is kept."""
+"""Hands the learner's own terminal to a program, and keeps a copy of everything that the program shows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Labs: deploy, look at and take down the machines that runs take place on. Stands on runs."""
+"""Labs: deploy, inspect and take down the machines that runs use. May import `runs`."""

@@ -1,4 +1,4 @@
-"""`stop`, `start`, `extend`, `keep`, `allow-ip`: what the target of the lab can do, or why it cannot."""
+"""`stop`, `start`, `extend`, `keep`, `allow-ip`: passed on to the target of the lab, or refused with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a stack goes: every run on it is ended and its outputs are collected, or given up by name."""
+"""Before a stack is destroyed, ends every run on it and collects the outputs; what has to be given up is named."""
 
 from __future__ import annotations
 

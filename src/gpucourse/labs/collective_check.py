@@ -1,4 +1,4 @@
-"""Whether nodes can work together: a port that they reach, then one small collective, as the exercises will do it."""
+"""Checks whether nodes can work together: a port that all can reach, then one small collective like those of the exercises."""
 
 from __future__ import annotations
 

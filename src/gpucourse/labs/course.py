@@ -1,4 +1,4 @@
-"""Whether the course itself is in order, for `doctor` on every target."""
+"""Checks that the course itself is in order, for `doctor` on every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deploy`: which target is meant, and the record that is written before anything is made and says how it went."""
+"""`deploy`: finds the target that is meant, and writes the record before anything is built, and how it went afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How labs are right now, as a target says it. A file of its own because `status` needs no other result."""
+"""How labs are right now, as a target reports it. In a file of its own because `status` needs no other result."""
 
 from __future__ import annotations
 

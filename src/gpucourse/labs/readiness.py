@@ -1,4 +1,4 @@
-"""The readiness checks: SSH to every node, a shell and the interpreter there, then what the exercises need."""
+"""The readiness checks: SSH to every node, its shell and Python, then what the exercises need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs of a target give back: what would be built, what was built, what a command changed."""
+"""What the verbs of a target return: what would be built, what was built, what a command changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last readiness check under Slurm: every node idle, its GPU counted, and jobs that wait for the reason that is true."""
+"""The last readiness check under Slurm: every node is idle, its GPU is counted, and jobs wait for the right reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One line in the learner's own ~/.ssh/config, by which plain `ssh gpucourse-3-node0` and editors know the nodes.
+"""The line in the learner's own ~/.ssh/config by which plain `ssh gpucourse-3-node0` and editors find the nodes.
 
-The file is the learner's. It is changed only where it is theirs, lies below their home, and OpenSSH understands it;
-two lines at its top are added, and the same two are taken away.
+The file belongs to the learner. It is changed only if they own it, it is below their home, and OpenSSH understands it.
+Two lines are added at its top, and later the same two are removed.
 """
 
 from __future__ import annotations

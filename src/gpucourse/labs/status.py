@@ -1,4 +1,4 @@
-"""`status`: every stack, each node as it is right now. Loads no Terraform, and only what the labs that stand take."""
+"""`status`: every stack, and each node as it is right now. Loads no Terraform, and only the targets of the labs that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking down a lab on machines that this program reaches itself: its own way first, then a look that believes nothing."""
+"""Takes down a lab on machines that the program can reach: in the target's own way, then by a scan that believes nothing."""
 
 from __future__ import annotations
 

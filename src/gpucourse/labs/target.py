@@ -1,4 +1,4 @@
-"""What a target is: a kind of place where labs are. The registry here and the folders beside it alone know their names."""
+"""What a target is: a kind of place where labs can be. Only the registry here and the folders beside it know their names."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The verbs where they differ on AWS: a price before, readiness checks after, killers on by default, a leak scan at the end."""
+"""What is different on AWS: a price first, readiness checks afterwards, killers on by default, a leak scan at the end."""

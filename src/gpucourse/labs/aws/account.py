@@ -1,4 +1,4 @@
-"""The account that a lab is in, and the lab that a command means."""
+"""Finds the account that a lab is in, and the lab that a command means."""
 
 from __future__ import annotations
 

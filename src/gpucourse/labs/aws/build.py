@@ -1,4 +1,4 @@
-"""A lab on AWS, built as it was offered: the record, Terraform (elsewhere where there is no room), the readiness checks."""
+"""Builds a lab on AWS as it was proposed: the record, Terraform (elsewhere if AWS has no capacity), the readiness checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command changed about a lab that exists, in the one shape that all of them give back."""
+"""The result of a command that changed a lab, in the same form for all of these commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lab is wanted: what was typed, then the settings, then the manifest; and what of it stands already."""
+"""Which lab is wanted: by what was typed, else by the settings, else by the manifest; and which part of it exists already."""
 
 from __future__ import annotations
 

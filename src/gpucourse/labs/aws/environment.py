@@ -1,4 +1,4 @@
-"""What a preflight has to know besides the account: this computer, this workspace, the money."""
+"""What a preflight needs to know besides the account: this computer, this workspace, and the budget."""
 
 from __future__ import annotations
 

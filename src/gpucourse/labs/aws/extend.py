@@ -1,7 +1,7 @@
-"""`extend` and `keep`: more time for a lab, and a while without the idle agent. Each killer is informed, the strictest last.
+"""`extend` and `keep`: more time for a lab, and a while without the idle agent. Each killer is told, the strictest last.
 
-The nodes come first: where one of them does not take the new deadline, the record, the tags and the backstop stay as they
-were, so that the earlier end still holds for all.
+The nodes come first: if one of them does not accept the new deadline, the record, the tags and the backstop stay as they
+were, so that the earlier deadline still applies to all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where to build when AWS had no room: another zone, then a sibling type, and last of all without a placement group.
+"""Where to build when AWS has no capacity: in another zone, then with a sibling type, and finally without a placement group.
 
-Pure: what happened goes in, the next place comes out. Every failure but a missing machine is final at once.
+Pure: takes what happened, and returns the next place to try. Any other failure than missing capacity is final at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The first boot of a node, watched over SSH: the step it is at, the marker at its end, the log where it failed."""
+"""Watches the first boot of a node over SSH: its current step, the marker at its end, and its log if it failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab on AWS: Terraform's half, and the account's own word for what really exists."""
+"""A lab on AWS: what Terraform knows of it, and what the account says really exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes of a lab on AWS are no more, by the account's own word."""
+"""Which nodes of a lab on AWS no longer exist, according to the account."""
 
 from __future__ import annotations
 

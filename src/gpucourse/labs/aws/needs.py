@@ -1,4 +1,4 @@
-"""What a module's lab takes of an AWS account: the manifest's words as machines, disks, storage and hours."""
+"""What a module's lab needs of an AWS account: turns the manifest into machines, disks, storage and hours."""
 
 from __future__ import annotations
 

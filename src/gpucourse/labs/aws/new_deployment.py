@@ -1,4 +1,4 @@
-"""The record of a lab that is about to be built: where, until when, under which tags. One that stands keeps all of these."""
+"""The record of a lab that is about to be built: where, until when, under which tags. A lab that exists keeps all of these."""
 
 from __future__ import annotations
 

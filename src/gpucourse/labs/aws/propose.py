@@ -1,4 +1,4 @@
-"""A lab on AWS before it is built: everything looked at, everything planned, everything priced; nothing made yet.
+"""Proposes a lab on AWS: examines, plans and prices everything, and builds nothing.
 
 with propose(context, request) as proposal:   what would be built, and for how much
     ...                                       show it, ask

@@ -1,4 +1,4 @@
-"""What the quota allows at a time: all labs side by side, or some now and others after them; a few nodes less if need be."""
+"""What the quota allows at a time: all labs side by side, or some now and others afterwards; with fewer nodes if need be."""
 
 from __future__ import annotations
 

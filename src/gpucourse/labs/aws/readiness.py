@@ -1,6 +1,6 @@
-"""The readiness checks of a lab on AWS: from `the instance runs` to `the ranks can meet`, each on every node at once.
+"""The readiness checks of a lab on AWS: from `the instance runs` to `the ranks can meet`, each on all nodes at once.
 
-`wait_until_ready` is also how a started lab comes back: addresses and host keys are asked of the account each time.
+`wait_until_ready` also brings a stopped lab back: it asks the account for addresses and host keys each time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes that a smaller lab took away: they leave Slurm's configuration, too, instead of standing in it as down for ever."""
+"""Removes nodes that a lab no longer has from Slurm's configuration, where they would otherwise be listed as down for ever."""
 
 from __future__ import annotations
 

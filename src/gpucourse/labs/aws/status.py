@@ -1,4 +1,4 @@
-"""How labs on AWS are right now, and what will end them: the account's word and the nodes', not this machine's memory."""
+"""How labs on AWS are right now, and what will end them: as the account and the nodes say, not as this computer remembers."""
 
 from __future__ import annotations
 

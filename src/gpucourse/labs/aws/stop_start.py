@@ -1,4 +1,4 @@
-"""`stop` and `start`: the instances of a lab pause, and come back under other addresses with the host keys they had."""
+"""`stop` and `start`: pause the instances of a lab, and bring them back at new addresses with the same host keys."""
 
 from __future__ import annotations
 

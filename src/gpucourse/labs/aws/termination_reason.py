@@ -1,4 +1,4 @@
-"""Why an instance is no more, in words for the person: its own killers, the spot market, somebody's hand."""
+"""Why an instance no longer exists, in words for the person: its own killers, the spot market, or somebody who ended it."""
 
 from __future__ import annotations
 

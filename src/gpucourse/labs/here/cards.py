@@ -1,4 +1,4 @@
-"""The GPUs of this computer: those that the driver lists, and those that a Python with torch can use."""
+"""The GPUs of this computer: those that the driver lists, and those that torch can use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deploy --target here`: the GPU is looked for first, then the record, the node and the readiness checks."""
+"""`deploy --target here`: finds the GPU, then writes the record, starts the node and runs the readiness checks."""
 
 from __future__ import annotations
 

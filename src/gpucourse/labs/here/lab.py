@@ -1,4 +1,4 @@
-"""A lab that is this computer: one node, which a process on loopback answers for. Without sshd, Terraform and root."""
+"""A lab that is this computer: one node, served by a process on loopback. It needs neither sshd nor Terraform nor root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What labs on this computer take of it, for `doctor`: a GPU, and a Python that can use it."""
+"""What a lab on this computer needs, for `doctor`: a GPU, and a Python that can use it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The verbs where they differ on machines that exist already: looked at before, never installed on, never destroyed."""
+"""What is different on machines that exist already: they are examined first, never installed on, and never destroyed."""

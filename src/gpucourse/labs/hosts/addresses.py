@@ -1,4 +1,4 @@
-"""By which address the machines see each other: tried out, since neither names nor the learner's own way to them tell."""
+"""Finds the addresses at which machines reach each other by trying: neither their names nor the learner's own route tell."""
 
 from __future__ import annotations
 

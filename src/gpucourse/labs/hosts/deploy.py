@@ -1,4 +1,4 @@
-"""`deploy --target hosts`: machines that exist already are looked at, recorded, and proved to work together."""
+"""`deploy --target hosts`: examines machines that exist already, records them, and proves that they can work together."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Who a machine is: its host key is known to the learner's SSH, or the learner says yes to its fingerprint. And what to type
-where it does not answer, or shows another key."""
+"""Establishes which machine answers: the learner's SSH knows its host key, or the learner accepts its fingerprint. Also says
+what to type if the machine does not answer, or shows another key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab on machines that exist already: nothing is built and nothing is destroyed but what we put there ourselves."""
+"""A lab on machines that exist already: nothing is built, and only what this program put there is removed."""
 
 from __future__ import annotations
 

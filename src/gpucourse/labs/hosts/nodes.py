@@ -1,4 +1,4 @@
-"""From what the learner called their machines to nodes that were opened and looked at. Changes nothing on any of them."""
+"""Turns the names that the learner typed into nodes that were connected to and examined. Changes nothing on them."""
 
 from __future__ import annotations
 

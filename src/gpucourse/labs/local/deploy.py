@@ -1,4 +1,4 @@
-"""`deploy` on this computer: a record first, then Terraform, then readiness. Run again, it heals what died."""
+"""`deploy` on this computer: the record, then Terraform, then the readiness checks. Typed again, it repairs dead nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab of simulated nodes on this machine: Terraform's half and the nodes' own half, joined."""
+"""A lab of simulated nodes on this computer: what Terraform knows of it, joined with what the nodes say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm on this computer alone: what is chosen for a lab where namespaces are refused, and what is said to be missing."""
+"""Slurm without namespaces: decides whether a lab on this computer has to do without them, and says what is missing."""
 
 from __future__ import annotations
 

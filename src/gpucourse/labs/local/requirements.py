@@ -1,4 +1,4 @@
-"""What simulated nodes take of this computer, for `doctor`."""
+"""What simulated nodes need of this computer, for `doctor`."""
 
 from __future__ import annotations
 

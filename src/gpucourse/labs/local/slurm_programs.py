@@ -1,4 +1,4 @@
-"""Where the programs of a simulated Slurm cluster come from: installed here, or packages that were unpacked aside."""
+"""Where the programs of a simulated Slurm cluster come from: installed here, or unpacked from packages into a folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The end of a lab on AWS: Terraform first, then a look by tag in every region that was ever used, then what Terraform missed.
+"""Takes a lab on AWS down: by Terraform, then whatever a search by tag still finds in any region that was ever used.
 
-Nothing here believes Terraform: where it fails, was killed, or lost its state, the tags still find everything.
+Nothing here trusts Terraform: if it fails, was killed, or lost its state, the tags still find everything.
 """
 
 from __future__ import annotations

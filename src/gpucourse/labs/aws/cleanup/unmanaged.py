@@ -1,4 +1,4 @@
-"""What a killed Terraform made and does not remember: found by its tags, and removed before it is made once more."""
+"""Resources that a killed Terraform created but did not record: found by tag, and removed before they are created again."""
 
 from __future__ import annotations
 

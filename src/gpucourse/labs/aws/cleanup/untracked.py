@@ -1,4 +1,4 @@
-"""What carries this workspace's tag and no record explains: a record was lost, or a stack died before it had one."""
+"""Resources with this workspace's tag that are on no record: the record was lost, or the stack died before it had one."""
 
 from __future__ import annotations
 

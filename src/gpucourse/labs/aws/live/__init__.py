@@ -1,1 +1,1 @@
-"""The live hour: what no mock account can show, measured once on a real one, within an amount of money that was agreed on."""
+"""The live hour: measures once, on a real account and within an agreed amount of money, what no mock account can show."""

@@ -1,4 +1,4 @@
-"""Commands of this program in processes of their own, each with a limit of time."""
+"""Runs commands of this program, each in its own process and with a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence file of the live hour: everything that was typed and answered, without what is nobody else's business."""
+"""The evidence file of the live hour: everything that was typed and answered, without anything private."""
 
 from __future__ import annotations
 

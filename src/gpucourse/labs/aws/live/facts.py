@@ -1,4 +1,4 @@
-"""What AWS itself says about a lab of the live hour, where a mock account can only repeat what it was told."""
+"""What AWS itself says about a lab of the live hour; a mock account could only repeat what it was told."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The live hour: two labs one after the other, each looked at and taken down, then a sweep; everything typed is on record.
+"""The live hour: two labs one after the other, each examined and taken down, then a leak scan; everything typed is recorded.
 
-It spends at most what was agreed on, in two ways that do not depend on each other. It begins only where both labs together
-cost less than that even if nobody took them down before their own deadlines. And each command has no more time than the
-rest of the money lasts, with a reserve for taking down.
+Two independent limits keep it within the agreed amount. It begins only if both labs together cost less than that even when
+nobody takes them down before their own deadlines. And each command gets no more time than the rest of the money lasts, with
+a reserve for taking down.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What labs on AWS cost: before, meanwhile, to the end."""
+"""What labs on AWS cost: before they are built, so far, and to the end."""

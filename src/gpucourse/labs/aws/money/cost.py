@@ -1,7 +1,7 @@
-"""`cost`: what the course has cost, by module and by exercise, what it will cost to the end, what is left of the budget.
+"""`cost`: what the course has cost, by module and by exercise, what it will cost to the end, and what is left of the budget.
 
-From the ledger, which is brought in line with the account first. What AWS has really billed is another question, which
-costs a cent to ask.
+The figures come from the ledger, which is first brought in line with the account. What AWS has really billed is a separate
+question, which costs a cent to ask.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a destroy will take down in the cloud, from the records alone: shown before the person is asked."""
+"""What a destroy will take down on AWS, from the records alone: shown before the person is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger kept true: what the account says costs right now, against what is written down."""
+"""Keeps the ledger true: compares what costs money now, according to the account, with what is written down."""
 
 from __future__ import annotations
 

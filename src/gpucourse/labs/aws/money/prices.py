@@ -1,4 +1,4 @@
-"""The prices that quote and ledger share: what AWS said at the last deploy in a region, else what ships with the course."""
+"""The prices for quote and ledger: those that AWS gave at the last deploy in a region, else those shipped with the course."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lab is going to cost, before anybody says yes: line by line, to its end, against the budget."""
+"""What a lab would cost, before anybody says yes: line by line, to its deadline, and compared with the budget."""
 
 from __future__ import annotations
 
