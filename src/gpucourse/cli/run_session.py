@@ -1,4 +1,4 @@
-"""`run` of an exercise that is a terminal on a node: the learner's own terminal is connected to it; afterwards the GPU is free."""
+"""`run` of an exercise that is a terminal on a node: connects the learner's terminal to it, and later proves the GPU free."""
 
 from __future__ import annotations
 

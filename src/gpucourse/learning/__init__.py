@@ -1,1 +1,1 @@
-"""What a learner has to show for a run: answers, checks, points, reports. Stands on runs."""
+"""What a learner has to show: answers, checks, points, reports. May import `runs`."""

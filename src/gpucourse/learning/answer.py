@@ -1,4 +1,4 @@
-"""`answer`: the learner's answers taken in, judged at once where that can be, and kept in `deliverables/`."""
+"""`answer`: takes the learner's answers, judges them at once if that is possible, and keeps them in `deliverables/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The learner's answers on disk: `deliverables/<exercise>/answers.yaml`, read with every complaint, written whole."""
+"""The learner's answers on disk, `deliverables/<exercise>/answers.yaml`: read with all of its mistakes, and written whole."""
 
 from __future__ import annotations
 

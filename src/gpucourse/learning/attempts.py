@@ -1,6 +1,6 @@
 """Every attempt at a choice or a number, kept beside the answers: `deliverables/<exercise>/attempts.json`.
 
-Their number is kept a second time, in the program's own folder, so that a file that was removed or shortened shows.
+Their number is kept a second time, in the program's own folder, to notice a file that was removed or shortened.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A bundle: what a learner hands to an instructor, in one file. It holds the evidence itself, so that the points are counted
-anew where it is opened, and the digests of its files, so that a change shows.
+"""A bundle: one file that a learner hands to an instructor. It holds the evidence itself, so that the points are counted
+again where it is opened, and the digests of its files, so that a change is noticed.
 
 A bundle is a small workspace in a zip: the runs that count, what is handed in, the quiz, the learner's scripts. What a
-reviewer says of it is kept in the reviewer's workspace: the learner can write whatever lies in the bundle or beside it.
+reviewer says about it is kept in the reviewer's workspace, because a learner can write anything into the bundle or beside it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The learner's calibration over the course: what was predicted over what was measured, one point an exercise."""
+"""The learner's calibration over the course: predictions against measurements, one point for each exercise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check`: the evidence of runs judged again, as the course has its checks now; what no longer holds loses its mark."""
+"""`check`: judges the evidence of runs again, by the checks that the course has now; what no longer passes loses its mark."""
 
 from __future__ import annotations
 

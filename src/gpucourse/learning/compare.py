@@ -1,4 +1,4 @@
-"""`compare`: runs of one exercise side by side: values, differences, charts; kept with what is handed in."""
+"""`compare`: runs of one exercise side by side, with values, differences and charts, kept with what is handed in."""
 
 from __future__ import annotations
 

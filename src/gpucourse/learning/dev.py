@@ -1,4 +1,4 @@
-"""`dev check`: a course linted and, where wanted, every exercise of it run on simulated nodes."""
+"""`dev check`: lints a course and, with `--run`, runs every exercise of it on simulated nodes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`grade`: the rubric applied to what every exercise has to show; and the judgement of a person on free text.
+"""`grade`: applies the rubric to what every exercise has to show, and records a person's judgement of free text.
 
-A judgement gives points where a reviewer made it on a bundle (`Context.reviewed`). It is kept in the reviewer's workspace. A
-learner's own judgement is kept in the learner's, is shown, and gives none.
+A judgement gives points if a reviewer made it on a bundle (`Context.reviewed`); it is kept in the reviewer's workspace. A
+learner's own judgement is kept in the learner's workspace; it is shown, but gives no points.
 """
 
 from __future__ import annotations

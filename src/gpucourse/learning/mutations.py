@@ -1,4 +1,4 @@
-"""Mutations: the learner takes something out of a script, and says beforehand which check goes red."""
+"""Mutations: the learner takes something out of a script, and predicts which check will fail."""
 
 from __future__ import annotations
 

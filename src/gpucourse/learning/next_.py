@@ -1,4 +1,4 @@
-"""`next`: where the learner is, and the one thing to do."""
+"""`next`: where the learner is, and the one thing to do now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the learner predicted of the runs of an exercise, and what it counts."""
+"""What the learner predicted for the runs of an exercise, and what that counts."""
 
 from __future__ import annotations
 

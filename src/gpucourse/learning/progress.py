@@ -1,4 +1,4 @@
-"""How far a learner is."""
+"""How far a learner has come in the course."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`quiz`: one try after the other, each kept answer by answer, so that it can be left and taken up again."""
+"""`quiz`: attempts one after the other, each stored answer by answer, so that it can be left and taken up again."""
 
 from __future__ import annotations
 

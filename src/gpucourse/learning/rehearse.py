@@ -1,7 +1,7 @@
-"""`dev check --run`: every exercise of a course on simulated nodes, as a learner would run it, and what an author reads of it.
+"""`dev check --run`: runs every exercise of a course on simulated nodes, as a learner would, and reports to its author.
 
-The commands themselves are typed, each in a process of its own, in a workspace that is gone afterwards: this is the course as
-it will be used. An exercise with a solution must not pass as it is, and must pass with the solution in its place.
+It runs the commands themselves, each in a process of its own, in a workspace that is removed afterwards: this is how the course
+will be used. An exercise with a solution must not pass as delivered, and must pass with the solution in its place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`report`: the final project, from the learner's own runs and words. What is missing is named, never filled in."""
+"""`report`: the final project, made from the learner's own runs and words. What is missing is named, never filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`reset`: an exercise's files as the course has them, with a copy of what the learner had."""
+"""`reset`: puts the course's files of an exercise back, and keeps a copy of what the learner had."""
 
 from __future__ import annotations
 

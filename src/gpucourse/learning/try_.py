@@ -1,4 +1,4 @@
-"""`try`: the learner's parts of an exercise, judged on this computer. No lab is needed."""
+"""`try`: judges the learner's parts of an exercise on this computer. No lab is needed."""
 
 from __future__ import annotations
 

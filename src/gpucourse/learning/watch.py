@@ -1,4 +1,4 @@
-"""`watch`: which of the learner's files were saved, reported as soon as they are whole."""
+"""`watch`: reports which of the learner's files were saved, as soon as they are complete."""
 
 from __future__ import annotations
 

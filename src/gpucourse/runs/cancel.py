@@ -1,4 +1,4 @@
-"""`cancel`: a run ends on every node, and what it wrote is collected."""
+"""`cancel`: ends a run on every node, and collects what it wrote."""
 
 from __future__ import annotations
 

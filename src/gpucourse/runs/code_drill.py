@@ -1,4 +1,4 @@
-"""`break --how code`: a copy of an exercise with an error in it that real benchmarks make; found, repaired, run and judged."""
+"""`break --how code`: a copy of an exercise with an error that real benchmarks make, to be found, repaired, run and judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connecting to the nodes of runs, each of them once a command, and telling who answered."""
+"""Connects to the nodes of runs, to each once per command, and tells which of them answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the failure coach says of a run, from what the run left here: its plan, its logs, its record."""
+"""What the failure coach says about a run, based on the files that the run left here: its plan, its logs, its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurements of earlier runs that an exercise builds on: they travel along with its script."""
+"""The measurements of earlier runs that an exercise builds on: they are sent along with its script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finishing a run: outputs home, metrics, pictures, verdict, deliverables, hashes. Safe to do again after any interruption."""
+"""Finishes a run: outputs, metrics, plots, verdict, deliverables, hashes. Can be repeated after any interruption."""
 
 from __future__ import annotations
 

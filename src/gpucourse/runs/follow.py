@@ -1,7 +1,7 @@
-"""Attending a run that is under way: follow its logs, and when it has ended collect everything and judge it.
+"""Follows the logs of a run that is under way, and when it has ended collects everything and judges it.
 
-Whoever holds the run's lock attends it; everyone else reads the same files on disk. A run that nobody attends goes on by
-itself, and whoever comes next takes it up where the files end.
+The command that holds the run's lock does so; all others read the same files on disk. A run that nobody follows continues by
+itself, and the next command takes it up where the files end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which network interface of a node leads to the other nodes, asked of the node itself."""
+"""Asks a node which of its network interfaces leads to the other nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reading the logs of a run from disk, for `logs`: whole, a part of them, by rank, or as they grow under somebody else's hands.
+"""Reads the logs of a run from disk, for `logs`: all of them, a part, one rank, or new lines while another command follows.
 
-A log may have a gigabyte, and a line of it as well: nothing here holds more than a few pieces of `CHUNK` bytes, and what
+A log may have a gigabyte, and so may a single line: nothing here holds more than a few pieces of `CHUNK` bytes, and whatever
 comes before the wanted part is not read.
 """
 

@@ -1,5 +1,5 @@
-"""The files of an exercise that the learner has edited, kept with each run; and the run of which the learner said before which
-check would go red."""
+"""The files of an exercise that the learner has edited, kept with each run; and the run for which the learner predicted the
+check that would fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run --sweep`: one exercise with several values of one parameter, on one lab, into one record with one table and one plot."""
+"""`run --sweep`: one exercise with several values of a parameter, on one lab; gives one record with one table and one plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of an exercise that the learner writes: judged by the course, and what is handed in of them."""
+"""The parts of an exercise that the learner writes: has them judged by the course, and keeps what is handed in."""
 
 from __future__ import annotations
 

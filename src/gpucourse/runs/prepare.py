@@ -1,4 +1,4 @@
-"""From what the learner typed to a launch plan on live nodes: everything of a run that happens before it starts."""
+"""From what the learner typed to a launch plan on live nodes: everything that happens before a run starts."""
 
 from __future__ import annotations
 

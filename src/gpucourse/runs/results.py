@@ -1,4 +1,4 @@
-"""What a run has to show: what checks and questions read of it, the verdict of its checks, the verdict that is handed in."""
+"""The results of a run: what checks and questions read of it, the verdict of its checks, and the verdict that is handed in."""
 
 from __future__ import annotations
 

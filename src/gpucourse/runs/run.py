@@ -1,4 +1,4 @@
-"""`run`: plan, record, launch, follow, finish. Losing this process at any point loses nothing: the record says where it was."""
+"""`run`: plan, record, launch, follow, finish. If this process dies, nothing is lost: the record says how far it got."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that nobody attends (detached, or their terminal is gone) are looked after by whoever comes by."""
+"""Runs that nobody follows, because they were detached or their terminal is gone: the next command looks after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is special where Slurm carries a run out: which lab it is, what its cluster can give, and what its jobs came to."""
+"""What is special about a run under Slurm: which lab it is on, what the cluster can give, and how its jobs ended."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A terminal on a node that Slurm gives: what comes before it, who watches it, and the proof that it was given back.
+"""A terminal on a node that Slurm allocates: prepares it, watches it, and proves afterwards that the node was given back.
 
-The terminal itself belongs to the console: `open_session` says what to start in it, `close_session` makes a record of what was
-seen.
+The terminal itself belongs to the console: `open_session` says what to start in it, `close_session` records what was shown.
 """
 
 from __future__ import annotations

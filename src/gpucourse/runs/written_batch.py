@@ -1,4 +1,4 @@
-"""The batch file that a learner writes as a part of an exercise: submitted as it is, once its judge finds it right."""
+"""The batch file that a learner writes as a part of an exercise: submitted unchanged, once its judge finds it right."""
 
 from __future__ import annotations
 

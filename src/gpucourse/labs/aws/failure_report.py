@@ -1,4 +1,4 @@
-"""The report after a failure: what exists now, what it costs, how to take it down, and the error as the failure table words it."""
+"""After a failure: what exists now, what it costs, how to take it down, and the error as the failure table words it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`open`: what the page of a workspace shows, read with what `list`, `next`, `runs` and `show` read."""
+"""`open`: what the page of a workspace shows, read by the functions behind `list`, `next`, `runs` and `show`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The page over HTTP on loopback, for a browser on another computer that comes through an SSH tunnel.
+"""Serves the page over HTTP on loopback, for a browser on another computer that comes through an SSH tunnel.
 
-Every user of the computer can reach a port on loopback, so the address holds a random word; without it there is nothing.
+Every user of the computer can reach a port on loopback, so the address contains a random word; nothing is served without it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What an instructor asks of a bundle: what was edited, and whether its runs come out the same again."""
+"""What an instructor wants to know about a bundle: what was edited, and whether its runs give the same results again."""

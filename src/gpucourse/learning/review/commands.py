@@ -1,4 +1,4 @@
-"""Commands typed in a process of their own, for a workspace that is not the person's."""
+"""Runs commands in a process of their own, in a workspace that is not the person's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bundle with its points as they are counted here, and with what was edited."""
+"""A bundle together with its points, as they are counted here, and with what was edited."""
 
 from __future__ import annotations
 

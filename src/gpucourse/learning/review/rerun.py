@@ -1,8 +1,8 @@
-"""`grade --rerun`: the runs of a bundle once more, with the scripts that are in it, on simulated nodes of this computer.
+"""`grade --rerun`: repeats the runs of a bundle, with the scripts that are in it, on simulated nodes of this computer.
 
-A bundle comes from outside, and this runs what is in it: in a workspace of its own that is gone afterwards, with the limits of
-every run and a home folder of its own, without the credentials of this environment. It is the learner's code all the same,
-with the rights of whoever types the command.
+A bundle comes from outside, and this runs what is in it: in a workspace of its own that is removed afterwards, with the limits
+of every run and a home folder of its own, without the credentials of this environment. It is nevertheless the learner's code,
+and runs with the rights of whoever types the command.
 """
 
 from __future__ import annotations
