@@ -22,7 +22,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
     Spot instances are charged at their own zone's price where the book knows it. Raises what a call raises.
     """
-    wanted = tags.ours(stack=stack)
+    wanted = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
     charges = [charge for instance in cloud_instances if instance.state in _BILLED for charge in _of_instance(book, instance)]
     charges += [

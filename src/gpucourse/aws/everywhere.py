@@ -38,7 +38,7 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
 
 def _holds(place: Account) -> bool | None:
     """Whether anything of ours is there; None where that could not be seen."""
-    filters = [{"Key": key, "Values": [value]} for key, value in tags.ours().items()]
+    filters = [{"Key": key, "Values": [value]} for key, value in tags.make_project_tags().items()]
     for look in (
         lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),
         lambda: _iterate_tagged(place),
@@ -52,8 +52,8 @@ def _holds(place: Account) -> bool | None:
 
 def _iterate_tagged(place: Account) -> Iterator[object]:
     for kind in _TELLING:
-        yield from resource_scan.items(place, kind, tags.ours())
-    yield from resource_scan.file_systems(place, tags.ours())
+        yield from resource_scan.items(place, kind, tags.make_project_tags())
+    yield from resource_scan.file_systems(place, tags.make_project_tags())
 
 
 def _has_items(things: Iterable[object]) -> bool:

@@ -56,7 +56,9 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
 
 
 def _ssh_rules(account: Account, stack: str) -> list[tuple[str, dict[str, str]]]:
-    groups = account.pages("ec2", "describe_security_groups", "SecurityGroups", Filters=tags.filters(tags.ours(stack=stack)))
+    groups = account.pages(
+        "ec2", "describe_security_groups", "SecurityGroups", Filters=tags.filters(tags.make_project_tags(stack=stack))
+    )
     return [
         (group["GroupId"], rule)
         for group in groups

@@ -19,7 +19,7 @@ POLL_S, LISTED_S = 5.0, 90.0
 
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
     """Every instance with our tags in this region, by node name; for about an hour also those that have ended."""
-    wanted = tags.filters(tags.ours(stack=stack, course=course))
+    wanted = tags.filters(tags.make_project_tags(stack=stack, course=course))
     instances = [
         _parse_instance(instance, account.region)
         for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=wanted)

@@ -185,7 +185,7 @@ def _may_start(account: Account, name: str, image: str, market: Market) -> Findi
         "InstanceType": name,
         "MinCount": 1,
         "MaxCount": 1,
-        "TagSpecifications": [{"ResourceType": "instance", "Tags": tags.to_aws_tags(tags.ours())}],
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": tags.to_aws_tags(tags.make_project_tags())}],
     }
     if market == "spot":
         request["InstanceMarketOptions"] = {"MarketType": "spot"}

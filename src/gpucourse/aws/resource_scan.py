@@ -54,7 +54,7 @@ def find(
     backstop's schedules and role, which cost nothing and only end what is ours, only with `strict`. Raises what a call
     raises, but PermissionRefused.
     """
-    wanted = tags.ours(stack=stack, course=course)
+    wanted = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
     looks: list[tuple[Account, Callable[[Account, Mapping[str, str]], list[CloudResource]]]] = []
     for place in places:

@@ -18,7 +18,7 @@ _EXPIRES = "Expires"
 _NO_TAG = re.compile(r"[^\w .:/=+@-]")  # what IAM, EFS and EventBridge refuse in the value of a tag
 
 
-def ours(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
+def make_project_tags(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
     """The tags that a thing must carry to belong to this stack, or to this course (a workspace's id), or to the project."""
     wanted = {"Project": PROJECT}
     if stack:

@@ -93,7 +93,7 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
             if not line:
                 break
             try:
-                act.weigh(context, answering, asked, line)
+                act.judge_answer(context, answering, asked, line)
             except ValueError as error:
                 session.console.warn(str(error))
                 continue

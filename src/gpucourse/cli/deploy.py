@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, any_gpu, parse_seconds, target_option, two_gpus
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, any_gpu, name_two_gpus, parse_seconds, target_option
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted
 
@@ -36,7 +36,7 @@ def deploy(
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help=f"On AWS: {any_gpu()}; several side by side: {two_gpus()}", show_default=False),
+        typer.Option("--gpu", help=f"On AWS: {any_gpu()}; several side by side: {name_two_gpus()}", show_default=False),
     ] = None,
     size: Annotated[
         str | None, typer.Option("--size", help="On AWS: smaller nodes, where the module has such: xlarge.", show_default=False)

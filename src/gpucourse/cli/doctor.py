@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, target_option, two_gpus
+from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, name_two_gpus, target_option
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 
@@ -31,7 +31,7 @@ def doctor(
         str | None,
         typer.Option(
             "--gpu",
-            help=f"On AWS: another GPU than the course's own choice: {any_gpu()}; or several: {two_gpus()}",
+            help=f"On AWS: another GPU than the course's own choice: {any_gpu()}; or several: {name_two_gpus()}",
             show_default=False,
         ),
     ] = None,

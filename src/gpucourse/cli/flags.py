@@ -22,7 +22,7 @@ def any_gpu() -> str:
     return f"{', '.join(first)} or {last}"
 
 
-def two_gpus() -> str:
+def name_two_gpus() -> str:
     """The two cheapest as they are typed side by side."""
     from gpucourse.hardware import hardware
 

@@ -92,7 +92,7 @@ def grade(
 def _show_own(session: Session, *, csv: bool, json: bool) -> int:
     from gpucourse.cli.documents.grades import describe_points
     from gpucourse.learning.grade import grade as act
-    from gpucourse.learning.grade import who
+    from gpucourse.learning.grade import name_learner
     from gpucourse.learning.review.edits import list_all_edits
     from gpucourse.ui.views import grade as views
     from gpucourse.units import now_utc
@@ -100,7 +100,7 @@ def _show_own(session: Session, *, csv: bool, json: bool) -> int:
     console, points = session.console, act(session.context)
     if csv:
         edits = list_all_edits(session.context)
-        console.text(views.as_csv([(who(session.context), now_utc(), points, edits)]))
+        console.text(views.as_csv([(name_learner(session.context), now_utc(), points, edits)]))
     elif json:
         console.document(describe_points(points))
     else:
@@ -201,7 +201,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         number = percent.strip().removesuffix("%")
         if not (equals and slash and number.isascii() and number.isdecimal()):
             raise UsageError(f"--judge {given}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
-        name = by if by is not None else act.who(session.context)
+        name = by if by is not None else act.name_learner(session.context)
         made.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
     act.keep(context, made)  # all of them, or none
     if judgements:
@@ -223,7 +223,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
     from gpucourse.learning import grade as act
     from gpucourse.ui.views.grade import to_judge
 
-    usual = act.who(session.context)
+    usual = act.name_learner(session.context)
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
     if name is None:
         return

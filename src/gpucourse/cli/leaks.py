@@ -30,7 +30,7 @@ def leaks(
     context, console = session.context, session.console
     with console.watch() as live:
         context.watch = live
-        held = act.holdings(context, everyone=everyone)
+        held = act.scan_account(context, everyone=everyone)
     if not clean or not held.leaks:
         if json:
             console.document(_document(held))

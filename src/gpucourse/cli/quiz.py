@@ -66,7 +66,7 @@ def _ask(session: Session, sitting: Sitting) -> None:
         session.console.show(views.question(sitting.quiz, asked, questions.index(asked) + 1))
         while (line := ask(session, f"{asked.unit or 'answer'}> ")) is not None and line:
             try:
-                act.weigh(asked, line)
+                act.judge_answer(asked, line)
             except ValueError as error:
                 session.console.warn(str(error))
                 continue

@@ -26,7 +26,7 @@ from gpucourse.course.part_files import SOLUTIONS, check_fault, find_gaps, name_
 from gpucourse.course.quiz import read_quiz
 from gpucourse.course.references import find_dead_references
 from gpucourse.course.report_plan import read_report_plan
-from gpucourse.course.rubric import find_pressed_exercises, read_rubric, strangers
+from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, read_rubric
 from gpucourse.course.rules import PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
@@ -97,10 +97,10 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
             yield from error.complaints
             continue
         if isinstance(document, Rubric) and not catalog.errors:
-            yield from (f"{modules.name}/{line}" for line in strangers(document, catalog.modules))
+            yield from (f"{modules.name}/{line}" for line in find_unknown_modules(document, catalog.modules))
             yield from (f"{modules.name}/{line}" for line in find_pressed_exercises(document, catalog.modules))
         if isinstance(document, ReportPlan) and not catalog.errors:
-            yield from (f"{modules.name}/{line}" for line in report_plan.strangers(document, catalog.modules))
+            yield from (f"{modules.name}/{line}" for line in report_plan.find_unknown_modules(document, catalog.modules))
             yield from _check_unwritten_metrics(catalog, document)
     yield from _check_options(catalog)
     numbers = Counter(module.id for module in catalog.modules)

@@ -18,7 +18,7 @@ def read_report_plan(modules: Path) -> ReportPlan | None:
     return read_beside(modules, FILE, ReportPlan, hint=HINT)
 
 
-def strangers(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:
+def find_unknown_modules(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:
     """What the plan says of exercises, tables, parameters and questions that this course does not have, one line each."""
     exercises = {exercise.id: exercise for module in modules for exercise in module.exercises}
     for chapter in plan.chapters:

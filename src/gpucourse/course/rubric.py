@@ -25,7 +25,7 @@ def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Rubric
     return (*named, *(usual(module.id, module.title) for module in missing))
 
 
-def strangers(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
+def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
     """What the rubric says of modules and exercises that this course does not have, and rows that nothing can earn, one line
     each."""
     there = {module.id: module for module in modules}

@@ -113,7 +113,7 @@ def read(script: Path) -> OwnBatch:
                 "cannot be followed as one",
                 hint="by hand: gpucourse ssh 2, then sbatch there; or one batch file for each part",
             )
-    options = slurm_options.read_wishes(text)
+    options = slurm_options.read_sbatch_options(text)
     tasks, at_once = _read_array(options)
     if len(tasks) > MOST_TASKS:
         raise UsageError(

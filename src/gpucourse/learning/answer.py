@@ -67,7 +67,7 @@ def question_of(answering: Answering, name: str) -> Question:
     return known[name]
 
 
-def weigh(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
+def judge_answer(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
     """What an answer would be worth.
 
     Raises ValueError, with the reason, where it is not of the question's kind; MissingError where the question reads files of
@@ -89,7 +89,7 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
     for name, answer in given.items():
         try:
             if answer is not None:
-                weigh(context, answering, questions[name], answer)
+                judge_answer(context, answering, questions[name], answer)
         except ValueError as error:
             exercise = answering.exercise.id
             raise UsageError(

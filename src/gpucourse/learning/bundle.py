@@ -21,7 +21,7 @@ from gpucourse import __version__
 from gpucourse.context import Context, ReviewedWork
 from gpucourse.errors import DamagedFile, NewerFormat, StorageError, UsageError
 from gpucourse.learning import evidence
-from gpucourse.learning.grade import grade, who
+from gpucourse.learning.grade import grade, name_learner
 from gpucourse.model.score import Grade
 from gpucourse.outside.archives import ZipLimits, unpack_zip
 from gpucourse.outside.names import OutsideError, printable, relative_name
@@ -73,7 +73,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
     kept = {name: source for name, source in files.items() if source.stat().st_size <= LIMITS.member_bytes and _is_taken(name)}
     _check_size(kept)
     card = Card(
-        by=by or who(context),
+        by=by or name_learner(context),
         made=now_utc(),
         workspace=context.workspace.id,
         gpucourse=__version__,

@@ -120,7 +120,7 @@ def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
             write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
 
 
-def who(context: Context) -> str:
+def name_learner(context: Context) -> str:
     """The learner's name: the workspace's owner, else the login."""
     if context.settings.owner:
         return context.settings.owner

@@ -74,7 +74,7 @@ def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tup
             if name in sitting.open.answers:
                 raise UsageError(f"{name} was answered in this attempt already", hint="gpucourse quiz asks the others")
             try:
-                results.append(weigh(known[name], answer))
+                results.append(judge_answer(known[name], answer))
             except ValueError as error:
                 raise UsageError(f"the answer to {name}: {error}", hint="gpucourse quiz --list shows every question") from error
         sitting.open.answers.update({name: str(answer) for name, answer in given.items()})
@@ -103,7 +103,7 @@ def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
         write_record(context.paths.quiz, tries)
 
 
-def weigh(question: QuizQuestion, answer: Scalar) -> AnswerResult:
+def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
     """What an answer is worth. Raises ValueError where it is not of the question's kind."""
     from gpucourse.grading.answers import judge
 
@@ -117,7 +117,7 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
     answers: list[AnswerResult] = []
     for question in quiz.questions:
         try:
-            answers.append(weigh(question, attempt.answers.get(question.id, "")))
+            answers.append(judge_answer(question, attempt.answers.get(question.id, "")))
         except ValueError:
             answers.append(judge(question, None, {}, on_gpu=False))
     return tuple(answers)

@@ -140,7 +140,7 @@ def _chapter(
         id=chapter.id,
         title=chapter.title,
         text=chapter.text,
-        grids=(*compared, *(grid for table in tables if (grid := grids.together(table, metrics)))),
+        grids=(*compared, *(grid for table in tables if (grid := grids.merge_into_grid(table, metrics)))),
         pictures=tuple(_pictures(context, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), draw)),
         sayings=sayings,
         missing=tuple(missing),

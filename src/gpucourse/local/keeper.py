@@ -60,7 +60,7 @@ def end_stuck_host(folder: str) -> None:
     """Kill the host that the folder names, if that process really is one."""
     known = layout.read_json(Path(folder) / layout.HOST) or {}
     pid = known.get("pid")
-    if isinstance(pid, int) and processes.carries(pid, processes.marker(processes.STACK, str(known.get("uid")))):
+    if isinstance(pid, int) and processes.has_marker(pid, processes.marker(processes.STACK, str(known.get("uid")))):
         processes.send(pid, signal.SIGKILL)
 
 

@@ -94,7 +94,7 @@ def send_group(leader: int, number: int) -> None:
         return
 
 
-def carries(pid: int, mark: str) -> bool:
+def has_marker(pid: int, mark: str) -> bool:
     """Whether this one process is alive and has the variable `mark`."""
     if _PROC.joinpath("self").exists():
         return holds(_read(_PROC / str(pid) / "environ"), mark)

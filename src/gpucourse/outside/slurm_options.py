@@ -158,7 +158,7 @@ def read_file(text: str) -> SlurmOptions:
     return _read_lines(text, _read_line)
 
 
-def read_wishes(text: str) -> SlurmOptions:
+def read_sbatch_options(text: str) -> SlurmOptions:
     """The options of a batch file as far as they can be read: what is wrong with a line, sbatch itself says."""
 
     def read(line: str, number: int, options: SlurmOptions) -> None:

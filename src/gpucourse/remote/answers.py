@@ -74,7 +74,7 @@ def interface(name: str) -> str:
     return name
 
 
-def within(value: float, least: float, most: float, what: str) -> None:
+def check_range(value: float, least: float, most: float, what: str) -> None:
     """Raises ValueError where a number is out of its range."""
     if not least <= value <= most:
         raise ValueError(f"{what} is not between {least:g} and {most:g}")
@@ -118,11 +118,11 @@ class NodeEnd:
     later: list[LaterAnswer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        within(len(self.later), 0, MOST_JOBS, "the number of later jobs")
-        within(self.code, 0, 255, "the exit code")
-        within(self.killed, 0, 1 << 22, "the number of processes")
-        within(self.seconds or 0.0, 0, _FIRST_YEARS_S, "the duration")
-        within(len(self.jobs), 0, MOST_JOBS, "the number of jobs")
+        check_range(len(self.later), 0, MOST_JOBS, "the number of later jobs")
+        check_range(self.code, 0, 255, "the exit code")
+        check_range(self.killed, 0, 1 << 22, "the number of processes")
+        check_range(self.seconds or 0.0, 0, _FIRST_YEARS_S, "the duration")
+        check_range(len(self.jobs), 0, MOST_JOBS, "the number of jobs")
 
 
 @dataclass(kw_only=True)
@@ -136,10 +136,10 @@ class RankEnd:
     group: int | None = None
 
     def __post_init__(self) -> None:
-        within(self.group or 0, 0, MOST_RANKS, "the size of the process group")
-        within(self.restart, 0, MOST_RESTARTS, "the number of restarts")
-        within(self.code, 0, 255, "the exit code")
-        within(self.at, 0, LATEST_CLOCK_S, "the time")
+        check_range(self.group or 0, 0, MOST_RANKS, "the size of the process group")
+        check_range(self.restart, 0, MOST_RESTARTS, "the number of restarts")
+        check_range(self.code, 0, 255, "the exit code")
+        check_range(self.at, 0, LATEST_CLOCK_S, "the time")
         if self.node:
             host_name(self.node)
 
@@ -154,7 +154,7 @@ class LogName:
     def __post_init__(self) -> None:
         if self.node:
             host_name(self.node)
-        within(self.rank or 0, 0, MOST_RANKS - 1, "the rank")
+        check_range(self.rank or 0, 0, MOST_RANKS - 1, "the rank")
 
 
 @dataclass(kw_only=True)
@@ -177,11 +177,11 @@ class JobAnswer:
     asked: bool = False
 
     def __post_init__(self) -> None:
-        within(self.row, 0, MOST_JOBS, "the row")
-        within(self.code or 0, 0, 255, "the exit code")
-        within(self.restarts, 0, 1 << 20, "the number of restarts")
-        within(self.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
-        within(self.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
+        check_range(self.row, 0, MOST_JOBS, "the row")
+        check_range(self.code or 0, 0, 255, "the exit code")
+        check_range(self.restarts, 0, 1 << 20, "the number of restarts")
+        check_range(self.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
+        check_range(self.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
         for name in ("job", "file", "state", "reason", "node", "submitted", "started", "ended"):
             setattr(self, name, printable(getattr(self, name) or ""))
 
@@ -220,7 +220,7 @@ class Cancel:
     killed: int
 
     def __post_init__(self) -> None:
-        within(self.killed, 0, 1 << 22, "the number of processes")
+        check_range(self.killed, 0, 1 << 22, "the number of processes")
 
 
 @dataclass(kw_only=True)
@@ -270,19 +270,19 @@ class Probe:
     def __post_init__(self) -> None:
         if not _VERSION.fullmatch(self.python):
             raise ValueError("the version of Python is invalid")
-        within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
-        within(self.cores, 1, 1 << 16, "the number of cores")
-        within(self.clock, 0, LATEST_CLOCK_S, "the clock")
-        within(len(self.ports), 0, 1000, "the number of ports")
+        check_range(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
+        check_range(self.cores, 1, 1 << 16, "the number of cores")
+        check_range(self.clock, 0, LATEST_CLOCK_S, "the clock")
+        check_range(len(self.ports), 0, 1000, "the number of ports")
         for port in self.ports:
-            within(port, 1, 65535, "a port")
+            check_range(port, 1, 65535, "a port")
         self.hostname = printable(self.hostname, 253)
         self.interfaces = addresses(self.interfaces)
 
 
 def addresses(named: dict[str, str]) -> dict[str, str]:
     """The IPv4 addresses of network interfaces, by their names. Raises ValueError where one is something else."""
-    within(len(named), 0, 1000, "the number of network interfaces")
+    check_range(len(named), 0, 1000, "the number of network interfaces")
     for name, address in named.items():
         interface(name)
         ipaddress.IPv4Address(address)
@@ -305,11 +305,11 @@ def _make_printable(value: object, depth: int) -> object:
 
 
 def _few(description: dict[str, Any]) -> dict[str, Any]:
-    within(len(description), 0, 1000, "the number of words in the node's description of itself")
+    check_range(len(description), 0, 1000, "the number of words in the node's description of itself")
     return description
 
 
 def _ranks(ranks: dict[int, Any]) -> None:
-    within(len(ranks), 0, MOST_RANKS, "the number of ranks")
+    check_range(len(ranks), 0, MOST_RANKS, "the number of ranks")
     for rank in ranks:
-        within(rank, 0, MOST_RANKS - 1, "a rank")
+        check_range(rank, 0, MOST_RANKS - 1, "a rank")

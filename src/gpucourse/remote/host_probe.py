@@ -181,9 +181,9 @@ class _HostAnswer:
             raise ValueError("the path of its Python is invalid")
         if not _VERSION.fullmatch(self.version):
             raise ValueError("the version of its Python is invalid")
-        answers.within(len(self.gpus), 0, 64, "the number of GPUs")
-        answers.within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
-        answers.within(self.clock, 0, answers.LATEST_CLOCK_S, "the clock")
+        answers.check_range(len(self.gpus), 0, 64, "the number of GPUs")
+        answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
+        answers.check_range(self.clock, 0, answers.LATEST_CLOCK_S, "the clock")
         answers.folder(self.home)
         self.gpus = [printable(gpu, 80) for gpu in self.gpus]
         self.hostname, self.boot = printable(self.hostname, 253), printable(self.boot, 80)
@@ -218,8 +218,8 @@ class _OwnershipAnswer:
     others: int
 
     def __post_init__(self) -> None:
-        answers.within(len(self.found), 0, 10_000, "the number of our files")
-        answers.within(self.others, 0, 10_000, "the number of labs")
+        answers.check_range(len(self.found), 0, 10_000, "the number of our files")
+        answers.check_range(self.others, 0, 10_000, "the number of labs")
 
 
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
@@ -263,7 +263,7 @@ def mark(link: Link, uid: str) -> Belongings:
     return _ours(link, "mark", uid, ())
 
 
-def ours(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
+def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
     """What of this lab is on the machine, and in `shared`, the folder that its cluster shares. Changes nothing."""
     return _ours(link, "look", uid, runs, shared)
 

@@ -12,7 +12,7 @@ from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
 
 
-def through(node: Node, timeout_s: float) -> socket.socket:
+def connect_through(node: Node, timeout_s: float) -> socket.socket:
     """A socket whose other end is the node's proxy command. The command ends when the socket is closed.
 
     Raises UnreachableError where the command cannot be started. One that finds no way closes its end: the handshake says so.

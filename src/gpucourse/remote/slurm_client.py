@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.slurm import JobRow, LaterJob
 from gpucourse.outside.names import printable
-from gpucourse.outside.slurm_options import read_wishes
+from gpucourse.outside.slurm_options import read_sbatch_options
 from gpucourse.ports import Link
 from gpucourse.remote import answers
 from gpucourse.remote.agent.scratch import CACHES
@@ -31,7 +31,7 @@ class _LaterJobs:
     jobs: list[answers.LaterAnswer]
 
     def __post_init__(self) -> None:
-        answers.within(len(self.jobs), 0, answers.MOST_JOBS, "the number of later jobs")
+        answers.check_range(len(self.jobs), 0, answers.MOST_JOBS, "the number of later jobs")
 
 
 @dataclass(kw_only=True)
@@ -51,8 +51,8 @@ class _ClusterNode:
         if not _PARTITION.fullmatch(self.partition):
             raise ValueError(f"{printable(self.partition, 80)!r} is not the name of a partition")
         answers.host_name(self.node)
-        answers.within(self.gpus, 0, 1 << 12, "the number of GPUs")
-        answers.within(self.cores, 0, 1 << 16, "the number of cores")
+        answers.check_range(self.gpus, 0, 1 << 12, "the number of GPUs")
+        answers.check_range(self.cores, 0, 1 << 16, "the number of cores")
         self.state, self.reason = printable(self.state, 60), printable(self.reason)
 
 
@@ -85,7 +85,7 @@ class _SessionOf:
             if name != "TMPDIR" and name not in CACHES:
                 raise ValueError("a variable was not asked for")
             answers.folder(place)
-        answers.within(self.held, 0, 1 << 16, "the number of GPUs")
+        answers.check_range(self.held, 0, 1 << 16, "the number of GPUs")
         answers.folder(self.work)
         answers.folder(self.outputs)
 
@@ -218,7 +218,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
 
 def job_name(text: str) -> str:
     """The name that a file for sbatch gives its job."""
-    return read_wishes(text).values.get("job-name", "")
+    return read_sbatch_options(text).values.get("job-name", "")
 
 
 def rows(how: answers.NodeEnd) -> list[JobRow]:

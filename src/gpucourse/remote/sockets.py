@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from gpucourse.errors import NoAnswer
 from gpucourse.model.node import Node
-from gpucourse.remote.proxy import through
+from gpucourse.remote.proxy import connect_through
 
 MOST_PACKET = 1 << 20
 """Bytes. A server may send packets of 32 KiB; paramiko would make room for whatever length a packet claims to have."""
@@ -68,7 +68,7 @@ class RegularChecks:
 def dial(node: Node, timeout_s: float) -> PacketSocket:
     """A connection to the SSH server of a node, by its proxy command where it has one. Raises UnreachableError."""
     if node.proxy:
-        return packet_socket(through(node, timeout_s), timeout_s)
+        return packet_socket(connect_through(node, timeout_s), timeout_s)
     try:
         dialled = socket.create_connection((node.address, node.port), timeout_s)
     except OSError as error:

@@ -56,8 +56,8 @@ class _Listing:
     env: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        answers.within(len(self.left), 0, _MOST_LEFT, "the number of files that are not sent")
-        answers.within(len(self.same), 0, MOST_FILES, "the number of files that are here already")
+        answers.check_range(len(self.left), 0, _MOST_LEFT, "the number of files that are not sent")
+        answers.check_range(len(self.same), 0, MOST_FILES, "the number of files that are here already")
         self.env = answers.environment(self.env)
 
 

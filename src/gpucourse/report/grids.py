@@ -34,7 +34,7 @@ def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Map
     )
 
 
-def together(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
+def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
     """The rows of one table of an exercise over all subjects, each with its subject; None where no run has such rows."""
     rows = [
         (name, *(number(row.get(column.key), column.digits) for column in table.columns))

@@ -56,7 +56,7 @@ def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | N
     return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
 
 
-def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
+def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
     """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run keeps running then. Raises
     UnreachableError where nodes are lost from sight, or outputs are not collected (see `conclude`).
 

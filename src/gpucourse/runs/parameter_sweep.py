@@ -188,9 +188,9 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
         if not any(rows.values()):
             continue
         if max(map(len, rows.values())) <= MOST_ROWS:
-            return grids.together(table, metrics)
+            return grids.merge_into_grid(table, metrics)
         short = table.model_copy(update={"rows": "metrics.rows", "title": f"{table.title} (the last row of each run)"})
-        return grids.together(short, {value: {"rows": content[-1:]} for value, content in rows.items()})
+        return grids.merge_into_grid(short, {value: {"rows": content[-1:]} for value, content in rows.items()})
     return None
 
 

@@ -132,7 +132,7 @@ def run(
             _launch(context, fleet, record, launched, faults)
             if detach:
                 return RunResult(plan=plan, record=record)
-            return RunResult(plan=plan, record=record, followed_run=follow.through(context, fleet, record))
+            return RunResult(plan=plan, record=record, followed_run=follow.follow_to_end(context, fleet, record))
 
 
 def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:

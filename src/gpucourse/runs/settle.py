@@ -57,7 +57,7 @@ def follow_on(
             if record.collected:
                 return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context, record))
             if mine:
-                return follow.through(context, connections.reach_run(record), record, limit_s=limit_s)
+                return follow.follow_to_end(context, connections.reach_run(record), record, limit_s=limit_s)
         time.sleep(0.1)
 
 
@@ -89,7 +89,7 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
         record.state, record.started = "running", record.started or record.created
         runs.save(context.paths, record)
     if all(state.exit is not None for state in begun):
-        follow.through(context, fleet, record)
+        follow.follow_to_end(context, fleet, record)
     return record
 
 

@@ -72,13 +72,13 @@ def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner
     hand_made.network(learner, {**theirs, "Expires": hand_made.utc(-1)})  # more time is written on machines and disks alone
     over = hand_made.instance(learner, {**theirs, "Stack": "over", "Expires": hand_made.utc(-1)})
     context = hand_made.context(learner)
-    held = leaks.holdings(context)
+    held = leaks.scan_account(context)
     assert {item.stack: item.state for item in held.things} == {"theirs": "another's", "over": "leak"}
     leaks.clean(context, held)
     assert hand_made.ids(learner) == [alive]
     assert learner.list_resources("vpc")
     assert over not in hand_made.ids(learner)
-    receipts, left = leaks.clean(context, leaks.holdings(context, everyone=True), everyone=True)
+    receipts, left = leaks.clean(context, leaks.scan_account(context, everyone=True), everyone=True)
     assert (left, [item.stack for item in receipts]) == ([], ["theirs"])
     assert learner.list_resources() == []
 

@@ -25,7 +25,7 @@ def test_more_time_is_written_on_everything_that_says_an_end(moto: MotoAccount) 
     ec2 = moto.client("ec2")
     ours, _other = (make_lab(moto, {**TAGS, "Stack": stack, "Expires": EARLIER}) for stack in ("s-1", "s-2"))
     by_hand = ec2.create_volume(AvailabilityZone="us-east-2a", Size=1)["VolumeId"]
-    ec2.create_tags(Resources=[by_hand], Tags=tags.to_aws_tags(tags.ours(stack="s-1")))
+    ec2.create_tags(Resources=[by_hand], Tags=tags.to_aws_tags(tags.make_project_tags(stack="s-1")))
     rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [ours.group]}])["SecurityGroupRules"]
     rule = rules[0]["SecurityGroupRuleId"]
     ec2.create_tags(Resources=[rule], Tags=[{"Key": "Expires", "Value": EARLIER}])

@@ -77,8 +77,8 @@ def test_found_in_whatever_session_they_are(nursery: Nursery) -> None:
     assert processes.list_carriers(nursery.mark) == pids
     assert processes.list_carriers(nursery.mark, spare=processes.DETACHED_RUN) == [nursery.children[0].pid]
     assert processes.list_carriers(nursery.mark[:-1]) == []
-    assert processes.carries(pids[0], nursery.mark)
-    assert not processes.carries(os.getpid(), nursery.mark)
+    assert processes.has_marker(pids[0], nursery.mark)
+    assert not processes.has_marker(os.getpid(), nursery.mark)
     assert processes.command_of(pids[0]).startswith(sys.executable)
 
 
@@ -145,8 +145,8 @@ def test_without_proc_it_asks_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(processes, "_PROC", tmp_path / "no-proc")
     assert processes.list_carriers("GPUCOURSE_STACK_UID=u1") == [71]
-    assert processes.carries(71, "GPUCOURSE_STACK_UID=u1")
-    assert not processes.carries(72, "GPUCOURSE_STACK_UID=u1")
+    assert processes.has_marker(71, "GPUCOURSE_STACK_UID=u1")
+    assert not processes.has_marker(72, "GPUCOURSE_STACK_UID=u1")
     assert processes.command_of(71) == "1"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gpucourse.remote import jobs
 from gpucourse.remote.agent import frames
-from gpucourse.remote.agent.drill import read_crowd
+from gpucourse.remote.agent.drill import read_load_per_core
 from gpucourse.remote.agent.rank import expand
 from gpucourse.remote.answers import read_frames
 
@@ -54,6 +54,6 @@ def test_frames_survive_any_cutting_of_the_stream(size: int) -> None:
 
 
 def test_how_many_processes_want_each_core_is_read_or_one() -> None:
-    assert read_crowd("0.52 0.58 0.59 7/512 4711", 2) == 3.0
-    assert read_crowd("9.99 0.58 0.59 1/512 4711", 2) == 1.0, "nobody but who asks"
-    assert read_crowd("nonsense", 2) == 1.0
+    assert read_load_per_core("0.52 0.58 0.59 7/512 4711", 2) == 3.0
+    assert read_load_per_core("9.99 0.58 0.59 1/512 4711", 2) == 1.0, "nobody but who asks"
+    assert read_load_per_core("nonsense", 2) == 1.0

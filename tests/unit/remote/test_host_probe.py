@@ -13,7 +13,7 @@ import pytest
 
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.remote.host_probe import _Belonging, clear, mark, ours
+from gpucourse.remote.host_probe import _Belonging, clear, find_belongings, mark
 
 HEAD = Node(
     name="node0", role="head", address="127.0.0.1", port=22, private_address="", user="me", gpus=0, instance_type="",
@@ -56,7 +56,7 @@ def test_a_lab_leaves_the_folder_that_a_cluster_shares_as_it_found_it(tmp_path: 
     mark(link, "lab-1")
     job, other_job = make_job(own, "run-1"), make_job(own, "run-2")
     (own / ".gpucourse" / "store").mkdir()
-    belongings = ours(link, "lab-1", ["run-1"], str(shared)).found
+    belongings = find_belongings(link, "lab-1", ["run-1"], str(shared)).found
     assert belongings == (("folder", str(job)), ("mark", str(home / ".gpucourse/labs/lab-1")))
     assert clear(link, "lab-1", ["run-1"], str(shared)).found == ()
     assert (job.exists(), other_job.exists()) == (False, True), "the run of another lab stays"

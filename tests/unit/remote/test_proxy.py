@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.remote.proxy import command, through
+from gpucourse.remote.proxy import command, connect_through
 
 
 def node(proxy: str) -> Node:
@@ -41,19 +41,19 @@ def test_tokens_are_filled_in_as_openssh_does(written: str, words: list[str]) ->
 
 
 def test_what_is_sent_goes_through_the_command() -> None:
-    with through(node(f"{sys.executable} -c 'import sys; print(sys.argv[1], input())' %h"), 10.0) as line:
+    with connect_through(node(f"{sys.executable} -c 'import sys; print(sys.argv[1], input())' %h"), 10.0) as line:
         line.sendall(b"hello\n")
         assert line.makefile("rb").readline() == b"198.51.100.7 hello\n"
 
 
 def test_a_command_that_finds_no_way_closes_its_end() -> None:
-    with through(node("false"), 10.0) as line:
+    with connect_through(node("false"), 10.0) as line:
         assert line.recv(1) == b""
 
 
 def test_a_command_that_does_not_exist_is_told_with_its_setting() -> None:
     with pytest.raises(UnreachableError) as caught:
-        through(node("/no/such/proxy %h"), 10.0)
+        connect_through(node("/no/such/proxy %h"), 10.0)
     assert "/no/such/proxy" in caught.value.what
     assert "ssh_proxy_command" in caught.value.hint
 
@@ -61,5 +61,5 @@ def test_a_command_that_does_not_exist_is_told_with_its_setting() -> None:
 @pytest.mark.parametrize("written", ["'", "nc\0 %h", " "])
 def test_a_command_that_is_none_is_told_with_its_setting(written: str) -> None:
     with pytest.raises(UnreachableError, match="its proxy command cannot be used") as caught:
-        through(node(written), 1.0)
+        connect_through(node(written), 1.0)
     assert "ssh_proxy_command" in caught.value.hint

@@ -96,7 +96,7 @@ def test_an_array_that_waits_is_one_job(release: Release) -> None:
 def test_who_is_held_back_says_so_whoever_did_it(release: Release) -> None:
     queue = release.queue("squeue-held.txt")
     assert set(queue) == {"held", "requeued and held", "launch failed"}
-    assert all(row["reason"] in say.HELD and say.why(str(row["reason"])) for row in queue.values())
+    assert all(row["reason"] in say.HELD and say.explain_reason(str(row["reason"])) for row in queue.values())
     listed = "".join(f"{release.jobs[role]}|{row['reason']}\n" for role, row in queue.items())
     assert reports.parse_held_jobs(listed) == [release.jobs["launch failed"]]
 

@@ -43,8 +43,8 @@ def test_words_that_no_cluster_at_hand_says() -> None:
     assert {job: say.phase(str(row["state"])) for job, row in queue.items()} == {
         **dict.fromkeys(("101", "102_7", "103", "104", "105"), "waiting"), "106": "unknown", "107": "ended",
     }  # fmt: skip
-    assert say.why(str(queue["103"]["reason"])) == say.REASONS["ReqNodeNotAvail"]
-    assert "drained" in say.why(str(queue["104"]["reason"]))
+    assert say.explain_reason(str(queue["103"]["reason"])) == say.REASONS["ReqNodeNotAvail"]
+    assert "drained" in say.explain_reason(str(queue["104"]["reason"]))
     assert say.code("0:125") == 253, "as scontrol has it of a job that ran out of memory"
 
 

@@ -38,12 +38,12 @@ def record_outcome(context: Context, deployment: AwsDeployment) -> Iterator[None
         _save_as_failed(context, deployment, "interrupted")
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
-            hint=f"{again(deployment)} continues; {down(deployment)} takes it down",
+            hint=f"{format_deploy(deployment)} continues; {format_destroy(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
         _save_as_failed(context, deployment, error.what)
         error.what = f"{error.what}\n{describe_existing(context, deployment)}"
-        error.hint = "\n".join(filter(None, (error.hint, f"take it down: {down(deployment)}")))
+        error.hint = "\n".join(filter(None, (error.hint, f"take it down: {format_destroy(deployment)}")))
         raise
     except BaseException as error:
         _save_as_failed(context, deployment, str(error) or type(error).__name__)
@@ -87,12 +87,12 @@ def make_error(failure: Failure, tried: Sequence[PlacementAttempt], error: Terra
     return told
 
 
-def again(deployment: AwsDeployment) -> str:
+def format_deploy(deployment: AwsDeployment) -> str:
     """The command that continues with this lab."""
     return f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
 
 
-def down(deployment: AwsDeployment) -> str:
+def format_destroy(deployment: AwsDeployment) -> str:
     """The command that takes it down."""
     return f"gpucourse destroy {deployment.module} --gpu {deployment.cloud.gpu}"
 

@@ -172,7 +172,7 @@ def _start_instances(
         cloud = deployment.cloud
         raise CloudError(
             f"AWS has no room for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
-            f"{ledger.meanwhile(context, deployment)} for its disks",
+            f"{ledger.describe_cost_meanwhile(context, deployment)} for its disks",
             hint=f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
             f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws",
             cloud_code=error.cloud_code,

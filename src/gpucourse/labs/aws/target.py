@@ -86,12 +86,12 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
     def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
         """Stopped nodes are started; others may not know this computer's address."""
-        from gpucourse.labs.aws.money.ledger import meanwhile
+        from gpucourse.labs.aws.money.ledger import describe_cost_meanwhile
 
         if deployment.is_stopped:
-            return meanwhile(context, deployment), f"gpucourse start {deployment.module} starts them"
+            return describe_cost_meanwhile(context, deployment), f"gpucourse start {deployment.module} starts them"
         mend = f"gpucourse allow-ip {deployment.module} lets this computer in where its address changed"
-        return meanwhile(context, deployment), mend
+        return describe_cost_meanwhile(context, deployment), mend
 
     def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
         """See labs.aws.stop_start."""

@@ -12,7 +12,7 @@ BACKSTOP = timedelta(minutes=10)
 SLACK = timedelta(minutes=2)  # a killer looks once a minute
 
 
-def why(instance: CloudInstance, expires: str) -> str:
+def explain_end(instance: CloudInstance, expires: str) -> str:
     """Why an instance ended or stopped, as far as AWS's reason and the clock tell. `expires`: the lab's deadline."""
     said, ended = instance.reason, instance.ended
     deadline = datetime.fromisoformat(expires) if expires else None
@@ -39,4 +39,4 @@ def of_its_nodes(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list
 def describe_termination(instance: CloudInstance, expires: str) -> str:
     """One line: the node, its id, why and when."""
     when = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
-    return f"{instance.node or 'an instance'} ({instance.id}): {why(instance, expires)}{when}"
+    return f"{instance.node or 'an instance'} ({instance.id}): {explain_end(instance, expires)}{when}"

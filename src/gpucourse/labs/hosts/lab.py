@@ -152,7 +152,7 @@ class HostsLab:
         return [record for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]
 
     def _look(self, link: Link, runs: list[str]) -> host_probe.Belongings:
-        return host_probe.ours(link, self.deployment.uid, runs, self._find_shared(link.node))
+        return host_probe.find_belongings(link, self.deployment.uid, runs, self._find_shared(link.node))
 
     def _clear(self, link: Link, runs: list[str]) -> host_probe.Belongings:
         return host_probe.clear(link, self.deployment.uid, runs, self._find_shared(link.node))

@@ -81,7 +81,7 @@ class RunContent:
         return [
             Grid(title=table.title, columns=grid.columns, rows=grid.rows, numeric=grid.numeric, note=grid.note)
             for table in (self.exercise.tables if self.exercise else ())
-            if (grid := grids.together(table, {self.record.id: self.metrics}))
+            if (grid := grids.merge_into_grid(table, {self.record.id: self.metrics}))
         ]
 
     def list_plots(self) -> Iterator[tuple[Plot, Drawable]]:

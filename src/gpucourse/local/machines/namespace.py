@@ -131,7 +131,7 @@ class MachineNamespace:
             self._visit(asked, heads[0], lambda: {"found": _SLURM.judge_nodes(states, heads[0], meanings)})
 
     def _wrong_with(self, wanted: Document, pid: int) -> str:
-        if absent := reports.absent(wanted, pid):
+        if absent := reports.list_absent(wanted, pid):
             return reports.describe_ended_daemons(absent)
         if not wanted.get("slurm"):
             return ""

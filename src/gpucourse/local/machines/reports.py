@@ -27,7 +27,7 @@ _BEGAN = re.compile(r"slurm(?:ctl)?d (?:version \S+ )?started")
 _FINE = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 
 
-def absent(machine: Mapping[str, Any], pid: int) -> list[str]:
+def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
     """The daemons of the machine whose first process is `pid` that should run and do not."""
     return [name for name in daemons.list_daemons(machine) if daemons.find_process(name, f"/proc/{pid}/root") is None]
 

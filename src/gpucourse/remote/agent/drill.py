@@ -83,7 +83,7 @@ def _slow(job: Job, rank: int, pid: int) -> None:
         time.sleep(RUNNING_S)
 
 
-def read_crowd(loadavg: str, cores: int) -> float:
+def read_load_per_core(loadavg: str, cores: int) -> float:
     """How many processes want each core just now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59 3/512 4711".
 
     Where all wait for a core, who was stopped is let run first and loses little by it. The averages lag a minute behind.
@@ -98,7 +98,7 @@ def read_crowd(loadavg: str, cores: int) -> float:
 def _measure_crowd() -> float:
     try:
         with open("/proc/loadavg", encoding="ascii") as file:
-            return read_crowd(file.read(), os.cpu_count() or 1)
+            return read_load_per_core(file.read(), os.cpu_count() or 1)
     except OSError:  # macOS has no such file
         return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 

@@ -127,7 +127,7 @@ def rows(job: Job) -> list[dict[str, object]]:
 def find(job: Job) -> list[dict[str, object]]:
     """The jobs that were submitted from this run's folder, as squeue knows them: for a submission that was cut short."""
     jobs: list[dict[str, object]] = []
-    for line in ask("squeue", "-h", "-a", "-t", "all", "-u", me(), "-o", "%F|%j|%Z").splitlines():
+    for line in ask("squeue", "-h", "-a", "-t", "all", "-u", user_name(), "-o", "%F|%j|%Z").splitlines():
         number, _, rest = line.strip().partition("|")
         name, _, folder = rest.rpartition("|")  # a name may hold anything
         if os.path.realpath(folder) in (os.path.realpath(job.folder), os.path.realpath(job.path("work"))):
@@ -140,15 +140,15 @@ def cluster(_wanted: dict[str, object]) -> dict[str, object]:
     """What the cluster has: its version, every node of every partition, who asks, and where a run's folder lies."""
     version = ask("sinfo", "--version").strip()
     nodes = say.nodes(ask("sinfo", "-h", "-a", "-N", "-o", say.NODES))
-    return {"version": version, "nodes": nodes, "user": me(), "home": os.path.expanduser("~")}
+    return {"version": version, "nodes": nodes, "user": user_name(), "home": os.path.expanduser("~")}
 
 
 def picture() -> str:
     """The queue of this user as squeue shows it, with the command that showed it."""
-    return "$ squeue -u {}\n{}".format(me(), ask("squeue", "-u", me()))
+    return "$ squeue -u {}\n{}".format(user_name(), ask("squeue", "-u", user_name()))
 
 
-def me() -> str:
+def user_name() -> str:
     """The name of the user who asks."""
     return pwd.getpwuid(os.getuid()).pw_name
 

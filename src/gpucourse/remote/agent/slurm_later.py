@@ -17,7 +17,9 @@ def list_later_jobs(job: Job) -> list[dict[str, object]]:
     own = {str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job)}
     root = os.path.join(os.path.realpath(job.folder), "")
     jobs_by_number: dict[str, dict[str, object]] = {}
-    for line in slurm_jobs.ask("squeue", "-h", "-a", "-t", "all", "-u", slurm_jobs.me(), "-o", "%F|%T|%j|%Z").splitlines():
+    for line in slurm_jobs.ask(
+        "squeue", "-h", "-a", "-t", "all", "-u", slurm_jobs.user_name(), "-o", "%F|%T|%j|%Z"
+    ).splitlines():
         number, _, rest = line.strip().partition("|")
         state, _, rest = rest.partition("|")
         name, _, folder = rest.rpartition("|")  # a name may hold anything

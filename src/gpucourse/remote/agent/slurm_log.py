@@ -133,7 +133,7 @@ def _describe_forgotten(row: Row, was: str) -> tuple[str, ...]:
 
 
 def _describe_wait(job: Job, row: Row, reason: str) -> str:
-    words = say.why(reason)
+    words = say.explain_reason(reason)
     line = "{} is {} ({}){}".format(_name(row), row["state"], reason, ": " + words if words else "")
     if reason in say.HELD:
         line += ". To release it: " + _on_the_head(job, "scontrol release {}".format(row["job"]))

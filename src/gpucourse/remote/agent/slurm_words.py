@@ -99,7 +99,7 @@ def ending(state: str) -> str:
     return STATES.get(state, (UNKNOWN, "lost"))[1] or "lost"
 
 
-def why(reason: str) -> str:
+def explain_reason(reason: str) -> str:
     """A reason for waiting in plain words; empty where there are none."""
     return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
 

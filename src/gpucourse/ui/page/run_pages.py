@@ -94,7 +94,7 @@ def as_table(grid: Grid) -> Table:
     return table(columns, grid.rows, title=grid.title)
 
 
-def took_s(record: RunRecord) -> float | None:
+def compute_seconds(record: RunRecord) -> float | None:
     """How long the ranks ran in seconds, as far as it is known."""
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     return max(seconds) if seconds else record.phases_s.get("run")
@@ -102,7 +102,7 @@ def took_s(record: RunRecord) -> float | None:
 
 def describe_run(record: RunRecord) -> dict[str, object]:
     """A run as a row of a table: its page, and what is said of it."""
-    seconds = took_s(record)
+    seconds = compute_seconds(record)
     verdict = record.shown_verdict
     return {
         "place": place_of(record),
@@ -133,7 +133,7 @@ def _show_verdict(record: RunRecord) -> Cell | None:
 
 
 def _summarize(record: RunRecord) -> list[Block]:
-    seconds = took_s(record)
+    seconds = compute_seconds(record)
     failure = record.first_failure
     word = record.state.replace("_", " ")
     blocks: list[Block] = [

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpucourse.labs.aws.termination_reason import describe_termination, of_its_nodes, why
+from gpucourse.labs.aws.termination_reason import describe_termination, explain_end, of_its_nodes
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.node import Inventory
 from tests.unit.labs.aws.fakes import deployment_of, node
@@ -47,12 +47,12 @@ def instance(reason: str, minutes: float | None, state: str = "terminated") -> C
     ],
 )
 def test_why_an_instance_is_no_more(reason: str, minutes: float | None, words: str) -> None:
-    assert why(instance(reason, minutes), DEADLINE.isoformat()) == words
+    assert explain_end(instance(reason, minutes), DEADLINE.isoformat()) == words
 
 
 def test_a_stop_is_no_end_and_a_lab_without_a_deadline_has_no_backstop() -> None:
-    assert why(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "somebody stopped it through the account"
-    assert why(instance(USER, 60), "") == "somebody ended it through the account"
+    assert explain_end(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "somebody stopped it through the account"
+    assert explain_end(instance(USER, 60), "") == "somebody ended it through the account"
 
 
 def test_one_line_with_the_node_the_id_and_the_time() -> None:

@@ -69,7 +69,7 @@ class LeakScan:
         return [thing.resource for thing in self.things if thing.state in {"leak", "unknown"}]
 
 
-def holdings(context: Context, *, everyone: bool = False) -> LeakScan:
+def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
     """Look everywhere. With `everyone` the labs of others count as leaks too. Raises what a look raises."""
     account = Account(context.settings.region, context.environ)
     known = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])

@@ -194,7 +194,7 @@ def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResour
     )
     commands = "\n".join(resource.remove for resource in known)
     raise LeftoverError(
-        f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.meanwhile(context, deployment)}. "
+        f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.describe_cost_meanwhile(context, deployment)}. "
         f"At the beginning there was: {ids}",
         hint=f"{_again(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
     ) from error
@@ -226,7 +226,7 @@ def _pause(context: Context) -> Callable[[float], None]:
 def _describe_untouched(context: Context, deployment: AwsDeployment) -> str:
     ids = ledger.machines(context, deployment.uid)
     stands = f": {', '.join(ids)}" if ids else ""
-    return f"Nothing of {deployment.stack} was touched{ledger.meanwhile(context, deployment)}{stands}"
+    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(context, deployment)}{stands}"
 
 
 def _again(error: GpucourseError, deployment: AwsDeployment) -> str:

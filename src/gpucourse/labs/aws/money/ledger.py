@@ -87,7 +87,7 @@ def machines(context: Context, uid: str) -> list[str]:
     return [span.charge.item for span in ledger.read(context.paths.ledger).of(uid).open() if span.charge.kind == "instance"]
 
 
-def meanwhile(context: Context, deployment: AwsDeployment) -> str:
+def describe_cost_meanwhile(context: Context, deployment: AwsDeployment) -> str:
     """What a lab costs while somebody thinks about what to do, in words; nothing where it costs nothing or is not known."""
     rate = per_hour(context, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
