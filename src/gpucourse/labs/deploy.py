@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, StorageError
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.target import Target, find_target, load_targets
 from gpucourse.model.deployment import Deployment
+from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Module
+
+D = TypeVar("D", bound=Deployment)
 
 
 def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
@@ -25,6 +32,22 @@ def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
         if other.name != meant.name and (flags := other.own_flags(request)):
             raise other.refuse_elsewhere(request, flags)
     return meant
+
+
+def make_record(context: Context, kind: type[D], module: Module, stack: str, *, template: str, nodes: int) -> D:
+    """The record of a lab that is about to be built, not stored yet."""
+    now = now_utc()
+    return kind(
+        stack=stack,
+        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        module=module.id,
+        title=module.title,
+        template=template,
+        phase="creating",
+        created=now,
+        updated=now,
+        nodes_wanted=nodes,
+    )
 
 
 @contextmanager

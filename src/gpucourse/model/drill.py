@@ -63,11 +63,6 @@ class CodeDrill:
     diagnoses: list[CodeDiagnosis] = field(default_factory=list)
     repaired: str | None = None
 
-    @property
-    def is_diagnosed(self) -> bool:
-        """Whether the learner has named the fault."""
-        return any(diagnosis.right for diagnosis in self.diagnoses)
-
 
 @dataclass(kw_only=True)
 class CodeDrills:

@@ -55,11 +55,6 @@ class JobState:
     ranks: tuple[RankExit, ...]
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the run was ever started there."""
-        return self.state != "absent"
-
-    @property
     def has_ended(self) -> bool:
         """Whether it is over there, one way or another."""
         return self.state in {"ended", "lost"}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.deploy import record_outcome
+from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.here.cards import require_gpus
 from gpucourse.labs.here.lab import NODE, open_here
 from gpucourse.labs.readiness import wait_until_ready
@@ -21,7 +20,6 @@ from gpucourse.model.deployment import HereDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory
-from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
 
@@ -53,7 +51,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
         with stage(context.watch, "look", "looking for a GPU"):
             gpus = require_gpus(python, context.environ, f"gpucourse deploy {module.id} --target local")
         _refuse_too_few_gpus(module, gpus)
-        deployment = before or _new(context, module, stack)
+        deployment = before or make_record(context, HereDeployment, module, stack, template="here", nodes=1)
         healthy = before is not None and all(node.healthy for node in open_here(context, before).inspect())
         changes = [] if healthy else [("create", NODE)]
         proposal = HereProposal(deployment=deployment, python=python, gpus=gpus, changes=changes, began=began)
@@ -94,21 +92,6 @@ def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
             f"module {module.id} spreads its work over {wanted} GPUs or more, and this computer has {len(gpus)}",
             hint=f"use simulated nodes: gpucourse deploy {module.id} --target local",
         )
-
-
-def _new(context: Context, module: Module, stack: str) -> HereDeployment:
-    now = now_utc()
-    return HereDeployment(
-        stack=stack,
-        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
-        module=module.id,
-        title=module.title,
-        template="here",
-        phase="creating",
-        created=now,
-        updated=now,
-        nodes_wanted=1,
-    )
 
 
 def _make_result(proposal: HereProposal, *, dry_run: bool) -> DeployResult:

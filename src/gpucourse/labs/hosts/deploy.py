@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.labs import collective_check
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.deploy import record_outcome
+from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.hosts.addresses import find_private_addresses
 from gpucourse.labs.hosts.lab import HostsLab, open_hosts
 from gpucourse.labs.hosts.nodes import EnteredHost, enter
@@ -25,7 +24,7 @@ from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.patience import ANSWER_S
-from gpucourse.units import format_bytes, now_utc
+from gpucourse.units import format_bytes
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
 
@@ -72,7 +71,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
             with stage(context.watch, "sight", "finding how they reach each other"):
                 nodes, meet = find_private_addresses(context, entered, fleet)
             fleet.describe_again(nodes)
-            deployment = before or _new(context, module, stack, len(nodes))
+            deployment = before or make_record(context, HostsDeployment, module, stack, template="hosts", nodes=len(nodes))
             deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
             lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
             proposal = HostsProposal(
@@ -136,21 +135,6 @@ def _choose_hosts(context: Context, module: Module, hosts: Sequence[str], nodes:
     if len(chosen) > MOST:
         raise UsageError(f"{len(chosen)} machines: a lab has {MOST} at most", hint=example)
     return chosen
-
-
-def _new(context: Context, module: Module, stack: str, count: int) -> HostsDeployment:
-    now = now_utc()
-    return HostsDeployment(
-        stack=stack,
-        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
-        module=module.id,
-        title=module.title,
-        template="hosts",
-        phase="creating",
-        created=now,
-        updated=now,
-        nodes_wanted=count,
-    )
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
-from gpucourse.labs.deploy import record_outcome
+from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.local.lab import SimulatedLab, choose, open_simulated
 from gpucourse.labs.local.slurm_programs import FLAG
 from gpucourse.labs.readiness import wait_until_ready
@@ -20,7 +19,6 @@ from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module
-from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
 
@@ -49,7 +47,9 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
     _check_count(module, nodes)
     with context.lock(stack, f"deploy {module.id}"):
         before = deployments.load_as(context.paths, stack, LocalDeployment)
-        deployment = before or _new(context, module, stack)
+        deployment = before or make_record(
+            context, LocalDeployment, module, stack, template=module.lab.local.template, nodes=module.lab.local.nodes
+        )
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
         choose(context, deployment, module.lab.scheduler, request.link, unpack=request.unpack_slurm)
@@ -106,21 +106,6 @@ def _check_count(module: Module, nodes: int | None) -> None:
             f"--nodes {nodes}: module {module.id} takes 1 to {most} nodes",
             hint=f"gpucourse deploy {module.id} --nodes {max(1, min(most, nodes))}",
         )
-
-
-def _new(context: Context, module: Module, stack: str) -> LocalDeployment:
-    now = now_utc()
-    return LocalDeployment(
-        stack=stack,
-        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
-        module=module.id,
-        title=module.title,
-        template=module.lab.local.template,
-        phase="creating",
-        created=now,
-        updated=now,
-        nodes_wanted=module.lab.local.nodes,
-    )
 
 
 def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:

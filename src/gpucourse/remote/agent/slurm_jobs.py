@@ -36,11 +36,6 @@ class UnknownJob(Controller):
     """Slurm has forgotten the job that it was asked about."""
 
 
-def is_scheduled(job: Job) -> bool:
-    """Whether Slurm carries this run out."""
-    return job.has("slurm.json")
-
-
 def ask(
     *words: str,
     folder: str | None = None,
