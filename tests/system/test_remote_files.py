@@ -266,7 +266,7 @@ def test_temporary_files_of_a_lost_run_go_with_whoever_finds_it(
     if found_by == "a look":
         assert jobs.state(link, run_id).has_ended
     else:
-        assert ("link", str(place)) in host_probe.ours(link, "lab", [run_id]).found
+        assert ("link", str(place)) in host_probe.find_belongings(link, "lab", [run_id]).found
         assert host_probe.clear(link, "lab", [run_id]).found == ()
     assert not os.path.lexists(place)
     assert not (run.folder() / "tmp").exists()

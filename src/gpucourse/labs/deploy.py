@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,7 +34,7 @@ def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
     return meant
 
 
-def make_record(context: Context, kind: type[D], module: Module, stack: str, *, template: str, nodes: int) -> D:
+def make_record(context: Context, kind: Callable[..., D], module: Module, stack: str, *, template: str, nodes: int) -> D:
     """The record of a lab that is about to be built, not stored yet."""
     now = now_utc()
     return kind(

@@ -76,7 +76,7 @@ def test_words_that_no_machine_has_are_refused(change: dict[str, object]) -> Non
     ],
 )
 def test_what_is_ours_is_told_and_its_removal_is_quoted(kind: str, id_: str) -> None:
-    told = host_probe.ours(Answering({"found": [{"kind": kind, "id": id_}], "others": 2}), UID, [RUN])
+    told = host_probe.find_belongings(Answering({"found": [{"kind": kind, "id": id_}], "others": 2}), UID, [RUN])
     assert told == host_probe.Belongings(found=((kind, id_),), others=2)
     command = _remove(NODE, kind, id_).replace("ssh -p 1 u@h", "printf %s", 1)
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
@@ -102,7 +102,7 @@ def test_what_is_ours_is_told_and_its_removal_is_quoted(kind: str, id_: str) -> 
 )
 def test_what_is_not_ours_is_refused(kind: str, id_: str) -> None:
     with pytest.raises(NodeUntrusted, match="is none of them"):
-        host_probe.ours(Answering({"found": [{"kind": kind, "id": id_}], "others": 0}), UID, [RUN])
+        host_probe.find_belongings(Answering({"found": [{"kind": kind, "id": id_}], "others": 0}), UID, [RUN])
 
 
 def test_an_address_is_one() -> None:
