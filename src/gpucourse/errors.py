@@ -66,12 +66,20 @@ class GpucourseError(Exception):
         self.log = log
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """` Did you mean a or b?` where something known is near the word, the nearest first; else nothing."""
+def suggest(word: str, known: Iterable[str], *, least: float = 0.5) -> str:
+    """` Did you mean a or b?` if known names are similar to the word (by at least `least`, of 1), the nearest first; else
+    nothing. Names that are clearly further than the nearest are left out; case and leading dashes do not count."""
     import difflib
 
-    near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    matcher = difflib.SequenceMatcher(b=word.lower().lstrip("-"))
+    ratios: dict[str, float] = {}
+    for name in known:
+        matcher.set_seq1(name.lower().lstrip("-"))
+        ratios[name] = matcher.ratio()
+    nearest = max(ratios.values(), default=0.0)
+    close = [name for name, ratio in ratios.items() if ratio >= max(least, nearest - 0.15)]
+    close.sort(key=lambda name: -ratios[name])
+    return f" Did you mean {' or '.join(close[:3])}?" if close else ""
 
 
 class UsageError(GpucourseError):

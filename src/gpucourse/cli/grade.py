@@ -104,7 +104,7 @@ def _show_own(session: Session, *, csv: bool, json: bool) -> int:
     elif json:
         console.document(describe_points(points))
     else:
-        console.show(views.grade(points))
+        console.show(views.grade(points, verbose=console.verbose))
     return _code([_few(tuple(points.changed))] if points.changed else [], "gpucourse check --all says which, and what to do")
 
 
@@ -144,7 +144,7 @@ def _show_bundles(
     elif len(paths) > 1:
         console.show(views.class_table(graded, broken=len(errors)))
     else:
-        console.show(views.bundle_grade(graded[0]))
+        console.show(views.bundle_grade(graded[0], verbose=console.verbose))
     for item in graded:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path

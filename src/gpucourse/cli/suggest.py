@@ -19,6 +19,8 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     """The error of the command-line parser in this program's words, with what to type next."""
     path = error.ctx.command_path if error.ctx else "gpucourse"
     option = getattr(error, "option_name", None)
+    if not arguments:
+        return UsageError(error.format_message())  # the help, which says itself what to type next
     if error.ctx is not None and error.ctx.parent is None and arguments and not arguments[0].startswith("-"):
         return _explain_command(arguments[0], arguments[1:])
     if option is not None and (command := _set_instead(option, arguments, session)) is not None:
@@ -27,7 +29,9 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         known = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
         if (named := _name_with_dash(option, arguments, error.ctx)) is not None:
             return named
-        return UsageError(f"there is no option {option}.{suggest(option, [*known, *_OF_ALL])}", hint=f"{path} --help")
+        return UsageError(
+            f"there is no option {option}.{suggest(option, [*known, *_OF_ALL], least=0.65)}", hint=f"{path} --help"
+        )
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
     if choices and (value := re.search(r"'([^']*)' is not one of", error.message)):
         return UsageError(error.format_message() + suggest(value[1], choices), hint=f"{path} --help")

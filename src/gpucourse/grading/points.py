@@ -15,7 +15,7 @@ from dataclasses import replace
 from gpucourse.grading.signs import read_signs
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.rubric import KINDS, Kind, Row, RubricPart
-from gpucourse.model.score import ExerciseEvidence, Grade, Level, PartScore, Piece, QuizScore, RowScore
+from gpucourse.model.score import NO_RUN, ExerciseEvidence, Grade, Level, PartScore, Piece, QuizScore, RowScore
 
 
 def grade(
@@ -94,7 +94,7 @@ def _void(evidence: ExerciseEvidence) -> str:
     if evidence.trouble:
         return evidence.trouble
     if evidence.run is None:
-        return "no run yet"
+        return NO_RUN
     if evidence.contradiction:
         return f"not what the ranks printed: {evidence.contradiction}"
     return f"changed after the run: {', '.join(evidence.changed[:3])}" if evidence.changed else ""

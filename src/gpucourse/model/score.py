@@ -9,6 +9,8 @@ from gpucourse.model.answer import AnswerResult
 from gpucourse.model.verdict import CheckResult, PartResult
 
 Level = Literal["gpu", "logic", "none"]
+NO_RUN = "no run yet"
+"""The note of a piece whose exercise has no run that counts."""
 
 
 @dataclass(frozen=True, kw_only=True)

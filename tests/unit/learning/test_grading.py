@@ -47,6 +47,19 @@ def test_points_come_from_evidence_alone(learning: Learning) -> None:
     assert "9  Clouds: 0 of 10, bonus (not in this course)" in said
 
 
+def test_a_module_that_is_not_begun_is_one_line(learning: Learning) -> None:
+    said = learning.types("grade").out
+    assert "Not begun: module 1. Its rows: gpucourse grade --verbose" in said
+    assert "no run yet" not in said
+    assert "1.1, 1.2: no run yet" in learning.types("grade", "--verbose").out
+    learning.record()
+    said = learning.types("grade").out
+    assert "Not begun" not in said
+    rows = {line.partition("  ")[0]: line.rpartition("  ")[2] for line in said.splitlines()}
+    assert rows["All exercises completed"] == "1.2: no run yet"
+    assert rows["Understanding shown"] == "1.1: 4 open"
+
+
 def test_partial_points_for_a_run_that_fails(learning: Learning) -> None:
     learning.record(metrics={**METRICS, "wet": False})
     assert rows(learning) == {"completed": 2.5, "deliverables": 0, "understanding": 0}

@@ -40,6 +40,7 @@ def test_every_command_names_the_options_that_all_take(learning: Learning) -> No
         ("help stauts", "there is no command 'stauts'. Did you mean status", "gpucourse status --help"),
         ("1.1", "there is no command '1.1'", "gpucourse show 1.1"),
         ("status --wacth", "there is no option --wacth. Did you mean --watch", "gpucourse status --help"),
+        ("quiz --lesson", "there is no option --lesson. →", "gpucourse quiz --help"),
         ("status --qiet", "Did you mean --quiet?", "gpucourse status --help"),
         ("run 1.1 --launcher tochrun", "Did you mean torchrun?", "gpucourse run --help"),
         ("run 1.1 --target locl", "Did you mean local?", "gpucourse run --help"),
@@ -51,6 +52,7 @@ def test_every_command_names_the_options_that_all_take(learning: Learning) -> No
         ("run 1", "1 is a module", "gpucourse run 1 --all"),
         ("hint 1", "1 is a module", "its exercises: 1.1, 1.2"),
         ("show 1.3", "there is no exercise '1.3'. Did you mean", "known: 1.1, 1.2"),
+        ("hint 1-2", "there is no exercise '1-2'. Did you mean 1.2?", "known: 1.1, 1.2"),
         ("deploy 11", "there is no module '11'. Did you mean 1?", "known: 1"),
         ("logs 1.2", "1.2 has no run yet", "gpucourse run 1.2"),
         ("logs", "there are no runs yet", "gpucourse next"),
@@ -60,6 +62,12 @@ def test_what_was_meant(learning: Learning, words: str, what: str, hint: str) ->
     said = " ".join(learning.types(*words.split(), code=2).err.split())
     assert what in said
     assert hint in said
+
+
+def test_the_program_alone_prints_its_help_and_no_hint_to_do_so(learning: Learning) -> None:
+    said = learning.types(code=2).err
+    assert said.rstrip().endswith("gpucourse help run")
+    assert said.strip() == learning.types("--help").out.strip()
 
 
 def test_the_lab_with_a_gpu_is_one_on_aws(learning: Learning) -> None:

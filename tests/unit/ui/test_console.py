@@ -61,7 +61,7 @@ def test_an_error_is_what_happened_what_to_type_and_the_log() -> None:
     shown.error(GpucourseError("terraform failed\non two lines", hint="gpucourse deploy 3", log=Path("/w/apply.log")))
     shown.error(GpucourseError("no cure"))
     assert err.getvalue().splitlines() == [
-        "there is no exercise '3.9'. Did you mean 3.2 or 3.1?",
+        "there is no exercise '3.9'. Did you mean 3.1 or 3.2?",
         "→ known: 3.1, 3.2",
         "terraform failed",
         "on two lines",

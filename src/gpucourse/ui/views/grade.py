@@ -6,10 +6,11 @@ import csv
 import io
 import shlex
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpucourse.model.score import Grade, PartScore, RowScore, Signs
+from gpucourse.model.score import NO_RUN, Grade, PartScore, RowScore, Signs
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, table
 from gpucourse.ui.text import clean_line, format_count
@@ -31,10 +32,14 @@ FIELDS = (
 )  # fmt: skip
 
 
-def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
-    """Every row of the rubric with its points, what they stand on and what is missing. `bundle`: the file that holds the
-    work, where a reviewer sees it."""
-    blocks: list[Block] = [_part(part) for part in result.parts]
+def grade(result: Grade, *, who: str = "", bundle: str = "", verbose: bool = False) -> View:
+    """The rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun are one
+    line, unless it is `verbose`. `bundle`: the file that holds the work, if a reviewer sees it."""
+    shown = [part for part in result.parts if verbose or not part.here or _is_begun(part, result)]
+    blocks: list[Block] = [_part(part) for part in shown]
+    if waiting := sorted((part.module for part in result.parts if part not in shown), key=lambda module: module.rjust(9)):
+        command = f"gpucourse grade{f' --open {bundle}' if bundle else ''} --verbose"
+        blocks.append(Paragraph(f"Not begun: {_name_modules(waiting)} rows: {command}", "dim"))
     if result.quiz is not None:
         quiz = result.quiz
         blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
@@ -53,10 +58,10 @@ def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
     return View(title=f"Points{f' of {who}' if who else ''}", blocks=tuple(blocks), footer=tuple(footer))
 
 
-def bundle_grade(graded: GradedBundle) -> View:
+def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
     """A bundle on another machine: who handed in what when, whether it is as it was, and the points as counted here."""
     bundle, result, card = graded.bundle, graded.grade, graded.bundle.card
-    shown = grade(result, who=card.by, bundle=str(bundle.path))
+    shown = grade(result, who=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     then = f"{_points(card.grade.earned)} then, {_points(result.earned)} as counted here"
     about = facts(
         [
@@ -245,14 +250,31 @@ def _part(part: PartScore) -> Block:
     columns: list[Column | str] = [
         Column("for", wrap=True), Column("points", align="right", wrap=True), "evidence", Column("what is missing", wrap=True)
     ]  # fmt: skip
-    return table(columns, [_row(row) for row in part.rows], title=title)
+    return table(columns, [_row(row, _without_run(part)) for row in part.rows], title=title)
 
 
-def _row(row: RowScore) -> Sequence[Content]:
+def _is_begun(part: PartScore, result: Grade) -> bool:
+    """Whether there is anything to show for a module: a run, a part, an answer, or files that were changed."""
+    pieces = [piece for row in part.rows for piece in row.pieces]
+    signs = [result.signs[name] for name in {piece.exercise for piece in pieces} & set(result.signs)]
+    return (
+        any(row.earned or row.waiting or row.level != "none" for row in part.rows)
+        or any(piece.got or piece.exercise in result.changed for piece in pieces)
+        or any(sign.ran or sign.yours or sign.answered for sign in signs)
+    )
+
+
+def _name_modules(modules: Sequence[str]) -> str:
+    """`module 3. Its`, or `modules 1, 2 and B. Their`."""
+    *first, last = modules
+    return f"modules {', '.join(first)} and {last}. Their" if first else f"module {last}. Its"
+
+
+def _row(row: RowScore, without_run: Collection[str]) -> Sequence[Content]:
     style: Style = "good" if row.earned >= row.points else "" if row.earned else "dim"
     waiting = f" (+{_points(row.waiting)} waiting)" if row.waiting else ""
     points = f"{_points(row.earned)} of {_points(row.points)}{waiting}"
-    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), say_missing(row, short=True)
+    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), _say_missing_briefly(row, without_run)
 
 
 def _say_edited(graded: GradedBundle) -> str:
@@ -271,6 +293,18 @@ def say_missing(row: RowScore, *, short: bool = False) -> str:
         if piece.note:
             by_note.setdefault(piece.short if short else piece.note, []).append(piece.exercise)
     return "; ".join(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in by_note.items())
+
+
+def _without_run(part: PartScore) -> set[str]:
+    return {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
+
+
+def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
+    """`0.1: 7 open; 0.2, 0.3: no run yet`: of an exercise without a run only that, since everything else comes after it."""
+    pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
+    names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.exercise in without_run)
+    told = say_missing(replace(row, pieces=tuple(pieces)), short=True)
+    return "; ".join(filter(None, (told, f"{', '.join(names)}: {NO_RUN}" if names else "")))
 
 
 def _points(points: float) -> str:

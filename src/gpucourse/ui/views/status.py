@@ -50,7 +50,10 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
             blocks.append(outlook(stack.deployment, stack.cloud))
     footer = tuple(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
     return View(
-        blocks=tuple(blocks), footer=footer, mode=SIMULATED if any(stack.deployment.is_simulated for stack in stacks) else ""
+        blocks=tuple(blocks),
+        footer=footer,
+        mode=SIMULATED if any(stack.deployment.is_simulated for stack in stacks) else "",
+        next="" if footer else "gpucourse next",
     )
 
 
