@@ -18,6 +18,15 @@ from gpucourse.model.cloud import Failure, InstanceType, Offers, Placement, Zone
 
 DEFAULT_REGION = "us-east-2"
 REGIONS = ("us-east-2", "us-east-1", "us-west-2")
+OTHER_PARTITIONS = {  # how the names of their regions begin
+    "us-gov-": "aws-us-gov",
+    "cn-": "aws-cn",
+    "eusc-": "aws-eusc",
+    "us-isob-": "aws-iso-b",
+    "us-isof-": "aws-iso-f",
+    "us-iso-": "aws-iso",
+    "eu-isoe-": "aws-iso-e",
+}
 
 
 @cache
@@ -76,7 +85,14 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
 
 
 def validate_region(name: str) -> str:
-    """`name`, where it is written as AWS writes regions; whether there is one is for AWS to say. Raises UsageError."""
+    """`name`, where it is written as AWS writes regions; whether there is one is for AWS to say. Raises UsageError, also for a
+    region of another partition: its accounts, ARNs and prices are others."""
+    partition = next((partition for begin, partition in OTHER_PARTITIONS.items() if name.startswith(begin)), "")
+    if partition:
+        raise UsageError(
+            f"{name} is a region of AWS's partition {partition}; the course's policy and prices are for the partition aws",
+            hint=f"a region of the partition aws, such as {', '.join(REGIONS)}",
+        )
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]", name):
         raise UsageError(f"'{name}' is not written like a region of AWS", hint=f"such as {', '.join(REGIONS)}")
     return name

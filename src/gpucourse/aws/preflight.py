@@ -30,7 +30,8 @@ class LabEnvironment:
     `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty where there is
     none yet). `standing` are the stacks that this workspace knows, so that they are no leftovers; `regions` all it ever used.
     `ssh_cidr` is what the learner said instead of asking the internet. `budget` and `spent` are USD. `request` is the command
-    that asks AWS for the quota of these very labs. `whole`: also what one lab can do without, such as a budget's mail.
+    that asks AWS for the quota of these very labs. `whole`: also what one lab can do without, such as a budget's mail. `growth`
+    says what these labs take of the quota beside those of their machines that run already.
     """
 
     market: Market = "on-demand"
@@ -45,6 +46,7 @@ class LabEnvironment:
     ask_address: Callable[[], str]
     request: str = "gpucourse doctor --target aws --request-quota"
     whole: bool = False
+    growth: Callable[[Sequence[LabNeed]], Sequence[LabNeed]] = lambda labs: labs
 
 
 def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
@@ -93,7 +95,7 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
 
 def _quotas(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
     """The quotas; where one is too small, also the role that a request for more needs."""
-    findings = look_lab.quotas(account, labs, known.market, known.request)
+    findings = look_lab.quotas(account, known.growth(labs), known.market, known.request)
     if any(finding.state == "missing" for finding in findings):
         findings += _run_check("quota role", partial(look_account.quota_role, account))
     return findings

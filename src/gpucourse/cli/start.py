@@ -12,10 +12,14 @@ from gpucourse.cli.session import session_of
 
 
 def start(
-    ctx: typer.Context, module: PaidModule, gpu: Annotated[str | None, gpu_option()] = None, json: JsonFlag = False
+    ctx: typer.Context,
+    module: PaidModule,
+    gpu: Annotated[str | None, gpu_option()] = None,
+    over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="Start it even above the budget.")] = False,
+    json: JsonFlag = False,
 ) -> int:
     """Bring a stopped lab back, with its new addresses."""
     from gpucourse.labs.change import start as act
 
     session = session_of(ctx)
-    return show_change(session, lambda: act(session.context, module, gpu=gpu), json=json)
+    return show_change(session, lambda: act(session.context, module, gpu=gpu, over_budget=over_budget), json=json)

@@ -14,9 +14,9 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
     return _find_clocked_target(context, module, gpu).stop(context, module, gpu=gpu)
 
 
-def start(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
-    """Bring a stopped lab back, with its new addresses."""
-    return _find_clocked_target(context, module, gpu).start(context, module, gpu=gpu)
+def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
+    """Bring a stopped lab back, with its new addresses; `over_budget`: also where it costs more than is left."""
+    return _find_clocked_target(context, module, gpu).start(context, module, gpu=gpu, over_budget=over_budget)
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
@@ -24,11 +24,10 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     return _find_clocked_target(context, module, gpu).more_time(context, module, seconds, gpu=gpu)
 
 
-def extend(context: Context, extension: Extension) -> ChangeResult:
-    """Give the lab that time."""
-    return _find_clocked_target(context, extension.deployment.module, extension.deployment.gpu or None).extend(
-        context, extension
-    )
+def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
+    """Give the lab that time; `over_budget`: also where it costs more than is left."""
+    target = _find_clocked_target(context, extension.deployment.module, extension.deployment.gpu or None)
+    return target.extend(context, extension, over_budget=over_budget)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:

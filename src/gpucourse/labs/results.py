@@ -14,7 +14,8 @@ from gpucourse.model.money import usd_over
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.choice import Choice
-    from gpucourse.labs.aws.money.quote import Budget, Quote
+    from gpucourse.labs.aws.money.budget import Budget
+    from gpucourse.labs.aws.money.quote import Quote
     from gpucourse.model.cloud import Finding, Market, Quota, QuotaRequest
 
 
@@ -83,7 +84,8 @@ class ChangeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """What more time means: the old and the new end, USD for the added time and for everything to the new end.
+    """What more time means: the old and the new end, USD for the added time and for everything to the new end. `command`: what
+    asks for it.
 
     `left` is what the budget still holds beside what other labs will cost until their deadlines; None without a budget.
     """
@@ -95,6 +97,7 @@ class Extension:
     usd_added: Decimal
     usd_to_end: Decimal
     left: Decimal | None
+    command: str
 
     @property
     def above_budget(self) -> bool:

@@ -106,16 +106,17 @@ class HasClock(Protocol):
         """Pause a lab: its disks stay, and little else costs."""
         ...
 
-    def start(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
-        """Bring a stopped lab back, with its new addresses."""
+    def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
+        """Bring a stopped lab back, with its new addresses. Raises UsageError where it costs more than is left, unless
+        `over_budget`."""
         ...
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
         """What so many seconds more would mean. Changes nothing."""
         ...
 
-    def extend(self, context: Context, extension: Extension) -> ChangeResult:
-        """Give the lab that time."""
+    def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:
+        """Give the lab that time. Raises as `start`."""
         ...
 
     def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:

@@ -24,12 +24,21 @@ class PlacementAttempt:
     at: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """What is set aside of the budget for a lab that is about to cost more: USD an hour, until a moment (ISO 8601, UTC)."""
+
+    usd_per_hour: str
+    until: str
+
+
 @dataclass(kw_only=True)
 class Cloud:
     """Where a lab is in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
 
     `placement_group`: whether it is asked for; AWS may have had no room for one. `backstop` says what is wrong with the
-    scheduled termination outside the nodes (empty: it is armed). `tried` holds the places that failed before.
+    scheduled termination outside the nodes (empty: it is armed). `tried` holds the places that failed before. `reservation` is
+    there while a command starts the lab or gives it more time.
     """
 
     account: str = ""
@@ -48,6 +57,7 @@ class Cloud:
     backstop: str = "not armed yet"
     stopped: bool = False
     tried: list[PlacementAttempt] = field(default_factory=list)
+    reservation: Reservation | None = None
 
 
 @dataclass(kw_only=True)

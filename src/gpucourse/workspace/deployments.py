@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gpucourse.errors import DamagedFile, MissingError
-from gpucourse.model.deployment import Deployment, Phase, Receipt, deployment_class
+from gpucourse.model.deployment import AwsDeployment, Deployment, Phase, Receipt, deployment_class
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import check_record, convert_record, read_json, read_record, write_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -36,7 +36,8 @@ def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
     if record is None:
         return None
     nodes = record.inventory.nodes if record.inventory else ()
-    moments = (record.created, record.updated, record.expires)
+    booked = record.cloud.reservation if isinstance(record, AwsDeployment) else None
+    moments = (record.created, record.updated, record.expires, booked.until if booked else None)
     check_record(
         file,
         names=(record.stack, record.module, record.target, *(name for node in nodes for name in (node.name, node.mode))),

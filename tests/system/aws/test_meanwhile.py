@@ -20,7 +20,8 @@ from gpucourse.model.deployment import AwsDeployment, LocalDeployment
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
-from tests.mock_aws.asking import describe_instance
+from tests.mock_aws.asking import describe_instance, launch
+from tests.mock_aws.shared import GRAPHICS
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
@@ -175,6 +176,21 @@ def test_no_room_at_the_start_is_told_and_the_lab_stays_stopped(learner: CloudLe
     assert learner.deployment()["cloud"]["stopped"] is True
 
 
+def test_a_start_beyond_the_budget_is_refused_as_a_deploy_is(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    stop_start.stop(hand_made.context(learner), "3")
+    learner.sets(budget_usd=3)
+    typed = learner.types("start", "3", code=2)
+    assert "this would cost $6.1" in typed.err
+    assert "of the budget of $3.00 $2.99 is left" in typed.err
+    assert "gpucourse start 3 --yes-over-budget" in typed.err
+    assert describe_instance(learner.account, hand_made.ids(learner)[0])["State"]["Name"] == "stopped"
+    assert load_stored(learner, lab).cloud.stopped
+    learner.account.fail("ec2:StartInstances", "InsufficientInstanceCapacity")
+    assert "no room for g4dn" in learner.types("start", "3", "--yes-over-budget", code=6).err
+    assert load_stored(learner, lab).cloud.reservation is None
+
+
 @pytest.mark.slow
 def test_a_lab_whose_time_is_over_is_not_started(learner: CloudLearner) -> None:
     hand_made.lab(learner, hours=0.1)
@@ -247,11 +263,29 @@ def test_more_time_has_a_limit_and_a_price(learner: CloudLearner) -> None:
     learner.sets(budget_usd=2)
     typed = learner.types("extend", "3", "2h", code=2)
     assert "More time than the budget allows" in typed.out
-    assert "gpucourse extend 3 2h --yes" in typed.err
-    assert "has more time" in learner.types("extend", "3", "2h", "--yes").out
+    assert "this would cost $4." in typed.err
+    assert "of the budget of $2.00 $1.99 is left" in typed.err
+    assert "gpucourse extend 3 120m --yes-over-budget" in typed.err
+    assert "has more time" in learner.types("extend", "3", "1h", "--yes").out
+    assert "has more time" in learner.types("extend", "3", "1h", "--yes-over-budget").out
     learner.sets(budget_usd=None)
     for wrong in ("soon", "0"):
         assert "gpucourse extend 3 2h" in learner.types("extend", "3", wrong, code=2).err
+
+
+def test_a_request_for_quota_counts_the_nodes_that_run_as_a_deploy_does(learner: CloudLearner) -> None:
+    hand_made.lab(learner, nodes=2)
+    launch(learner.account)  # somebody else's, in the same family
+    learner.account.quota(GRAPHICS, 20)
+    refused = learner.types("deploy", "3", "--target", "aws", "--nodes", "3", "--yes", code=3)
+    assert "needed 8 vCPU, limit 20, in use 20" in refused.err
+    ask = next(line for line in refused.err.splitlines() if "--request-quota" in line)
+    assert "--module 3" in ask
+    learner.types("doctor", "--request-quota", "--module", "3", "--nodes", "3", "--yes")
+    assert [call.params["DesiredValue"] for call in learner.account.calls("RequestServiceQuotaIncrease")] == [28]
+    document = learner.types("doctor", "--target", "aws", "--module", "3", "--json").document
+    [family] = [finding for finding in document["findings"] if finding["what"] == f"quota {GRAPHICS} (on-demand)"]
+    assert (family["state"], "needed 0 vCPU" in family["detail"]) == ("ok", True)
 
 
 def test_another_address_and_no_wider_one(learner: CloudLearner) -> None:

@@ -7,7 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpucourse.aws.pricing import PriceBook
-from gpucourse.labs.aws.money.quote import Budget, Sibling, make_quote
+from gpucourse.labs.aws.money.budget import Budget
+from gpucourse.labs.aws.money.quote import Sibling, make_quote
 from gpucourse.labs.results import DeployResult, PricedProposal
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import PlacementAttempt

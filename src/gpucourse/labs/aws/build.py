@@ -18,8 +18,8 @@ from gpucourse.labs.aws.cleanup import take_down, unmanaged
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws.money.budget import read_budget
 from gpucourse.labs.aws.money.prices import store_prices
-from gpucourse.labs.aws.money.quote import read_budget
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home

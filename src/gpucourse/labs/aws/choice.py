@@ -71,11 +71,8 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     """
     module = context.catalog.module(request.module)
     lab = lab_of(module)
-    known = [result for result in deployments.of_module(context.paths, module.id) if isinstance(result, AwsDeployment)]
-    known.sort(key=lambda result: result.phase != "ready")  # a try that failed is not the lab that is meant
-    wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu))
-    if not wanted:  # without a word about the GPU it is the lab that exists, where there is one
-        wanted = [known[0].cloud.gpu if known else context.settings.gpu or lab.gpu]
+    known = list_labs(context, module.id)
+    wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
     # A lab whose GPU is compared with others must not become one of them where its own is sold out.
     taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context, deployment))}
     result = [_choice(context, request, module, lab, gpu, _find_standing_lab(known, module, gpu), taken) for gpu in wanted]
@@ -86,6 +83,18 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
             hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {wanted[0]}",
         )
     return result
+
+
+def list_labs(context: Context, module: str) -> list[AwsDeployment]:
+    """The module's labs on AWS on record, those that are ready first: a try that failed is not the lab that is meant."""
+    known = [result for result in deployments.of_module(context.paths, module) if isinstance(result, AwsDeployment)]
+    return sorted(known, key=lambda result: result.phase != "ready")
+
+
+def usual_gpu(context: Context, module: Module) -> str:
+    """The GPU of a lab where none was typed: that of the lab that exists, else the one of the settings, else the module's."""
+    known = list_labs(context, module.id)
+    return known[0].cloud.gpu if known else context.settings.gpu or lab_of(module).gpu
 
 
 def _find_standing_lab(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
@@ -134,7 +143,7 @@ def _choice(
         need=need_of(module, gpu=gpu, nodes=nodes, size=size),
         nodes=nodes,
         market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
-        region=validate_region(request.region) if request.region else settings.region,
+        region=validate_region(request.region or settings.region),
         ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
         others=_others(context, size or lab.size, taken),
         former=former,

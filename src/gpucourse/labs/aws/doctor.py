@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from gpucourse.aws import quota
-from gpucourse.aws.offerings import validate_region
+from gpucourse.aws.offerings import instance_type, validate_region
 from gpucourse.aws.preflight import preflight
 from gpucourse.aws.pricing import PriceBook, estimate, refresh_prices
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
+from gpucourse.labs.aws import quota_fit
+from gpucourse.labs.aws.choice import list_labs, usual_gpu
 from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.needs import need_of, needs, validate_node_count
 from gpucourse.labs.course import check_course
@@ -33,7 +35,7 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
         book = _book(account, labs)
         request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
         known = make_environment(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
-        known = replace(known, whole=True)
+        known = replace(known, whole=True, growth=lambda labs: _measure_growth(context, account, labs, market))
         findings = [*preflight(account, labs, known), *([check_course(context)] if context.catalog.errors else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return PreflightReport(
@@ -59,7 +61,8 @@ def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
     account = _account(context, look)
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
         account.identity()  # without credentials that is the answer, instead of `unknown` for each quota
-        vcpu_quotas = quota.assess(account, _labs(context, look), _market(context, look))
+        market = _market(context, look)
+        vcpu_quotas = quota.assess(account, _measure_growth(context, account, _labs(context, look), market), market)
         return [
             ShortQuota(
                 quota=vcpu_quota, open=quota.open_request(account, vcpu_quota.code) if vcpu_quota.enough is False else None
@@ -84,10 +87,27 @@ def _market(context: Context, look: PreflightRequest) -> Market:
     return "spot" if spot else "on-demand"
 
 
+def _measure_growth(context: Context, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
+    """What these labs take of the quota, by the rule of `deploy`: of one that stands only what does not run yet."""
+    growths: list[LabNeed] = []
+    for need in labs:
+        gpu = instance_type(need.machines[-1].instance_type).gpu.lower()
+        here = [
+            lab for lab in list_labs(context, need.module) if (lab.cloud.region, lab.cloud.market) == (account.region, market)
+        ]
+        standing = next((lab for lab in here if lab.cloud.gpu == gpu), None)
+        try:
+            growths.append(need if standing is None else quota_fit.measure_growth(account, need, standing))
+        except GpucourseError:  # then nobody knows either what is in use, and that is told
+            growths.append(need)
+    return growths
+
+
 def _labs(context: Context, look: PreflightRequest) -> list[LabNeed]:
     gpus = look.gpu or (context.settings.gpu,)
     if look.module is not None:
         module = context.catalog.module(look.module)
+        gpus = look.gpu or (usual_gpu(context, module),)
         nodes = None if look.nodes is None else validate_node_count(module, look.nodes)
         return [need_of(module, gpu=gpu, nodes=nodes) for gpu in gpus]
     if look.nodes is not None:

@@ -11,7 +11,7 @@ from gpucourse.aws.preflight import LabEnvironment
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.labs.aws.money.quote import read_budget
+from gpucourse.labs.aws.money.budget import read_budget
 from gpucourse.model.cloud import Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.provision.binary import find_terraform

@@ -12,13 +12,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.aws import resource_scan, schedule, tags
+from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import node_files
 from gpucourse.labs.aws.account import account_of, on_aws
 from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.money import ledger as stack_ledger
-from gpucourse.labs.aws.money.quote import read_budget
+from gpucourse.labs.aws.money.budget import Spending, read_budget, reserve
 from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
@@ -61,49 +62,27 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         usd_added=usd_over(rate or Decimal(0), max(timedelta(), expires - max(before, at))),
         usd_to_end=usd_over(rate or Decimal(0), max(timedelta(), expires - at)),
         left=budget.remaining,
+        command=f"gpucourse extend {module} {seconds / 60:.0f}m",
     )
 
 
-def extend(context: Context, extension: Extension) -> ChangeResult:
+def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
     """Give the lab that time: the nodes' deadline, the backstop, the tags, the record.
 
-    Raises UnreachableError where a node does not take it: then the earlier end holds, and the same command tries again.
+    Raises UsageError where it costs more to its new end than the budget holds, unless `over_budget`; UnreachableError where a
+    node does not take it: then the earlier end holds, and the same command tries again.
     """
-    gpu = extension.deployment.gpu
-    with lock_lab(context, extension.deployment.module, gpu=gpu, verb="extend") as deployment:
-        cloud = deployment.cloud
+    module, gpu = extension.deployment.module, extension.deployment.gpu
+    with lock_lab(context, module, gpu=gpu, verb="extend") as deployment:
         account = account_of(context, deployment)
-        warnings: list[str] = []
-        with stage(context.watch, "deadline", "moving the deadline on the nodes"):
-            if not cloud.stopped and (failed := write_deadline(context, deployment, extension.expires)):
-                raise _make_extend_error(deployment, extension, failed)
-        with stage(context.watch, "backstop", "moving the backstop and the tags"):
-            finding = schedule.move(account, extension.expires, stack=deployment.uid)
-            if finding.state != "ok" and not cloud.backstop:
-                when = extension.before + schedule.AFTER
-                warnings.append(f"AWS may still end it at {when:%Y-%m-%d %H:%M} UTC: {finding.detail}")
-            try:
-                tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), extension.expires)
-                schedule.retag_expires(account, extension.expires, stack=deployment.uid)
-            except GpucourseError as error:
-                warnings.append(f"some tags still show the old deadline, which ends nothing: {error.what}")
-        cloud.expires = extension.expires.isoformat(timespec="seconds")
-        deployments.save(context.paths, deployment)
-        return ChangeResult(
-            stack=deployment.stack,
-            module=deployment.module,
-            title=f"{deployment.stack} has more time",
-            changed=[
-                f"it ends at {extension.expires:%Y-%m-%d %H:%M} UTC instead of {extension.before:%H:%M}",
-                "the backstop outside the nodes ends it ten minutes later"
-                if finding.state == "ok"
-                else "there is no backstop outside the nodes",
-                f"that is about ${extension.usd_added:.2f} more; ${extension.usd_to_end:.2f} from now to its end",
-            ],
-            warnings=warnings,
-            expires=cloud.expires,
-            usd_per_hour=extension.usd_per_hour,
+        spending = Spending(
+            per_hour=stack_ledger.per_hour(context, deployment) or Decimal(0),
+            until=extension.expires,
+            less="less time",
+            command=extension.command,
         )
+        with reserve(context, deployment, spending, over_budget=over_budget):
+            return _move_end(context, account, deployment, extension)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
@@ -148,6 +127,42 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
 def write_deadline(context: Context, deployment: AwsDeployment, moment: datetime) -> list[GpucourseError]:
     """Write the deadline on every node; the errors of those that did not take it."""
     return _do_on_nodes(context, deployment, lambda link: node_files.write(link, "deadline", f"{moment.timestamp():.0f}"))
+
+
+def _move_end(context: Context, account: Account, deployment: AwsDeployment, extension: Extension) -> ChangeResult:
+    """Tell every killer, the nodes first."""
+    cloud = deployment.cloud
+    warnings: list[str] = []
+    with stage(context.watch, "deadline", "moving the deadline on the nodes"):
+        if not cloud.stopped and (failed := write_deadline(context, deployment, extension.expires)):
+            raise _make_extend_error(deployment, extension, failed)
+    with stage(context.watch, "backstop", "moving the backstop and the tags"):
+        finding = schedule.move(account, extension.expires, stack=deployment.uid)
+        if finding.state != "ok" and not cloud.backstop:
+            when = extension.before + schedule.AFTER
+            warnings.append(f"AWS may still end it at {when:%Y-%m-%d %H:%M} UTC: {finding.detail}")
+        try:
+            tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), extension.expires)
+            schedule.retag_expires(account, extension.expires, stack=deployment.uid)
+        except GpucourseError as error:
+            warnings.append(f"some tags still show the old deadline, which ends nothing: {error.what}")
+    cloud.expires = extension.expires.isoformat(timespec="seconds")
+    deployments.save(context.paths, deployment)
+    return ChangeResult(
+        stack=deployment.stack,
+        module=deployment.module,
+        title=f"{deployment.stack} has more time",
+        changed=[
+            f"it ends at {extension.expires:%Y-%m-%d %H:%M} UTC instead of {extension.before:%H:%M}",
+            "the backstop outside the nodes ends it ten minutes later"
+            if finding.state == "ok"
+            else "there is no backstop outside the nodes",
+            f"that is about ${extension.usd_added:.2f} more; ${extension.usd_to_end:.2f} from now to its end",
+        ],
+        warnings=warnings,
+        expires=cloud.expires,
+        usd_per_hour=extension.usd_per_hour,
+    )
 
 
 def _do_on_nodes(context: Context, deployment: AwsDeployment, task: Callable[[Link], None]) -> list[GpucourseError]:

@@ -77,6 +77,7 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
     """The record as it is, with the number of nodes; where its time is over and nothing runs any more, with a new end."""
     deployment.nodes_wanted = choice.nodes
     cloud = deployment.cloud
+    cloud.reservation = None  # of a command that was killed
     if seconds_since(cloud.expires) > 0 and not _has_live_instances(context, deployment):
         cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
         context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))

@@ -25,8 +25,9 @@ from gpucourse.labs.aws.account import check_identity
 from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
+from gpucourse.labs.aws.money.budget import Budget, read_budget
 from gpucourse.labs.aws.money.prices import read_prices
-from gpucourse.labs.aws.money.quote import Budget, Quote, make_quote, read_budget
+from gpucourse.labs.aws.money.quote import Quote, make_quote
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import AwsDeployment
@@ -146,7 +147,7 @@ def _propose_lab(
     affordable = tuple(
         sibling.instance_type
         for sibling in quote.siblings
-        if over_budget or budget.remaining is None or usd_over(sibling.usd_per_hour, hours) <= budget.remaining
+        if over_budget or budget.allows(usd_over(sibling.usd_per_hour, hours))
     )
     return LabProposal(
         choice=choice,
@@ -164,9 +165,9 @@ def _propose_lab(
 
 def _check_growth(account: Account, choice: Choice) -> None:
     """Raises MissingError where a lab that stands is to have more instances than the quota holds beside what runs already."""
-    growth = quota_fit.measure_growth(account, choice)
-    if growth is None:
+    if choice.standing is None:
         return
+    growth = quota_fit.measure_growth(account, choice.need, choice.standing)
     quotas = quota.assess(account, [growth], choice.market)
     if all(item.enough is not False for item in quotas):
         return

@@ -12,6 +12,7 @@ from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.model.cloud import CloudInstance, LabNeed, Market, Quota
+from gpucourse.model.deployment import AwsDeployment
 
 
 @dataclass(kw_only=True)
@@ -68,20 +69,15 @@ def fit(
 
 
 def measure_growth(
-    account: Account, choice: Choice, *, find: Callable[..., list[CloudInstance]] = instances.find
-) -> LabNeed | None:
-    """What a lab that stands takes of the quota beside its running instances; None where that is nothing. Raises what a call
-    raises. `find` asks the account."""
-    if choice.standing is None:
-        return None
-    listed = find(account, stack=choice.standing.uid)
+    account: Account, need: LabNeed, standing: AwsDeployment, *, find: Callable[..., list[CloudInstance]] = instances.find
+) -> LabNeed:
+    """What a lab that stands takes of the quota beside its own running instances, in the type that its nodes have: 0 machines
+    where all run. Raises what a call raises. `find` asks the account."""
+    listed = find(account, stack=standing.uid)
     running = Counter(instance.instance_type for instance in listed if instance.state in {"pending", "running"})
-    missing = tuple(
-        replace(machines, count=machines.count - running[machines.instance_type])
-        for machines in choice.need.machines
-        if machines.count > running[machines.instance_type]
-    )
-    return replace(choice.need, machines=missing, smaller="") if missing else None
+    whole = need.with_workers(instance_type=standing.cloud.instance_type)
+    missing = (replace(machines, count=max(0, machines.count - running[machines.instance_type])) for machines in whole.machines)
+    return replace(whole, machines=tuple(missing), smaller="")
 
 
 def count_fitting_nodes(choice: Choice, growth: LabNeed, quotas: list[Quota]) -> int:
@@ -90,7 +86,7 @@ def count_fitting_nodes(choice: Choice, growth: LabNeed, quotas: list[Quota]) ->
     kind = instance_type(workers.instance_type)
     free = next((item.free for item in quotas if item.code == kind.quota[workers.market(choice.market)]), None)
     stands = choice.nodes - workers.count
-    return stands + free // kind.vcpus if kind.gpus and free is not None else 0
+    return stands + free // kind.vcpus if free is not None else 0
 
 
 def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:

@@ -52,8 +52,15 @@ class ReadinessTimes:
 READINESS_TIMES = ReadinessTimes()
 
 
-def wait_until_ready(context: Context, lab: CloudLab, times: ReadinessTimes = READINESS_TIMES) -> Inventory:
-    """Every readiness check in turn; the nodes as they are reached now, which the caller stores.
+def wait_until_ready(
+    context: Context,
+    lab: CloudLab,
+    times: ReadinessTimes = READINESS_TIMES,
+    *,
+    on_answer: Callable[[], None] = lambda: None,
+) -> Inventory:
+    """Every readiness check in turn; the nodes as they are reached now, which the caller stores. `on_answer` is called once all
+    of them answer, before anything else is asked of them.
 
     Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
     """
@@ -68,6 +75,7 @@ def wait_until_ready(context: Context, lab: CloudLab, times: ReadinessTimes = RE
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
             _answers(context, lab, fleet, times)
+        on_answer()
         with stage(context.watch, "first boot", "the first boot is over"):
             marks = first_boot.wait(context, fleet, pause_s=times.boot_pause_s)
         simulated = {name for name, mark in marks.items() if mark.simulated}

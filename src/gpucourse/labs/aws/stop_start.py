@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from gpucourse.aws import instances
 from gpucourse.aws.session import Account
@@ -16,6 +17,7 @@ from gpucourse.labs.aws.account import account_of
 from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.lab import open_cloud
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws.money.budget import Spending, reserve
 from gpucourse.labs.results import ChangeResult
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
@@ -26,7 +28,7 @@ from gpucourse.runs.settle import settle
 from gpucourse.workspace import deployments, runs
 
 SOONEST = timedelta(minutes=15)  # a start takes minutes; one that ends right after is money for nothing
-GONE = {"shutting-down", "terminated"}
+ASLEEP = {"stopping", "stopped"}
 
 
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
@@ -48,7 +50,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
         ids = [instance.id for instance in cloud_instances if instance.state in {"pending", "running"}]
         with stage(context.watch, "stop", f"stopping {', '.join(instance.node for instance in cloud_instances)}"):
             instances.stop(account, ids)
-            cloud.stopped = True
+            cloud.stopped, cloud.reservation = True, None
             deployments.save(context.paths, deployment)
             instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context))
         _settle(context, account, deployment)
@@ -75,11 +77,11 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
         )
 
 
-def start(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
+def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
     """Start a stopped lab, learn its new addresses, and wait until it is ready. Also heals a record with old addresses.
 
-    Raises CloudError of kind capacity where AWS has no room for it now, UsageError where its time is over, and what the
-    readiness checks raise.
+    Raises CloudError of kind capacity where AWS has no room for it now, UsageError where its time is over and, unless
+    `over_budget`, where it costs more to its end than the budget holds, and what the readiness checks raise.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
 
@@ -95,28 +97,48 @@ def start(context: Context, module: str, *, gpu: str | None = None) -> ChangeRes
         lab = open_cloud(context, deployment)
         account = account_of(context, deployment)
         cloud_instances = _find_alive(account, deployment)
-        with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
-            running = _start_instances(context, account, deployment, cloud_instances)
-        before = {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
-        deployment.inventory = _update_addresses(deployment, running)
-        cloud.stopped = False
-        deployments.save(context.paths, deployment)
-        _settle(context, account, deployment)
+        asleep = any(instance.state in ASLEEP for instance in cloud_instances)
+        spending = _find_spending(context, deployment, module)
+        with reserve(context, deployment, spending, over_budget=over_budget) if asleep else nullcontext():
+            with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
+                running = _start_instances(context, account, deployment, cloud_instances)
+            before = {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
+            deployment.inventory = _update_addresses(deployment, running)
+            cloud.stopped = False
+            deployments.save(context.paths, deployment)
+            _settle(context, account, deployment)
+        late: list[list[str]] = []
+
+        def move() -> None:
+            """At once: a deadline on the disk that is over ends the node five minutes after its boot."""
+            late.append(_move_deadline(context, deployment))
+
         try:
-            deployment.inventory = wait_until_ready(context, lab)
-        finally:  # the deadline on the disk may be older than the one on record
-            late = _move_deadline(context, deployment)
+            deployment.inventory = wait_until_ready(context, lab, on_answer=move)
+        finally:
+            if not late:  # not all answer; those that do get the deadline of the record all the same
+                move()
         deployments.save(context.paths, deployment, "ready")
         return ChangeResult(
             stack=deployment.stack,
             module=deployment.module,
             title=f"{deployment.stack} is back",
             changed=[_address(instance, before.get(instance.node, "")) for instance in running],
-            warnings=late,
+            warnings=late[0],
             expires=cloud.expires,
             usd_per_hour=ledger.per_hour(context, deployment),
             next="",
         )
+
+
+def _find_spending(context: Context, deployment: AwsDeployment, module: str) -> Spending:
+    """What the lab costs once it runs: what it was offered for."""
+    return Spending(
+        per_hour=max(Decimal(deployment.cloud.usd_per_hour or 0), ledger.per_hour(context, deployment) or Decimal(0)),
+        until=datetime.fromisoformat(deployment.cloud.expires),
+        less="destroy a lab that you no longer need",
+        command=f"gpucourse start {module}",
+    )
 
 
 def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
@@ -165,7 +187,7 @@ def _start_instances(
             account, [instance.id for instance in cloud_instances if instance.state == "stopping"], "stopped", sleep=pause
         )
     try:
-        instances.start(account, [instance.id for instance in cloud_instances if instance.state in {"stopping", "stopped"}])
+        instances.start(account, [instance.id for instance in cloud_instances if instance.state in ASLEEP])
     except CloudError as error:
         if error.kind != "capacity":
             raise

@@ -99,11 +99,11 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
         return stop(context, module, gpu=gpu)
 
-    def start(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
+    def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
         """See labs.aws.stop_start."""
         from gpucourse.labs.aws.stop_start import start
 
-        return start(context, module, gpu=gpu)
+        return start(context, module, gpu=gpu, over_budget=over_budget)
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
         """See labs.aws.extend."""
@@ -111,11 +111,11 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
         return more_time(context, module, seconds, gpu=gpu)
 
-    def extend(self, context: Context, extension: Extension) -> ChangeResult:
+    def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:
         """See labs.aws.extend."""
         from gpucourse.labs.aws.extend import extend
 
-        return extend(context, extension)
+        return extend(context, extension, over_budget=over_budget)
 
     def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
         """See labs.aws.extend."""

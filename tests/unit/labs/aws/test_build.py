@@ -14,7 +14,8 @@ from gpucourse.aws.pricing import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
-from gpucourse.labs.aws.money.quote import make_quote, read_budget
+from gpucourse.labs.aws.money.budget import read_budget
+from gpucourse.labs.aws.money.quote import make_quote
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.model.cloud import CloudInstance, Finding, Offers
 from gpucourse.model.event import Note

@@ -109,6 +109,12 @@ def test_what_stands_is_not_made_another_lab_by_the_way(wish: DeployRequest, wor
         choices(context, wish)
 
 
+def test_a_region_of_the_settings_is_looked_at_as_one_that_was_typed(context: Context) -> None:
+    context.paths.settings.write_text("region: us-gov-west-1\n")
+    with pytest.raises(UsageError, match="partition aws-us-gov"):
+        choices(context, DeployRequest(module="3"))
+
+
 def test_labs_in_several_regions_are_taken_one_at_a_time(context: Context) -> None:
     stands(context, deployment_of(region="us-west-2", zone="us-west-2a"))
     with pytest.raises(UsageError, match="not in one place"):
@@ -143,6 +149,9 @@ def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Contex
         (DeployRequest(module="3", gpu=("z1",)), "there is no GPU"),
         (DeployRequest(module="3", ttl_s=60.0), "15 minutes to 72 hours, not 60"),
         (DeployRequest(module="3", region="frankfurt"), "not written like a region"),
+        (DeployRequest(module="3", region="us-gov-west-1"), "AWS's partition aws-us-gov; the course"),
+        (DeployRequest(module="3", region="eusc-de-east-1"), "AWS's partition aws-eusc; the course"),
+        (DeployRequest(module="3", region="cn-north-1"), "AWS's partition aws-cn; the course"),
     ],
 )
 def test_what_there_is_not_is_said_before_anything_is_asked(wish: DeployRequest, words: str, context: Context) -> None:

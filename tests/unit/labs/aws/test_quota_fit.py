@@ -93,9 +93,10 @@ def test_the_head_counts_against_a_quota_of_its_own(tmp_path: Path, limits: Limi
     assert [choice.gpu for choice in fitting.later] == ["l4"]
 
 
-def measure(choice: Choice, *listed: CloudInstance) -> LabNeed | None:
+def measure(choice: Choice, *listed: CloudInstance) -> LabNeed:
     """What the lab takes beside these instances."""
-    return quota_fit.measure_growth(ACCOUNT, choice, find=lambda *_args, **_more: list(listed))
+    assert choice.standing is not None
+    return quota_fit.measure_growth(ACCOUNT, choice.need, choice.standing, find=lambda *_args, **_more: list(listed))
 
 
 def make_instances(kind: str, *states: str) -> list[CloudInstance]:
@@ -115,18 +116,15 @@ def test_what_stands_needs_quota_for_what_it_lacks_alone(tmp_path: Path, limits:
     standing = choice_of(module, standing=deployment_of())
     assert fit(limits, [standing]).now == [standing]
     two = make_instances("g4dn.2xlarge", "running", "pending")
-    assert measure(standing, *two) is None
-    assert measure(choice_of(module)) is None, "nothing of it stands: the preflight looks at the whole lab"
+    assert quota.needs([measure(standing, *two)], "on-demand") == {(G, "on-demand"): {"3": 0}}
     larger = measure(choice_of(module, nodes=5, standing=deployment_of()), *two)
-    assert larger
     assert quota.needs([larger], "on-demand") == {(G, "on-demand"): {"3": 24}}
     ended = measure(standing, *make_instances("g4dn.2xlarge", "running", "terminated"))
-    assert ended
     assert ended.machines[-1].count == 1
     head = make_instances("t3.medium", "running")
-    cluster = measure(choice_of(module_with(CLUSTER, context), standing=deployment_of()), *head)
-    assert cluster
-    assert [machines.instance_type for machines in cluster.machines] == ["g4dn.xlarge"]
+    smaller = deployment_of(instance_type="g4dn.xlarge")
+    cluster = measure(choice_of(module_with(CLUSTER, context), standing=smaller), *head)
+    assert [(machines.instance_type, machines.count) for machines in cluster.machines] == [("t3.medium", 0), ("g4dn.xlarge", 3)]
 
 
 @pytest.mark.parametrize(("free", "fitting"), [(0, 2), (15, 3), (16, 4), (None, 0)])
@@ -134,7 +132,6 @@ def test_the_number_of_nodes_that_fits_is_told(tmp_path: Path, free: int | None,
     context, _events = context_in(tmp_path)
     choice = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
     growth = measure(choice, *make_instances("g4dn.2xlarge", "running", "running"))
-    assert growth
     limit = None if free is None else 16 + free
     known = Quota(code=G, name=G, market="on-demand", region="us-east-2", needed=24, limit=limit, used=16)
     assert quota_fit.count_fitting_nodes(choice, growth, [known]) == fitting

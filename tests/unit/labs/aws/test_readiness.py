@@ -67,10 +67,10 @@ class World:
         """The nodes that took part in a sum."""
         return [event.node for event in self.list_events(NodeEvent) if event.step.startswith("all-reduce") and event.ok]
 
-    def wait_until_ready(self, times: ReadinessTimes = AT_ONCE) -> Inventory:
+    def wait_until_ready(self, times: ReadinessTimes = AT_ONCE, **more: Any) -> Inventory:
         paths = self.context.paths.stack(self.deployment.stack)
         lab = CloudLab(self.context, paths, self.deployment, None, self.account)  # type: ignore[arg-type]  # no Terraform here
-        return readiness.wait_until_ready(self.context, lab, times)
+        return readiness.wait_until_ready(self.context, lab, times, **more)
 
     def show_console(self, which: str) -> str:
         return f"{console.BEGIN}\n{key}\n{console.END}\n" if (key := self.keys[which]) else "it boots\n"
@@ -111,6 +111,19 @@ def test_all_readiness_checks_on_real_machines(world: World) -> None:
     assert sorted(world.connected_nodes) == ["node0", "node1"]
     known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
     assert known == f"[203.0.113.1]:22 {KEYS['i-node0']}\n[203.0.113.2]:22 {KEYS['i-node1']}\n"
+
+
+def test_whoever_started_a_lab_is_called_as_soon_as_it_answers(world: World) -> None:
+    """A node that was stopped past its first deadline ends itself five minutes after its boot: `start` writes the later one."""
+    steps: list[str] = []
+
+    def note_steps() -> None:
+        steps.extend(dict.fromkeys(event.step for event in world.list_events(NodeEvent)))
+
+    world.smi = ""
+    with pytest.raises(InfrastructureError, match="the driver does not see"):
+        world.wait_until_ready(on_answer=note_steps)
+    assert steps == ["running", "console", "ssh"]
 
 
 def test_a_simulated_computer_is_believed_only_when_it_says_so_itself(world: World) -> None:

@@ -19,6 +19,7 @@ from gpucourse.model.money import Charge, Span, usd_over
 from gpucourse.workspace import deployments, ledger
 
 Ends = dict[str, tuple[datetime, str]]
+NO_TIME = timedelta()
 
 
 def now() -> datetime:
@@ -59,7 +60,8 @@ def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
 def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
     """USD that the labs on record will still cost until their deadlines, but for the stacks in `without`.
 
-    Each counts with what the ledger says that it costs now; one that is being built with what it was offered for.
+    Each counts with what the ledger says that it costs now; one that is being built with what it was offered for, one that is
+    being started or given more time also with what it is about to cost.
     """
     at, known = now(), ledger.read(context.paths.ledger)
     total = Decimal(0)
@@ -67,8 +69,11 @@ def sum_reserved(context: Context, *, without: Collection[str] = ()) -> Decimal:
         if not isinstance(lab, AwsDeployment) or lab.stack in without:
             continue
         offered = Decimal(lab.cloud.usd_per_hour or 0) if lab.phase == "creating" else Decimal(0)
-        left = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at)
-        total += usd_over(max(known.of(lab.uid).per_hour(), offered), left)
+        left = max(NO_TIME, datetime.fromisoformat(lab.cloud.expires) - at)
+        usd = usd_over(max(known.of(lab.uid).per_hour(), offered), left)
+        if booked := lab.cloud.reservation:
+            usd = max(usd, usd_over(Decimal(booked.usd_per_hour), max(NO_TIME, datetime.fromisoformat(booked.until) - at)))
+        total += usd
     return total
 
 

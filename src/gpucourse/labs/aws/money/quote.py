@@ -1,20 +1,15 @@
-"""What a lab would cost, before anybody says yes: line by line, to its deadline, and compared with the budget."""
+"""What a lab would cost, before anybody says yes: line by line, to its deadline."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 
 from gpucourse.aws.pricing import PriceBook, estimate
-from gpucourse.context import Context
-from gpucourse.errors import UsageError
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.labs.aws.money import ledger as stack_ledger
 from gpucourse.model.cloud import Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.money import Charge, usd_over, usd_per_hour
-from gpucourse.workspace import ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,45 +95,6 @@ class Quote:
                 for line in self.charges
             ],
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """The learner's money, in USD: the budget of the whole course (None: none was set), what is spent of it, and what other
-    labs will still cost until their deadlines."""
-
-    budget: Decimal | None
-    spent: Decimal
-    reserved: Decimal = Decimal(0)
-
-    @property
-    def remaining(self) -> Decimal | None:
-        """What may still be spent."""
-        return None if self.budget is None else self.budget - self.spent - self.reserved
-
-    def check(self, quotes: list[Quote], *, over_budget: bool) -> None:
-        """Raises UsageError where these labs, left alone until their end, cost more than is left."""
-        wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
-        if self.remaining is None or not wanted or wanted <= self.remaining or over_budget:
-            return
-        module = quotes[0].module
-        beside = f" beside ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
-        raise UsageError(
-            f"this would cost ${wanted:.2f} to its end; of the budget of ${self.budget:.2f} "
-            f"${max(self.remaining, Decimal(0)):.2f} is left{beside}",
-            hint=f"a shorter life (--ttl), --spot, fewer --nodes; or all the same: gpucourse deploy {module} --target aws "
-            "--yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
-        )
-
-
-def read_budget(context: Context, stacks: Collection[str]) -> Budget:
-    """The learner's money before these stacks are built: what all other labs will still cost is set aside."""
-    budget = context.settings.budget_usd
-    return Budget(
-        budget=budget,
-        spent=ledger.read(context.paths.ledger).total(stack_ledger.now()),
-        reserved=Decimal(0) if budget is None else stack_ledger.sum_reserved(context, without=stacks),
-    )
 
 
 def make_quote(

@@ -10,7 +10,8 @@ import pytest
 
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.errors import UsageError
-from gpucourse.labs.aws.money.quote import Budget, Quote, make_quote
+from gpucourse.labs.aws.money.budget import Budget
+from gpucourse.labs.aws.money.quote import Quote, make_quote
 from tests.unit.labs.aws.fakes import CLUSTER, choice_of, context_in, deployment_of, module_with
 
 MADE = [("create", "aws_instance.node[0]"), ("update", "aws_vpc.this")]

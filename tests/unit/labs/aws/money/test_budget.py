@@ -1,0 +1,106 @@
+"""One gate for every command that makes a lab cost more: what it says, and what others see while it works."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.errors import DamagedFile, ExitCode, UsageError
+from gpucourse.labs.aws.money.budget import Spending, read_budget, reserve
+from gpucourse.model.deployment import AwsDeployment, Reservation
+from gpucourse.model.money import Charge, Rate
+from gpucourse.workspace import deployments, ledger
+from tests.unit.labs.aws.fakes import context_in, deployment_of
+
+DISK = Rate(usd_per_hour=Decimal("0.01"), source="a list", date="2026-11-21")
+
+
+def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse start 3") -> Spending:
+    """So many USD an hour, for so many hours from now."""
+    until = datetime.now(UTC) + timedelta(hours=hours)
+    return Spending(per_hour=Decimal(usd), until=until, less="less time", command=command)
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    """A workspace with a budget of 10 USD."""
+    context, _events = context_in(tmp_path)
+    context.paths.settings.write_text("budget_usd: 10\n")
+    return context
+
+
+def stopped_lab(context: Context, module: str = "3") -> AwsDeployment:
+    """A stopped lab on record, whose disk costs a cent an hour."""
+    lab = deployment_of(module, stopped=True, usd_per_hour="3.0000")
+    lab.uid = f"uid-{module}"
+    deployments.save(context.paths, lab)
+    disk = Charge(item=f"vol-{module}", kind="disk", what="a disk", stack=lab.uid, module=module, rate=DISK)
+    ledger.begin(context.paths.ledger, [disk], datetime.now(UTC))
+    return lab
+
+
+def test_what_costs_more_than_is_left_is_refused_in_the_words_of_deploy(context: Context) -> None:
+    lab = stopped_lab(context)
+    with pytest.raises(
+        UsageError, match=r"this would cost \$12.00 to its end; of the budget of \$10.00 \$10.00 is left$"
+    ) as no:
+        reserve(context, lab, make_spending("3", hours=4), over_budget=False).__enter__()
+    assert no.value.exit_code is ExitCode.USAGE
+    assert "less time; or all the same: gpucourse start 3 --yes-over-budget; the budget is set in gpu" in no.value.hint
+    assert deployments.load(context.paths, lab.stack).cloud.reservation is None  # type: ignore[union-attr]  # it is on record
+    with reserve(context, lab, make_spending("3", hours=4), over_budget=True):
+        pass
+
+
+def test_another_command_sees_what_is_set_aside_until_the_first_ends(context: Context) -> None:
+    first, second = stopped_lab(context), stopped_lab(context, "1")
+    with reserve(context, first, make_spending("3", hours=2), over_budget=False):
+        with pytest.raises(
+            UsageError, match=r"cost \$6.00 .*\$(3.9\d|4.00) is left beside \$6.00 for other labs until their deadlines"
+        ):
+            reserve(context, second, make_spending("3", hours=2), over_budget=False).__enter__()
+        assert read_budget(context, {first.stack}).reserved == pytest.approx(Decimal("0.04"), abs=Decimal("0.01"))
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal("0.08"), abs=Decimal("0.01"))
+    with reserve(context, second, make_spending("3", hours=2), over_budget=False):
+        pass
+
+
+def test_what_failed_meanwhile_sets_nothing_aside(context: Context) -> None:
+    lab = stopped_lab(context)
+    with pytest.raises(KeyboardInterrupt), reserve(context, lab, make_spending("3"), over_budget=False):
+        raise KeyboardInterrupt
+    assert lab.cloud.reservation is None
+    assert read_budget(context, ()).reserved < Decimal("0.1")
+
+
+def test_what_a_killed_command_set_aside_counts_until_its_lab_is_changed(context: Context) -> None:
+    lab = stopped_lab(context)
+    until = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="seconds")
+    lab.cloud.reservation = Reservation(usd_per_hour="3", until=until)
+    deployments.save(context.paths, lab)
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal(6), abs=Decimal("0.1"))
+    with reserve(context, lab, make_spending("4", hours=2), over_budget=False):
+        assert read_budget(context, ()).reserved == pytest.approx(Decimal(8), abs=Decimal("0.1"))
+    assert read_budget(context, ()).reserved < Decimal("0.1")
+
+
+def test_a_record_whose_reservation_makes_no_sense_is_told(context: Context) -> None:
+    lab = stopped_lab(context)
+    lab.cloud.reservation = Reservation(usd_per_hour="3", until="soon")
+    deployments.save(context.paths, lab)
+    with pytest.raises(DamagedFile):
+        deployments.load(context.paths, lab.stack)
+
+
+def test_nothing_at_all_always_fits(context: Context) -> None:
+    lab = stopped_lab(context)
+    budget = replace(read_budget(context, ()), spent=Decimal(20))
+    assert budget.allows(Decimal(0))
+    assert not budget.allows(Decimal("0.01"))
+    with reserve(context, lab, make_spending("0"), over_budget=False):
+        pass
