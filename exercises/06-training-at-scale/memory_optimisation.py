@@ -26,7 +26,7 @@ import my_step
 import torch
 from bench import say
 from device_memory import GpuMemory, SimulatedMemory
-from techniques import MENU, MIB, PLAIN, SEED, Measurement, Shape, Technique, measure, train
+from techniques import MENU, MIB, PLAIN, SEED, Measurement, Shape, Technique, drop_weights, find_reference, measure, train
 
 SIMULATED_MIB, ENDLESS = 32, 1 << 44  # a device of the exercise where none is named; one that is never full
 
@@ -75,6 +75,7 @@ def run_menu() -> list[tuple[Technique, Measurement]]:
             + (measurement.error or f"peak {measurement.peak / MIB:>10,.1f} MiB   {measurement.flops / 1e9:>10,.2f} GFLOP")
         )
         results.append((technique, measurement))
+        drop_weights(results)
     return results
 
 
@@ -151,10 +152,9 @@ def compare_yours(yours: Measurement | None, reference: Measurement, plain_peak:
 where = torch.cuda.get_device_name(device) if on_gpu else "a simulated device that is never full"
 say(f"{args.layers} layers, {args.width} wide, {args.batch_size} sequences of {args.length} tokens, on {where}")
 menu = run_menu()
-same = [(technique, measurement) for technique, measurement in menu if technique.same_training and not measurement.error]
-if not same:
+if (fitting := find_reference(menu)) is None:
     sys.exit("no technique of the menu fits on this GPU: fewer --layers, a smaller --width or --length")
-reference_technique, reference = same[0]
+reference_technique, reference = fitting
 floor = reference.held
 measured_estimate = estimates.estimate(shape, reference_technique)
 plain_estimate = measured_estimate if reference_technique is PLAIN else estimates.estimate(shape, PLAIN)

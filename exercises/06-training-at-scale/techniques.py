@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,6 +178,20 @@ def measure(
     gc.collect()  # what the error's frames held
     memory.empty_cache()
     return measurement
+
+
+def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Technique, Measurement] | None:
+    """The first of these with the same training as the plain step that had room; None where none had."""
+    return next((result for result in results if result[0].same_training and not result[1].error), None)
+
+
+def drop_weights(results: Sequence[tuple[Technique, Measurement]]) -> None:
+    """Keep of the weights that trainings ended with those of the reference alone: on a GPU's model each copy takes gigabytes of
+    the node's memory."""
+    reference = find_reference(results)
+    for result in results:
+        if result is not reference:
+            result[1].weights.clear()
 
 
 def _run(

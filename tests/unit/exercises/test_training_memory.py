@@ -82,6 +82,16 @@ def test_a_step_of_every_technique_holds_what_it_says(techniques: ModuleType, de
     assert full.peak is None
 
 
+def test_of_the_weights_that_trainings_end_with_one_copy_stays(techniques: ModuleType) -> None:
+    """Each copy is 2.7 GB for the model of a GPU: eight of them are more than a g4dn.xlarge has."""
+    results = [(technique, techniques.Measurement(weights=[object()])) for technique in techniques.MENU]
+    results[0][1].error, results[0][1].weights = "out of memory", []
+    techniques.drop_weights(results)
+    assert [bool(measurement.weights) for _, measurement in results] == [False, True, *[False] * (len(results) - 2)]
+    assert techniques.find_reference(results) is results[1]
+    assert techniques.find_reference(results[:1]) is None
+
+
 def test_shapes_alone_say_what_a_step_takes(estimates: ModuleType, techniques: ModuleType, device_memory: ModuleType) -> None:
     import functools
 

@@ -38,3 +38,14 @@ run "two_nodes_head_first" {
     error_message = "Nodes that train together share their checkpoints."
   }
 }
+
+run "smaller_nodes_where_the_quota_holds_no_more" {
+  variables {
+    lab = merge(var.lab, { instance_type = "g4dn.xlarge" })
+  }
+
+  assert {
+    condition     = [for node in output.nodes : "${node.instance_type} ${node.gpus}"] == ["g4dn.xlarge 1", "g4dn.xlarge 1"]
+    error_message = "The type that is asked for is the type of every node."
+  }
+}

@@ -33,12 +33,13 @@ def test_another_gpu_and_number_of_nodes_keep_the_size(catalog: Catalog) -> None
     assert [(machine.instance_type, machine.count) for machine in need.machines] == [("g6.2xlarge", 4)]
 
 
-def test_module_3_fits_into_a_first_grant_of_8_vcpus(catalog: Catalog) -> None:
-    module = catalog.module("3")
+@pytest.mark.parametrize("number", ["3", "6"])
+def test_modules_of_two_nodes_fit_into_a_first_grant_of_8_vcpus(catalog: Catalog, number: str) -> None:
+    module = catalog.module(number)
     assert need_of(module).smaller == "g4dn.xlarge"
     small = need_of(module, size="xlarge")
     assert (small.smaller, [(machine.instance_type, machine.count) for machine in small.machines]) == ("", [("g4dn.xlarge", 2)])
-    assert quota.needs([small], "on-demand") == {("L-DB2E81BA", "on-demand"): {"3": 8}}
+    assert quota.needs([small], "on-demand") == {("L-DB2E81BA", "on-demand"): {number: 8}}
     assert need_of(module, gpu="h100").smaller == "", "it is offered in one size"
 
 
