@@ -211,6 +211,50 @@ def test_what_a_rate_comes_to_is_computed_in_one_place() -> None:
     assert places == [], "model.money.usd_over does that"
 
 
+SENTENCES = {"what", "hint", "message", "detail", "summary"}  # what an error says, as attributes of errors and diagnostics
+READERS = {"search", "match", "fullmatch", "findall", "startswith", "endswith", "find", "index"}
+
+
+def says_a_sentence(node: ast.AST) -> bool:
+    """Whether the expression has the text of an error in it."""
+    return any(
+        (isinstance(part, ast.Attribute) and part.attr in SENTENCES)
+        or (isinstance(part, ast.Call) and ast.unparse(part) in {"str(error)", "str(caught)", "str(exception)", "repr(error)"})
+        for part in ast.walk(node)
+    )
+
+
+def reads_a_sentence(node: ast.AST) -> bool:
+    """Whether a comparison or a search decides something by the text of an error."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        if any(isinstance(operator, ast.In | ast.NotIn) for operator in node.ops):
+            return any(says_a_sentence(side) for side in node.comparators)
+        quoted = any(isinstance(side, ast.Constant) and isinstance(side.value, str) and side.value for side in sides)
+        return quoted and any(says_a_sentence(side) for side in sides)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READERS:
+        return any(says_a_sentence(part) for part in (node.func.value, *node.args))
+    return False
+
+
+@pytest.mark.parametrize(
+    ("code", "reads"),
+    [
+        ('"assume" in error.message', True), ('str(error) == "Authentication timeout."', True),
+        ('error.what.startswith("node0")', True), ('re.search("no room", error.detail)', True),
+        ('error.kind == "role"', False), ('error.cloud_code in {"ConflictException"}', False), ('if_empty == ""', False),
+    ],
+)  # fmt: skip
+def test_a_read_sentence_is_seen(code: str, *, reads: bool) -> None:
+    assert any(reads_a_sentence(node) for node in ast.walk(ast.parse(code))) == reads
+
+
+def test_no_code_reads_the_sentence_of_an_error() -> None:
+    readers = {name_of(path) for path in SOURCE.rglob("*.py") for node in nodes_of(path) if reads_a_sentence(node)}
+    allowed = {name for name in re.findall(r"`([\w/]+\.py)`", row_of("what an error means")) if name != "aws/failure_table.py"}
+    assert readers == allowed, "a class, a code or a kind says what an error means"
+
+
 def test_one_file_chooses_the_build_of_torch() -> None:
     indexes = [
         path.relative_to(ROOT).as_posix()

@@ -65,6 +65,10 @@ class GpucourseError(Exception):
         self.hint = hint
         self.log = log
 
+    def tell_of(self, whom: str) -> str:
+        """What happened, with whom it happened to before it, unless the sentence begins so."""
+        return self.what if self.what.startswith(whom) else f"{whom}: {self.what}"
+
 
 def suggest(word: str, known: Iterable[str], *, least: float = 0.5) -> str:
     """` Did you mean a or b?` if known names are similar to the word (by at least `least`, of 1), the nearest first; else

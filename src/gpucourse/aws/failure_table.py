@@ -34,6 +34,9 @@ SPOT_ROLE = f"once, by someone who may: {_MAKE_ROLE} spot.amazonaws.com"
 STORAGE_ROLE = f"once, by someone who may: {_MAKE_ROLE} elasticfilesystem.amazonaws.com"
 QUOTA_ROLE = f"once, by someone who may: {_MAKE_ROLE} servicequotas.amazonaws.com"
 _MAKES_ROLES = "iam:CreateServiceLinkedRole"
+# EventBridge Scheduler has no code of its own for this, only a sentence: "The execution role you provide must allow AWS
+# EventBridge Scheduler to assume the role."
+ROLE_NOT_TAKEN = "must allow aws eventbridge scheduler to assume the role"
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,14 @@ ROWS: tuple[FailureRow, ...] = (
         "the root disk is smaller than the machine image",
         "give the nodes a larger root disk",
         needle="smaller than snapshot",
+    ),
+    FailureRow(
+        ("ValidationException",),
+        "role",
+        "EventBridge Scheduler may not take the role that is to end the instances, or does not know it yet",
+        "a new role is known everywhere within minutes: type the command again; an older one lacks the trust policy of the "
+        "file for administrators: gpucourse doctor --setup prints it",
+        needle=ROLE_NOT_TAKEN,
     ),
     FailureRow(("InvalidKeyPair.Duplicate",), "leftovers", "an SSH key pair of that name is already there", LEAKS),
     FailureRow(("VpcLimitExceeded",), "leftovers", "the region already holds as many VPCs as the account may have", LEAKS),

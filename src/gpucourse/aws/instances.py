@@ -120,8 +120,9 @@ def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
     known = tags.of(item)
     market: Market = "spot" if item.get("InstanceLifecycle") == "spot" else "on-demand"
     said = str(item.get("StateTransitionReason", ""))
-    why = str((item.get("StateReason") or {}).get("Message", ""))
+    why = item.get("StateReason") or {}
     state = str(item["State"]["Name"])
+    over = state not in {"pending", "running"}
     ended = ENDED_AT.search(said)
     return CloudInstance(
         id=item["InstanceId"],
@@ -135,7 +136,8 @@ def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
         address=item.get("PublicIpAddress") or "",
         private_address=item.get("PrivateIpAddress") or "",
         ended=datetime.fromisoformat(ended.group(1) + "+00:00") if ended and state != "running" else None,
-        reason=(why or said) if state not in {"pending", "running"} else "",
+        reason=(str(why.get("Message", "")) or said) if over else "",
+        reason_code=str(why.get("Code", "")) if over else "",
         stack=known.get("Stack", ""),
         module=known.get("Module", ""),
         expires=known.get("Expires", ""),

@@ -257,7 +257,7 @@ def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
         except CloudError as error:
             if error.cloud_code == "ConflictException" and operation == "create_schedule":
                 operation = "update_schedule"
-            elif not (error.kind == "parameter" and "assume" in error.message) or left == 0:
+            elif error.kind != "role" or left == 0:
                 raise
             else:
                 backstop.sleep(_PAUSE_S)

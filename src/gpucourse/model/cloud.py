@@ -29,6 +29,7 @@ FailureKind = Literal[
     "throttle",  # too many calls in a short time
     "image",  # the machine image does not exist here
     "parameter",  # a value that AWS does not take
+    "role",  # a service may not take the role that it was given, or not yet
     "leftovers",  # something of an earlier lab is in the way
     "in_use",  # something else still depends on it
     "gone",  # it does not exist (any more)
@@ -208,7 +209,8 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudInstance:
-    """One instance as AWS has it now. `ended` is when it stopped or ended, where AWS still knows; `reason` is why."""
+    """One instance as AWS has it now. `ended` is when it stopped or ended, where AWS still knows; `reason` is why, in AWS's
+    words, and `reason_code` its code for that (`Client.UserInitiatedShutdown`)."""
 
     id: str
     node: str
@@ -222,6 +224,7 @@ class CloudInstance:
     private_address: str = ""
     ended: datetime | None = None
     reason: str = ""
+    reason_code: str = ""
     stack: str = ""
     module: str = ""
     expires: str = ""

@@ -296,7 +296,7 @@ def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, 
         raise make_no_answer_error(node, f"no SSH handshake within {timeout_s:g} s")
     if not transport.is_active():
         error = transport.get_exception()
-        if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "key" in str(error):
+        if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "no acceptable host key" in str(error):
             raise _OtherKind(f"{node.label} has no host key of the kind {kind}") from error
         raise make_no_answer_error(node, str(error) if error else "the SSH handshake was broken off") from error
     return transport
@@ -307,7 +307,7 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
         transport.auth_publickey(node.user, key)
     except paramiko.AuthenticationException as error:
         transport.close()
-        if "timeout" in str(error).lower():
+        if str(error) == "Authentication timeout.":
             raise make_no_answer_error(node, f"no answer to the key within {timeout_s:g} s") from error
         raise KeyRefused(
             f"{node.label} ({node.address}:{node.port}) refuses the key {file} for user {node.user}",

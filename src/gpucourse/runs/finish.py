@@ -177,9 +177,7 @@ def _collect(
 def _not_home(missed: list[MissingOutputs]) -> UnreachableError:
     """One error that names every node whose outputs are not collected, with the reason."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
-    told = [(node.node, node.error.what) for node in missed]
-    reasons = [what if what.startswith(name) else f"{name}: {what}" for name, what in told]
-    return kind("; ".join(reasons), hint=missed[0].error.hint)
+    return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
 
 
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:

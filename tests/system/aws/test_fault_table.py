@@ -43,6 +43,7 @@ def deny(action: str) -> Callable[[Account], None]:
     return lambda account: account.deny(action)
 
 
+ROLE = "The execution role you provide must allow AWS EventBridge Scheduler to assume the role."
 LAUNCH = {"nth": 2}  # the first is the trial run, which tells of permissions alone
 FAULTS = [
     Fault(
@@ -91,6 +92,13 @@ FAULTS = [
         disturb=deny("ec2:GetConsoleOutput"),
         code=3,
         words=("ec2:GetConsoleOutput", "1 of them instance", "gpucourse destroy 1"),
+        left=frozenset(NETWORK | NODE | {"schedule", "schedule group"}),
+    ),
+    Fault(
+        name="the scheduler does not know a new role yet",
+        disturb=refuse("scheduler:CreateSchedule", "ValidationException", message=ROLE, times=1),
+        code=0,
+        words=(),
         left=frozenset(NETWORK | NODE | {"schedule", "schedule group"}),
     ),
     Fault(

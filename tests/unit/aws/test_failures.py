@@ -98,6 +98,12 @@ TABLE = [
     ("InvalidParameterValue", "", "parameter", False),
     ("IllegalArgumentException", "", "parameter", False),
     ("ValidationException", "", "parameter", False),
+    (
+        "ValidationException",
+        "The execution role you provide must allow AWS EventBridge Scheduler to assume the role.",
+        "role",
+        False,
+    ),
     ("SomethingNobodyHasSeen", "", "unknown", False),
 ]
 IDS = [f"{code}-{kind}" for code, _message, kind, _elsewhere in TABLE]

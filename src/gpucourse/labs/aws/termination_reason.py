@@ -10,24 +10,28 @@ from gpucourse.model.deployment import AwsDeployment
 
 BACKSTOP = timedelta(minutes=10)
 SLACK = timedelta(minutes=2)  # a killer looks once a minute
+# The codes of StateReason, as EC2's API reference lists them.
+TAKEN_BACK = {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown"}
+FROM_INSIDE = {"Client.InstanceInitiatedShutdown"}
+BY_A_CALL = {"Client.UserInitiatedShutdown", "Client.UserInitiatedHibernate"}
 
 
 def explain_end(instance: CloudInstance, expires: str) -> str:
-    """Why an instance ended or stopped, as far as AWS's reason and the clock tell. `expires`: the lab's deadline."""
-    said, ended = instance.reason, instance.ended
+    """Why an instance ended or stopped, as far as AWS's code and the clock tell. `expires`: the lab's deadline."""
+    code, ended = instance.reason_code, instance.ended
     deadline = datetime.fromisoformat(expires) if expires else None
     late = deadline is not None and ended is not None and ended >= deadline - SLACK
-    if "SpotInstance" in said or "Spot instance" in said:
+    if code in TAKEN_BACK:
         return "AWS took the spot instance back"
-    if "InstanceInitiatedShutdown" in said or "Instance initiated shutdown" in said:
+    if code in FROM_INSIDE:
         return "its deadline passed" if late else "it powered itself off: idle, or told to from inside"
-    if "UserInitiated" in said or "User initiated" in said:
+    if code in BY_A_CALL:
         if instance.state in {"stopped", "stopping"}:
             return "somebody stopped it through the account"
         if deadline is not None and ended is not None and ended >= deadline + BACKSTOP - SLACK:
             return "AWS ended it after its deadline (the backstop)"
         return "somebody ended it through the account"
-    return said or f"AWS says only that it is {instance.state}"
+    return instance.reason or f"AWS says only that it is {instance.state}"
 
 
 def of_its_nodes(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:

@@ -98,17 +98,17 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
         for health in status.nodes:
             node = inventory.find_node(health.node) if inventory else None
             address = f"{node.user}@{node.address}:{node.port}" if node else ""
-            mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped))
+            mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped and health.node in status.cloud.instances))
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
     return table(["node", "stack", "role", "address", "health", Column("seen", wrap=True)], rows)
 
 
 def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
-    """How a node is; `asleep`: its lab was stopped on purpose."""
+    """How a node is; `asleep`: it is there, and its lab was stopped on purpose."""
     if health.healthy:
         return Cell(f"{UNICODE.good} healthy", "good")
     if not health.known:
         return Cell(f"{UNICODE.absent} unknown", "warn")
-    if asleep and health.detail.startswith("stop"):  # stopping, stopped
+    if asleep:
         return Cell(f"{UNICODE.absent} stopped", "warn")
     return Cell(f"{UNICODE.bad} unhealthy", "bad")

@@ -29,6 +29,7 @@ def instance(reason: str, minutes: float | None, state: str = "terminated") -> C
         launched=DEADLINE - timedelta(hours=4),
         ended=None if minutes is None else DEADLINE + timedelta(minutes=minutes),
         reason=reason,
+        reason_code=reason.partition(":")[0],
     )
 
 
