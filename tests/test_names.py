@@ -31,6 +31,20 @@ REPLACED = re.compile(  # words of an earlier vocabulary, in names and comments;
     re.IGNORECASE,
 )
 HOLDS_THE_WORDS = {"tests/test_names.py", "tests/unit/test_glossary.py"}
+# Names that Terraform files and shell programs give: to variables, outputs, local values, resources, and what a loop goes over.
+TERRAFORM = re.compile(
+    r'^\s*(?:variable|output|module)\s+"(\w+)"|^\s*(?:resource|data)\s+"\w+"\s+"(\w+)"|\bfor\s+(\w+(?:,\s*\w+)?)\s+in\b',
+    re.MULTILINE,
+)
+LOCALS = re.compile(r"^locals\s*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+SHELL_VALUE = re.compile(
+    r"(?:^|[;&|({]|\b(?:export|readonly|then|do|else))\s*(\w+)\+?=(?!=)|\bfor\s+(\w+)\s+in\b"
+    r"|\bread\s+(?:-\w+\s+)*(\w+(?: \w+)*)"
+    r"|\b(?:local|declare)\s+(?:-\w+\s+)*([^;&|#\n]+)",
+    re.MULTILINE,
+)
+SHELL_FUNCTION = re.compile(r"^\s*(?:function\s+)?(\w+)\s*\(\)", re.MULTILINE)
+SHARED = {"shared"}  # the folder that all nodes see; a lab's record calls it so as well
 NO_NOUNS = {"Interrupted"}  # the error of a command that the person stopped
 NO_PARTICIPLES = {
     "allocated", "reserved",  # torch.cuda's words for memory
@@ -111,6 +125,60 @@ def test_no_value_has_a_name_that_says_nothing() -> None:
 def test_the_name_of_a_test_fits_into_a_line() -> None:
     tests = [(place, name) for place, name in functions() if name.startswith("test_")]
     assert [(place, name) for place, name in tests if len(name) > MOST] == []
+
+
+def names_in_terraform(text: str) -> set[str]:
+    """The names that a Terraform file gives."""
+    names = {name for match in TERRAFORM.finditer(text) for name in re.findall(r"\w+", "".join(filter(None, match.groups())))}
+    return names | {key for block in LOCALS.findall(text) for key in re.findall(r"^  (\w+)\s*=", block, re.MULTILINE)}
+
+
+def names_in_shell(text: str) -> tuple[set[str], set[str]]:
+    """The names of the functions and of the values of a shell program; what is quoted and what is a comment has none."""
+    code = re.sub(r"(?:^|(?<=\s))#.*", "", text, flags=re.MULTILINE)
+    values = {
+        name.partition("=")[0].rstrip("+")
+        for match in SHELL_VALUE.finditer(code)
+        for name in "".join(filter(None, match.groups())).split()
+    }
+    return set(SHELL_FUNCTION.findall(code)), {name for name in values if re.fullmatch(r"[a-z]\w*", name)}
+
+
+def says_nothing(name: str) -> bool:
+    """Whether a value's name is no noun: a word of no meaning, or a participle alone."""
+    return name in VAGUE or (name not in NO_PARTICIPLES | SHARED and PARTICIPLE.fullmatch(name) is not None)
+
+
+def list_scripts(*patterns: str) -> list[Path]:
+    """The Terraform files or shell programs that travel to AWS and to nodes, and those of the repository's own."""
+    paths = [path for pattern in patterns for path in sorted((ROOT / "terraform").rglob(pattern))]
+    return [path for path in paths if ".terraform" not in path.parts]
+
+
+def test_names_in_terraform_are_nouns() -> None:
+    files = list_scripts("*.tf")
+    bad = {path.relative_to(ROOT).as_posix(): {*filter(says_nothing, names_in_terraform(path.read_text()))} for path in files}
+    assert {path: names for path, names in bad.items() if names} == {}, "say what it is: a noun"
+
+
+def test_names_in_shell_programs_are_nouns_and_verbs() -> None:
+    files = [*list_scripts("*.sh", "*.sh.tftpl"), ROOT / "demo.sh", *sorted((ROOT / "tests").glob("*.sh"))]
+    for path in files:
+        functions, values = names_in_shell(path.read_text())
+        assert {*filter(says_nothing, functions)} == {*filter(OF_THE_MOMENT.fullmatch, functions)} == set(), f"{path}: a verb"
+        assert {*filter(says_nothing, values)} == set(), f"{path}: a noun"
+
+
+def test_a_bad_name_in_terraform_or_shell_is_seen() -> None:
+    planted = 'locals {\n  found = 1\n  nodes = [for each in var.nodes : each]\n}\nvariable "given" {}\noutput "ids" {}\n'
+    assert {*filter(says_nothing, names_in_terraform(planted))} == {"found", "each", "given"}
+    shell = (
+        'told() { # one=1\n  local a=1 left seen=2\n  read -r held text; for one in x; do failed+=1; done\n  echo "made=1"\n}\n'
+    )
+    functions, values = names_in_shell(shell)
+    assert {*filter(says_nothing, functions)} == {"told"}
+    assert {*filter(says_nothing, values)} == {"left", "seen", "held", "one", "failed"}
+    assert {"a", "text"} <= values
 
 
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "terraform"])

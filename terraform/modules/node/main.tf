@@ -48,7 +48,7 @@ resource "aws_instance" "node" {
   # one-time spot instance has it by itself, which `deploy` verifies.
   instance_initiated_shutdown_behavior = var.spot ? null : "terminate"
 
-  user_data_base64            = module.boot[each.key].compressed
+  user_data_base64            = module.boot[each.key].user_data_gzip
   user_data_replace_on_change = true # its script runs once: a node with another script is another node
 
   metadata_options {

@@ -3,7 +3,7 @@ output "user_data" {
   value       = local.user_data
 }
 
-output "compressed" {
+output "user_data_gzip" {
   description = "The same, gzipped and in base64, as it travels; cloud-init unpacks it."
   value       = base64gzip(local.user_data)
 }

@@ -6,18 +6,18 @@ root=${GPUCOURSE_ROOT:-}
 state=$root/var/lib/gpucourse
 grace=300 # seconds after a boot: a node that was stopped past its deadline and started again can still be given more time
 
-seconds_in() { # file: its number, or nothing where there is no such file or no such number
+read_seconds() { # file: its number, or nothing where there is no such file or no such number
   [[ -r $1 && $(head -c 64 "$1" | tr -d '[:space:]') =~ ^([0-9]{9,11})([.][0-9]+)?$ ]] && echo "${BASH_REMATCH[1]}"
 }
 
 now=$(date +%s)
 up=$(cut -d. -f1 "$root/proc/uptime")
-deadline=$(seconds_in "$state/deadline")
+deadline=$(read_seconds "$state/deadline")
 if [[ -n $deadline ]]; then
   echo "$deadline" >"$state/deadline.last.new" && mv "$state/deadline.last.new" "$state/deadline.last"
 else
   # Damaged or gone: the last one that could be read counts, and without any the time since the boot.
-  deadline=$(seconds_in "$state/deadline.last")
+  deadline=$(read_seconds "$state/deadline.last")
   : "${deadline:=$((now - up + ${TTL_SECONDS:-14400}))}"
   echo "the deadline cannot be read from $state/deadline; $(date -u -d "@$deadline" +%FT%TZ) counts" >&2
 fi

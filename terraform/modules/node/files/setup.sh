@@ -27,17 +27,17 @@ write_failure() { # status line command
     tail -n 40 "$log"
   } >"$state/failed.new"
   mv "$state/failed.new" "$state/failed"
-  host_keys
+  print_host_keys
   exit 1
 }
 trap 'write_failure "$?" "$LINENO" "$BASH_COMMAND"' ERR
 trap 'set -- "$?"; [[ -e $state/ready ]] || write_failure "$1" "$LINENO" "the set-up ended early"' EXIT
 
 retry() { # times command...: every five seconds until it succeeds, so many times at most
-  local left=$1
+  local tries=$1
   shift
   until "$@"; do
-    ((--left > 0)) || { gave_up=$*; echo "gave up: $*"; return 1; }
+    ((--tries > 0)) || { gave_up=$*; echo "gave up: $*"; return 1; }
     sleep 5
   done
 }
@@ -53,7 +53,7 @@ apt_install() { # packages...
 
 # The console carries the host keys from outside SSH, so that they can be pinned before the first login. cloud-init prints them as
 # well, but only after this script.
-host_keys() {
+print_host_keys() {
   {
     echo "-----BEGIN SSH HOST KEY KEYS-----"
     cat "$root"/etc/ssh/ssh_host_*_key.pub
@@ -91,16 +91,16 @@ mount_shared() {
 }
 
 count_gpus() { # what the driver sees, against what the instance has
-  local seen
-  seen=$(nvidia-smi --list-gpus | wc -l)
-  echo "the driver sees $seen GPUs of $GPUS"
-  ((seen == GPUS))
+  local count
+  count=$(nvidia-smi --list-gpus | wc -l)
+  echo "the driver sees $count GPUs of $GPUS"
+  ((count == GPUS))
 }
 
 step "killers"
 arm_killers
 step "host keys"
-host_keys
+print_host_keys
 step "quiet"
 be_quiet
 if [[ -n $SHARED_ADDRESS ]]; then
@@ -118,4 +118,4 @@ fi
 step "python"
 "$PYTHON" "$root/opt/gpucourse/ready.py" "$state/ready"
 step "done"
-host_keys
+print_host_keys

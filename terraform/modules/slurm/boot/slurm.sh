@@ -35,13 +35,13 @@ slurm_say() { # what this node is: address and fingerprint, and the line that sl
 }
 
 slurm_lead() { # the head: the configuration from what the nodes said, and the key for those that lack it
-  local node there held own lacking="" hosts="" workers="" names="" text
+  local node place fingerprint own lacking="" hosts="" workers="" names="" text
   own=$(slurm_key "$key")
   for node in "$cluster"/nodes/node*; do
     [[ $node != *.new ]] || continue
-    { read -r there held && read -r text; } <"$node" || text=""
-    hosts+="$there ${node##*/} # gpucourse"$'\n'
-    [[ $held == "$own" ]] || lacking+=" ${node##*/}"
+    { read -r place fingerprint && read -r text; } <"$node" || text=""
+    hosts+="$place ${node##*/} # gpucourse"$'\n'
+    [[ $fingerprint == "$own" ]] || lacking+=" ${node##*/}"
     [[ -n $text ]] || continue
     workers+="${workers:+$'\n'}$text" names+="${names:+,}${node##*/}"
   done

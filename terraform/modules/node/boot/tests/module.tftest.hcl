@@ -23,7 +23,7 @@ run "fits_into_what_ec2_takes" {
 
 run "is_unpacked_by_cloud_init" {
   assert {
-    condition     = startswith(output.compressed, "H4sI") && startswith(output.user_data, "#!/bin/bash\n")
+    condition     = startswith(output.user_data_gzip, "H4sI") && startswith(output.user_data, "#!/bin/bash\n")
     error_message = "gzip in base64, with a shell script inside."
   }
 }
