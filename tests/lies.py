@@ -19,7 +19,7 @@ SECRET = "learner_secret.txt"
 WAY_OUT = f"../../../../../{SECRET}"
 ESCAPE = "\x1b[31m\x1b]0;title\x07\x9b2J\u202e\r\n"
 
-_ANSWERS = ("machine", "belongings", "probe", "start", "state", "cancel", "cluster")
+ANSWERS = ("machine", "belongings", "probe", "start", "state", "cancel", "cluster")
 _SLURM = {"cluster", "programs"}
 
 _FORMS: dict[str, dict[str, Any]] = {
@@ -57,10 +57,25 @@ _FORMS: dict[str, dict[str, Any]] = {
 }
 
 
+ENDS = {
+    "is no JSON",
+    "is an empty object",
+    "does not come",
+    "is cut",
+    "is a failure with escapes",
+    "is an error of the disk",
+    "is an error about Slurm",
+    "says that there is no Python",
+    "says that there is no agent, always",
+}
+"""One form for each error that comes of an answer."""
+
+
 def _forms() -> Iterator[Lie]:
-    for message in _ANSWERS:
+    for message in ANSWERS:
         for name, fields in _FORMS.items():
-            yield Lie(name=f"{message} {name}", message=message, slurm=message in _SLURM, **fields)
+            if message == "probe" or name in ENDS:
+                yield Lie(name=f"{message} {name}", message=message, slurm=message in _SLURM, **fields)
 
 
 def _change_fields(

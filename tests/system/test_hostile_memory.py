@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
-from tests.liar import END, Lie, as_json, liar, parcel
+from tests.liar import END, Lie, as_json, parcel
+from tests.lying_lab import RUN, LyingLab, lying_lab
 from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")]
@@ -18,9 +19,10 @@ pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.skipif(sys.platf
 MOST_MB = 200
 _MEASURED = """
 import sys
-from gpucourse.remote import collect, patience
+from gpucourse.remote import collect, jobs, patience
 from gpucourse.cli.boundary import run_command
 patience.AFTER_LIMIT_S, patience.MOST_EXTRA_S, collect.COLLECT_S = -590.0, 2.0, 8.0
+jobs.call.__kwdefaults__["timeout_s"] = jobs.stream_verb.__wrapped__.__kwdefaults__["silence_s"] = 8.0
 code = run_command(sys.argv[1:])
 with open("/proc/self/status") as status:
     peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
@@ -61,25 +63,19 @@ WORST = [
 ]
 
 
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LyingLab]:
+    with lying_lab(tmp_path_factory.mktemp("memory")) as lab:
+        yield lab
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("lie", WORST, ids=[lie.name for lie in WORST])
-def test_no_answer_fills_the_memory(tmp_path: Path, lie: Lie) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "script.py").write_text("print('hello')\n")
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home"), "GPUCOURSE_WORKSPACE": str(tmp_path / "workspace")}
-
-    def measure(*words: str) -> tuple[int, int]:
-        done = subprocess.run(
-            [sys.executable, "-c", _MEASURED, *words], env=environ, capture_output=True, text=True, check=True, timeout=STUCK_S
-        )
-        code, peak = done.stderr.splitlines()[-1].split()
-        return int(code), int(peak)
-
-    with liar(tmp_path) as node:
-        code, _ = measure("deploy", "3", "--hosts", f"u@127.0.0.1:{node.port}", "--trust", node.fingerprint)
-        assert code == 0
-        node.lie = lie
-        code, peak = measure("run", "--script", str(tmp_path / "script.py"), "--launcher", "torchrun")
-        assert lie.message in node.asked
-        assert code in {0, 3, 5, 6, 7}
-        assert peak < MOST_MB, f"{peak} MB"
+def test_no_answer_fills_the_memory(lab: LyingLab, lie: Lie) -> None:
+    lab.tell(lie)
+    words = [sys.executable, "-c", _MEASURED, *RUN, lab.script]
+    done = subprocess.run(words, env=lab.environ, capture_output=True, text=True, check=True, timeout=STUCK_S)
+    code, peak = map(int, done.stderr.splitlines()[-1].split())
+    assert lie.message in lab.node.asked
+    assert code in {0, 3, 5, 6, 7}
+    assert peak < MOST_MB, f"{peak} MB"

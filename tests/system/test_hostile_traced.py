@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.liar import Lie, liar
+from tests.liar import Lie
 from tests.lies import LIES, SECRET
+from tests.lying_lab import COMMAND, RUN, LyingLab, lying_lab
 from tests.parts import lack
 from tests.waiting import STUCK_S
 
@@ -53,44 +54,38 @@ def read_trace(trace: str) -> tuple[set[str], set[str]]:
     return named, changed
 
 
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LyingLab]:
+    with lying_lab(tmp_path_factory.mktemp("traced")) as lab:
+        yield lab
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("lie", ABOUT_NAMES, ids=[lie.name for lie in ABOUT_NAMES])
-def test_no_call_leaves_the_workspace(tmp_path: Path, lie: Lie) -> None:
+def test_no_call_leaves_the_workspace(lab: LyingLab, lie: Lie) -> None:
     strace = shutil.which("strace")
     if strace is None:
         lack("strace")
-    for folder in ("home", "tmp"):
-        (tmp_path / folder).mkdir()
-    workspace = tmp_path / "workspace"
-    secrets = [tmp_path / SECRET, workspace / SECRET]  # the way out that the table names leads to the second
-    (tmp_path / "script.py").write_text("print('hello')\n")
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
-    environ |= {"GPUCOURSE_WORKSPACE": str(workspace), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "gpucourse"]
-    with liar(tmp_path) as node:
-        words = ["deploy", "3", "--hosts", f"u@127.0.0.1:{node.port}", "--trust", node.fingerprint]
-        subprocess.run([*command, *words], env=environ, capture_output=True, check=True, timeout=STUCK_S)
-        for secret in secrets:
-            secret.write_text("the learner's own words\n")
-        node.lie = lie
-        log = tmp_path / "calls"
-        traced = [strace, "-f", "-y", "-qq", "-s", "4096", "-e", "trace=%file", "-o", str(log)]
-        words = ["run", "--script", str(tmp_path / "script.py"), "--launcher", "torchrun", "--timeout", "10s"]
-        done = subprocess.run(
-            [*traced, *command, *words], env=environ, capture_output=True, text=True, check=False, timeout=STUCK_S
-        )
-        if "ptrace" in done.stderr and not log.read_text():
-            pytest.skip(f"strace may not trace here: {done.stderr.strip()}")
-    assert lie.message in node.asked
+    lab.tell(lie)
+    root, workspace, log = lab.root, lab.workspace, lab.root / "calls"
+    secrets = [root / SECRET, workspace / SECRET]  # the way out that the table names leads to the second
+    for secret in secrets:
+        secret.write_text("the learner's own words\n")
+    traced = [strace, "-f", "-y", "-qq", "-s", "4096", "-e", "trace=%file", "-o", str(log)]
+    words = [*traced, *COMMAND, *RUN, lab.script, "--timeout", "10s"]
+    done = subprocess.run(words, env=lab.environ, capture_output=True, text=True, check=False, timeout=STUCK_S)
+    if "ptrace" in done.stderr and not log.read_text():
+        pytest.skip(f"strace may not trace here: {done.stderr.strip()}")
+    assert lie.message in lab.node.asked
     named, changed = read_trace(log.read_text(errors="replace"))
     assert any(path.startswith(f"{workspace}/runs/") for path in changed), "the trace sees what the run writes"
     ours = (
         f"{workspace}/runs",
         f"{workspace}/.gpucourse",
         f"{workspace}/exercises",
-        f"{tmp_path}/home/.cache",
-        f"{tmp_path}/home/.config",
-        f"{tmp_path}/tmp",
+        f"{root}/home/.cache",
+        f"{root}/home/.config",
+        f"{root}/tmp",
         "/dev/",
         "/proc/",
     )
