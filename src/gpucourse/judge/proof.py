@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gpucourse.judge.client import Judge, JudgeAnswer
 from gpucourse.judge.inside import load_judge
@@ -86,26 +86,29 @@ def _load(judge_file: Path, more: tuple[Path, ...]) -> tuple[Any, str]:
     return (loaded, "") if hasattr(loaded, "WAYS") else (None, "has no WAYS")
 
 
-def prove(judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, briefly: bool = False) -> Iterator[Proof]:
+def prove(
+    judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, which: Literal["all", "brief", "rest"] = "all"
+) -> Iterator[Proof]:
     """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share.
 
-    `briefly`: as delivered, the solution and the first wrong way alone.
+    `which`: `brief` is the file as delivered, the solution and the first wrong way; `rest` the other solution and every wrong
+    way.
     """
     loaded, fault = _load(judge_of(file), (file.parent, shared))
     if loaded is None:
         yield Proof("its judge", JudgeAnswer(word="error"), fault)
         return
     known: dict[str, Way] = loaded.WAYS
-    ways = dict(list(known.items())[: 1 if briefly else None])
-    solution = file.parent / SOLUTIONS / file.name
-    texts = {"as delivered": file.read_text(encoding="utf-8"), "the solution": solution.read_text(encoding="utf-8")}
-    if not briefly:
+    ways = dict(list(known.items())[: 1 if which == "brief" else None])
+    delivered, solution = file.read_text(encoding="utf-8"), (file.parent / SOLUTIONS / file.name).read_text(encoding="utf-8")
+    texts = {} if which == "rest" else {"as delivered": delivered, "the solution": solution}
+    if which != "brief":
         texts["the other solution"] = (file.parent / SOLUTIONS / OTHER / file.name).read_text(encoding="utf-8")
-    runs = file.suffix in {".py", ".cu"} and "NotImplementedError" not in texts["as delivered"]
+    runs = file.suffix in {".py", ".cu"} and "NotImplementedError" not in delivered
     expected: dict[str, tuple[tuple[str, ...], str]] = dict.fromkeys(texts, (("passed",), ""))
     expected["as delivered"] = (("open", "failed") if runs else ("open",), "")
     for name, way in ways.items():
-        texts[f"way {name}"] = texts["the solution"].replace(*way.change)
+        texts[f"way {name}"] = solution.replace(*way.change)
         expected[f"way {name}"] = (("failed",), name)
     with tempfile.TemporaryDirectory(prefix="gpucourse-proof-") as folder:
         copy = Path(folder) / file.name
