@@ -172,9 +172,11 @@ def run_solved(
     return run
 
 
-def by_command_line(learner: Learner, exercise_id: str, **settings: str) -> tuple[Finished, Path]:
-    """A run typed by a learner whose lab exists, and that passed: what came of it, and the folder that came home."""
-    typed = learner.types("run", exercise_id, *(word for item in settings.items() for word in ("--set", "=".join(item))))
+def by_command_line(learner: Learner, exercise_id: str, code: int | None = 0, /, **settings: str) -> tuple[Finished, Path]:
+    """A run typed by a learner whose lab exists, and that passed (`code` None: or not): what came of it, and the folder that
+    came home."""
+    words = [word for item in settings.items() for word in ("--set", "=".join(item))]
+    typed = learner.types("run", exercise_id, *words, code=code)
     folder = learner.run_folder()
     return read_finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder
 

@@ -17,6 +17,7 @@ from tests.system.exercising import (
     list_unanswered,
     needs_torch,
     read_finished,
+    replace_words,
     run_solved,
     start,
     wait,
@@ -38,9 +39,13 @@ def read_change(name: str) -> tuple[str, str, str]:
     return name, (FOLDER / name).read_text(encoding="utf-8"), (FOLDER / "solutions" / name).read_text(encoding="utf-8")
 
 
+NO_ESTIMATE = ("memory_optimisation.py", "large = estimates.plan_large()", "large = None")
+"""What is estimated for a large model without a device is the same in every run, and takes half of it."""
+
+
 @pytest.mark.slow
 def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> None:
-    run = with_faults("6.1", tmp_path / "work", **SMALL_MODEL)
+    run = with_faults("6.1", tmp_path / "work", NO_ESTIMATE, **SMALL_MODEL)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"fits"}
     assert "out of memory: simulated device out of memory. Tried to allocate" in run.output
@@ -49,8 +54,7 @@ def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> 
     )
     parameters = 2 * (12 * 64**2 + 13 * 64) + 512 * 64 + 64 * 64 + 2 * 64 + 65 * 512
     assert run.metrics["floor_mib"] == pytest.approx(16 * parameters / (1 << 20))
-    assert len(run.metrics["predicted"]) == 8
-    assert (run.metrics["largest_batch_on"], run.metrics["largest_batch_checkpointed"]) == (11, 20)
+    assert run.metrics["predicted"] == []
 
 
 @pytest.mark.slow
@@ -59,6 +63,8 @@ def test_a_step_in_parts_passes_every_check_of_a_cpu(tmp_path: Path) -> None:
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}
     assert run.metrics["yours"]["micro_batches"] == 4
+    assert len(run.metrics["predicted"]) == 8
+    assert (run.metrics["largest_batch_on"], run.metrics["largest_batch_checkpointed"]) == (11, 20)
     check_plots_and_tables(run, tmp_path)
 
 
@@ -66,7 +72,7 @@ def test_a_step_in_parts_passes_every_check_of_a_cpu(tmp_path: Path) -> None:
 @pytest.mark.parametrize("budget", ["0", "64"])
 def test_memory_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str) -> None:
     exercise, script = lay_out("6.1", tmp_path / "work")
-    (script.parent / "my_step.py").write_text(read_change("my_step.py")[2], encoding="utf-8")
+    replace_words(script.parent, [read_change("my_step.py"), NO_ESTIMATE])
     words = [sys.executable, script.name, *flags(exercise, **SMALL_MODEL | {"budget_mib": budget})]
     process = start(words, script.parent, with_a_gpu(script.parent))
     output = wait(process)

@@ -50,16 +50,8 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
 
 
 @pytest.mark.slow
-def test_two_exercises_by_their_command(benchmark: Learner) -> None:
-    for exercise, settings in (("4.1", {}), ("4.2", SMALL)):
-        run, _ = by_command_line(benchmark, exercise, **settings)
-        assert list_unanswered(run) == {}
-
-
-@pytest.mark.slow
-def test_the_table_checks_itself_and_a_cpu_is_no_gpu(tmp_path: Path) -> None:
-    run = with_faults("4.1", tmp_path / "work")
-    assert run.code == 0, run.output
+def test_the_table_checks_itself_and_a_cpu_is_no_gpu(benchmark: Learner, tmp_path: Path) -> None:
+    run, _ = by_command_line(benchmark, "4.1")
     assert list_unanswered(run) == {}
     assert on_cpu(run) == {"agrees"}
     device = {row["spec"]: row["device"] for row in run.metrics["specs"]}
@@ -102,6 +94,12 @@ def test_formats_and_sizes_in_a_burst_and_for_a_while(tmp_path: Path) -> None:
     assert kinds == 6 * ["burst"] + 2 * ["long"], "a burst is not measured on a device that a long run has heated"
     assert values["best_float32_tflops"] == max(row["tflops"] for row in values["rows"][:2])
     check_plots_and_tables(speeds, tmp_path)
+
+
+@pytest.mark.slow
+def test_formats_and_sizes_by_their_command(benchmark: Learner) -> None:
+    run, _ = by_command_line(benchmark, "4.2", **SMALL)
+    assert list_unanswered(run) == {}
 
 
 @pytest.mark.slow
@@ -155,11 +153,15 @@ FEW = {"batch_sizes": "1,3", "input_len": "8", "output_len": "6", "repeats": "2"
 needs_transformers = needs_module("transformers")
 
 
+@pytest.fixture(scope="module")
+def typed_throughput(benchmark: Learner) -> tuple[Finished, Path]:
+    return by_command_line(benchmark, "4.3", **FEW)
+
+
 @needs_transformers
 @pytest.mark.slow
-def test_throughput_by_batch_size(tmp_path: Path) -> None:
-    throughput = with_faults("4.3", tmp_path / "work", **FEW)
-    assert throughput.code == 0, throughput.output
+def test_throughput_by_batch_size(typed_throughput: tuple[Finished, Path], tmp_path: Path) -> None:
+    throughput, _ = typed_throughput
     assert list_unanswered(throughput) == {}
     assert on_cpu(throughput) == {"batching-pays", "best-is-clear"}
     values = throughput.metrics
@@ -176,9 +178,8 @@ def test_throughput_by_batch_size(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_transformers
-def test_a_run_of_4_3_travels_along_to_4_4(benchmark: Learner, tmp_path: Path) -> None:
-    throughput, home = by_command_line(benchmark, "4.3", **FEW)
-    assert list_unanswered(throughput) == {}
+def test_a_run_of_4_3_travels_along_to_4_4(benchmark: Learner, typed_throughput: tuple[Finished, Path], tmp_path: Path) -> None:
+    throughput, home = typed_throughput
     cost, _ = by_command_line(benchmark, "4.4")
     assert list_unanswered(cost) == {}
     assert on_cpu(cost) == {"measured"}
