@@ -17,6 +17,11 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
     return nodes
 
 
+def last_word(node: ast.expr) -> str:
+    """The last of the names with points between them; empty where it is something else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def over_files(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
     """Make a test of a check of one file: it checks all of them, and fails with what every one that breaks the rule said."""
     checked = tuple(paths)

@@ -14,7 +14,7 @@ import pytest
 from gpucourse.cli.app import tree
 from gpucourse.remote import patience
 from gpucourse.remote.agent.slurm_words import AT_WORK, STATES
-from tests.over_files import nodes_of, over_files
+from tests.over_files import last_word, nodes_of, over_files
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
@@ -193,7 +193,7 @@ def test_tasks_side_by_side_are_started_in_one_place() -> None:
         for node in nodes_of(path)
         if isinstance(node, ast.Call | ast.ClassDef)
         for used in ([node.func] if isinstance(node, ast.Call) else node.bases)
-        if ast.unparse(used).split(".")[-1] in starters
+        if last_word(used) in starters
     }
     assert users == set(re.findall(r"`([\w/]+\.py)`", row_of("several tasks at once")))
 

@@ -16,7 +16,7 @@ from typer.models import CommandInfo
 
 from gpucourse.cli.app import tree
 from gpucourse.workspace.paths import WorkspacePaths
-from tests.over_files import nodes_of, over_files
+from tests.over_files import last_word, nodes_of, over_files
 from tests.waiting import STUCK_S
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,6 +62,7 @@ READING = {
     "msgspec": {"convert", "decode"},
     "yaml": {"safe_load", "load", "parse", "compose", "scan"},
 }
+CALLS = set().union(*READING.values())
 ARCHIVES = {"tarfile", "zipfile"}
 TOUCHING = {  # in `remote`, where nodes talk: who may open, write or remove a file of this computer
     "unpack.py": "outputs: names that the gate passed, below the run's folder",
@@ -202,6 +203,7 @@ def test_light_commands_stay_light(arguments: list[str], heavy: list[str], tmp_p
 
 
 TARGETS = {"local", "aws", "hosts", "here"}
+FOLDER_OF_A_TARGET = re.compile(rf"gpucourse\.labs\.({'|'.join(TARGETS)})\b")
 ABOUT_ONE_TARGET = {  # who may import a target's folder beside the registry, and why
     "cli/leaks.py": "it is about what an AWS account holds, whether or not a lab is on record",
     "cli/cost.py": "it reads the ledger of what AWS bills",
@@ -246,14 +248,12 @@ def test_nobody_asks_which_target_it_is(path: Path) -> None:
 
 @over_files(path for path in FILES if not home_of_a_target(path))
 def test_nobody_imports_the_folder_of_a_target(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
+    blocks = [node for node in nodes_of(path) if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"]
+    unused = {id(node) for block in blocks for statement in block.body for node in ast.walk(statement)}
     used = {
         node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and re.match(rf"gpucourse\.labs\.({'|'.join(TARGETS)})\b", node.module or "")
+        for node in nodes_of(path)
+        if isinstance(node, ast.ImportFrom) and FOLDER_OF_A_TARGET.match(node.module or "") and id(node) not in unused
     }
     reason = ABOUT_ONE_TARGET.get(path.relative_to(SOURCE).as_posix())
     assert bool(used) == bool(reason), (
@@ -266,7 +266,7 @@ def test_one_place_makes_what_connects_to_nodes() -> None:
         path.relative_to(SOURCE).as_posix()
         for path in FILES
         for node in nodes_of(path)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "SshTransport"
+        if isinstance(node, ast.Call) and last_word(node.func) == "SshTransport"
     ]
     assert makers == ["context.py"], "take context.transport, so that a test can hand over another"
 
@@ -275,7 +275,7 @@ def reads(path: Path) -> list[str]:
     """Where a file takes JSON or YAML apart, or imports a library that takes an archive apart."""
     paths: list[str] = []
     for node in nodes_of(path):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
+        if isinstance(node, ast.Attribute) and node.attr in CALLS and isinstance(node.value, (ast.Name, ast.Attribute)):
             library = node.value.id if isinstance(node.value, ast.Name) else ast.unparse(node.value).split(".")[0]
             if node.attr in READING.get(library, ()):
                 paths.append(f"{path.name}:{node.lineno} calls {library}.{node.attr}")

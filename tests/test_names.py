@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.over_files import nodes_of
+from tests.over_files import last_word, nodes_of
 
 ROOT = Path(__file__).parents[1]
 FILES = [
@@ -64,7 +64,7 @@ def functions(*, without: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """Where a function is, and its name; those with one of these decorators aside."""
     for place, node in nodes():
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            decorators = {word for line in node.decorator_list for word in re.findall(r"\w+", ast.unparse(line))}
+            decorators = {last_word(getattr(line, "func", line)) for line in node.decorator_list}
             if not decorators & {*without}:
                 yield f"{place}:{node.lineno}", node.name
 
