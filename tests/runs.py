@@ -42,7 +42,7 @@ class Run:
             self.fleet, self.plan.run_id, self.plan.nodes, self.paths, watch, self.stop, grace_s=grace_s, log_limit=limit
         )
 
-    def collect(self, *globs: str, max_bytes: int = 1 << 30) -> execute.Home:
+    def collect(self, *globs: str, max_bytes: int = 1 << 30) -> execute.CollectedOutputs:
         return execute.collect(self.fleet, self.plan.run_id, globs, self.paths, max_bytes, self.events.append)
 
     def log(self, rank: int | None = 0, node: str = "node0") -> bytes:

@@ -19,7 +19,7 @@ from gpucourse.remote.agent.pack import MOST_FILES
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
-from gpucourse.remote.unpack import OUTPUT_LIMIT, Home, MissingOutputs, OutputLimits, unpack
+from gpucourse.remote.unpack import OUTPUT_LIMIT, CollectedOutputs, MissingOutputs, OutputLimits, unpack
 from gpucourse.storage import DiskSpace
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
@@ -40,7 +40,7 @@ def collect(
     *,
     output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
-) -> Home:
+) -> CollectedOutputs:
     """Fetch everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
     What is here already and unchanged is not sent again. A file has its name here only when it is complete, also after a
@@ -52,16 +52,16 @@ def collect(
     lock, disk = threading.Lock(), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
-    def fetch(node: Node) -> Home:
+    def fetch(node: Node) -> CollectedOutputs:
         began = time.monotonic()
-        home = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
-        size = format_bytes(sum(output.bytes for output in home.outputs))
+        collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
+        size = format_bytes(sum(output.bytes for output in collected.outputs))
         with lock:
-            detail = f"{len(home.outputs)} file{'' if len(home.outputs) == 1 else 's'}, {size}"
+            detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
             watcher(NodeEvent(node=node.name, step="collect", ok=True, seconds=time.monotonic() - began, detail=detail))
-        return home
+        return collected
 
-    whole = Home()
+    whole = CollectedOutputs()
     outcomes = fleet.each_node(fetch)
     if full := [outcome for outcome in outcomes if isinstance(outcome.error, StorageError)]:
         raise combine_errors(full, of=len(outcomes))
@@ -70,10 +70,10 @@ def collect(
             whole.unreachable.append(MissingOutputs(node=outcome.node.name, error=outcome.error))
             watcher(NodeEvent(node=outcome.node.name, step="collect", ok=False, seconds=0.0, detail=outcome.error.what))
             continue
-        home = outcome.take()
-        whole.outputs += home.outputs
-        whole.refused += home.refused
-        whole.environments |= home.environments
+        collected = outcome.take()
+        whole.outputs += collected.outputs
+        whole.refused += collected.refused
+        whole.environments |= collected.environments
     return whole
 
 
@@ -91,7 +91,7 @@ def _persistently(
     limits: OutputLimits,
     until: float | None,
     disk: DiskSpace,
-) -> Home:
+) -> CollectedOutputs:
     for left in reversed(range(_TRIES)):
         try:
             refuse_links(paths.node_outputs(node.name), paths.folder)

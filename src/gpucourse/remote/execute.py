@@ -20,14 +20,14 @@ from gpucourse.remote.follow import follow
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
 from gpucourse.remote.patience import ANSWER_S, COPY_PACE
 from gpucourse.remote.push import Parcel, parcels, push
-from gpucourse.remote.unpack import Home
+from gpucourse.remote.unpack import CollectedOutputs
 from gpucourse.units import format_bytes
 
 __all__ = [
+    "CollectedOutputs",
     "Findings",
     "FollowBroken",
     "FollowResult",
-    "Home",
     "NodeFindings",
     "cancel",
     "collect",

@@ -86,7 +86,7 @@ class MissingOutputs:
 
 
 @dataclass(kw_only=True)
-class Home:
+class CollectedOutputs:
     """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer."""
 
     outputs: list[OutputFile] = field(default_factory=list)
@@ -103,7 +103,7 @@ def unpack(
     *,
     have: Mapping[str, Sequence[int]] = {},
     disk: DiskSpace | None = None,
-) -> Home:
+) -> CollectedOutputs:
     """Take one node's tar. `have`: size and time of change of the files that were offered as here already.
 
     Raises NodeUntrusted where it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
@@ -126,20 +126,20 @@ class _Unpacking:
         self._place = self._root.relative_to(self._run).as_posix()
         self._have, self._limits, self._disk = have, limits, disk
         self._batch = FileBatch(paths.transfer(node))
-        self._home = Home()
+        self._collected = CollectedOutputs()
         self._taken: dict[str, OutputFile] = {}
         self._sent: set[str] = set()
         self._bytes = 0
         self._folders: set[str] = set()
 
-    def take(self, stream: IO[bytes]) -> Home:
+    def take(self, stream: IO[bytes]) -> CollectedOutputs:
         refuse_links(self._root, self._run)
         try:
             self._take(stream)
         finally:
             self._commit()  # what was complete is kept, whatever ended the rest
-        self._home.outputs = list(self._taken.values())
-        return self._home
+        self._collected.outputs = list(self._taken.values())
+        return self._collected
 
     def _take(self, stream: IO[bytes]) -> None:
         limits = self._limits
@@ -172,7 +172,7 @@ class _Unpacking:
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
             self._keep(name, info.st_size, _digest(path))
         if listing.env is not None:
-            self._home.environments[self._node] = listing.env
+            self._collected.environments[self._node] = listing.env
 
     def _closing(self, closing: _Closing) -> None:
         for name in closing.changed:
@@ -269,7 +269,7 @@ class _Unpacking:
         self._refuse(name, f"this computer cannot store a file of that name: {error.strerror}")
 
     def _refuse(self, name: str, reason: str) -> None:
-        self._home.refused.append(RefusedFile(node=self._node, name=printable(name), reason=printable(reason)))
+        self._collected.refused.append(RefusedFile(node=self._node, name=printable(name), reason=printable(reason)))
 
 
 def _note(tar: TarReader, member: TarMember, kind: type[T]) -> T:
