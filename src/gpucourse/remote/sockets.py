@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable
 
 from gpucourse.errors import NoAnswer
@@ -13,16 +14,78 @@ from gpucourse.remote.proxy import connect_through
 
 MOST_PACKET = 1 << 20
 """Bytes. A server may send packets of 32 KiB; paramiko would make room for whatever length a packet claims to have."""
+_AHEAD = 1 << 18
+_SMALL, _JOINED = 1 << 13, 1 << 16
 
 
 class PacketSocket(socket.socket):
-    """Refuses to wait for a packet that no honest server sends."""
+    """Reads ahead, for paramiko asks for the length of a packet and then for the rest of it. Refuses to wait for a packet that
+    no honest server sends."""
+
+    _ahead = memoryview(b"")
+    _at = _end = 0
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         """As any socket does. Raises OSError where more is asked for than one packet has."""
         if bufsize > MOST_PACKET:
             raise OSError(errno.EMSGSIZE, f"the server announces a packet of {bufsize} bytes; the limit is {MOST_PACKET}")
-        return super().recv(bufsize, flags)
+        if self._at == self._end:
+            self._ahead = self._ahead or memoryview(bytearray(_AHEAD))
+            self._at, self._end = 0, super().recv_into(self._ahead, 0, flags)
+        data = bytes(self._ahead[self._at : min(self._at + bufsize, self._end)])
+        self._at += len(data)
+        return data
+
+
+class ArrivedData:
+    """What a channel received and nobody has read yet. One thread feeds it, another reads.
+
+    In place of paramiko's own, with what the link uses of that: large pieces stay as they came, where that one copies each four
+    times. Small ones are put together: a server that sends byte by byte would fill the memory with their heads.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes | bytearray] = deque()
+        self._bytes, self._closed = 0, False
+        self._changed = threading.Condition(threading.Lock())
+
+    def __len__(self) -> int:
+        return self._bytes
+
+    def feed(self, data: bytes) -> None:
+        """Take a piece that has arrived."""
+        with self._changed:
+            last = self._pieces[-1] if self._pieces else b""
+            if len(data) >= _SMALL:
+                self._pieces.append(data)
+            elif isinstance(last, bytearray) and len(last) < _JOINED:
+                last += data
+            elif data:
+                self._pieces.append(bytearray(data))
+            self._bytes += len(data)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Nothing more arrives."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def read(self, nbytes: int, timeout: float | None = None) -> bytes:
+        """Some of it, at most so many bytes; none at the end. Raises TimeoutError where none comes in so many seconds."""
+        taken: list[bytes | bytearray] = []
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._pieces or self._closed, timeout):
+                raise TimeoutError
+            while self._pieces and nbytes:
+                piece = self._pieces.popleft()
+                if len(piece) > nbytes:
+                    self._pieces.appendleft(piece[nbytes:])
+                    piece = piece[:nbytes]
+                taken.append(piece)
+                nbytes -= len(piece)
+                self._bytes -= len(piece)
+        return b"".join(taken)
 
 
 def packet_socket(plain: socket.socket, timeout_s: float) -> PacketSocket:

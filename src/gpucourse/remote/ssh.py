@@ -29,7 +29,7 @@ from gpucourse.remote.exchange import CHANNELS, Exchange
 from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
 from gpucourse.remote.login_shell import Request, Stdin
 from gpucourse.remote.patience import ANSWER_S, CONNECT_S, REST_S
-from gpucourse.remote.sockets import RegularChecks, dial, make_no_answer_error
+from gpucourse.remote.sockets import ArrivedData, RegularChecks, dial, make_no_answer_error
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
@@ -259,7 +259,7 @@ class _OpenChannels(paramiko.transport.ChannelMap):
         self._transport = transport
 
     def put(self, chanid: int, chan: paramiko.Channel) -> None:
-        chan.transport = self._transport
+        chan.transport, chan.in_buffer = self._transport, ArrivedData()  # type: ignore[assignment]  # what of it is used
         super().put(chanid, chan)
 
 
