@@ -12,6 +12,7 @@ from typing import Any
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
 from tests.liar import CLUSTER, END, JOB, MACHINE, PROBE, RANK, Lie, as_json, parcel
+from tests.unit.remote.parcels import timed_member
 
 SECRET = "learner_secret.txt"
 """A file of the learner, beside the workspace: four folders above the outputs of a node, and five above a log's folder."""
@@ -233,7 +234,8 @@ def _pax(record: bytes) -> bytes:
     return _header("x", len(record), b"x") + record.ljust(-(-len(record) // 512) * 512, b"\0")
 
 
-_LISTING = parcel({}).partition(b"closing.json")[0]
+_LISTING, _CLOSING, _AFTER = parcel({}).partition(b"closing.json")
+_END_OF_PACK = _CLOSING + _AFTER
 _PACKS: dict[str, bytes] = {
     "a secret as the same": parcel({}, listing={"same": [WAY_OUT]}),
     "a secret as the same and changed": parcel({"files/a": b"x"}, listing={"same": [WAY_OUT]}, closing={"changed": [WAY_OUT]}),
@@ -259,7 +261,7 @@ _PACKS: dict[str, bytes] = {
     "a hard link": parcel({}, more=_member("files/hard", b"", type=tarfile.LNKTYPE, linkname=WAY_OUT)),
     "a device": parcel({}, more=_member("files/null", b"", type=tarfile.CHRTYPE)),
     "a pipe": parcel({}, more=_member("files/pipe", b"", type=tarfile.FIFOTYPE)),
-    "a time out of range": parcel({}, more=_member("files/a", pax_headers={"GPUCOURSE.mtime_ns": "9" * 30})),
+    "a time out of range": _LISTING + timed_member("files/a", b"\x80" + b"\xff" * 11, b"9" * 9) + _END_OF_PACK,
     "a size of 2^60, then the end": _LISTING + _header("files/huge", 1 << 60),
     "a size of 2^60 of an unknown kind": _LISTING + _header("files/huge", 1 << 60, b"Z"),
     "a listing of 2^40 bytes": _header("listing.json", 1 << 40),

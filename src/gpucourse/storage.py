@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -20,6 +21,12 @@ from gpucourse.units import format_bytes
 
 _RESERVE = 256 << 20
 """What stays free on the disk here, for records, pictures and other programs."""
+
+_MOST_BLOCK = 64 << 10
+"""What a disk takes for a file beside its bytes, at most: a part of a block, its place in the folder."""
+
+_WRITE_OUT = 8 << 20
+"""After so many bytes of one file the disk begins to write them."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -68,12 +75,12 @@ def storage_error(error: OSError, path: Path) -> StorageError | None:
 
 
 @contextmanager
-def storing(path: Path) -> Iterator[None]:
+def storing(path: Path | str) -> Iterator[None]:
     """Turn an error of the disk inside the block into a StorageError about `path`."""
     try:
         yield
     except OSError as error:
-        if (known := storage_error(error, path)) is not None:
+        if (known := storage_error(error, Path(path))) is not None:
             raise known from error
         raise
 
@@ -108,7 +115,7 @@ class FileBatch:
     def __init__(self, aside: Path) -> None:
         """`aside`: a folder of this batch alone, on the disk of its files. It exists only while something is in it."""
         self._aside = aside
-        self._waiting: dict[Path, tuple[Path, bool]] = {}
+        self._waiting: dict[str, tuple[str, bool]] = {}
         self._count = self.bytes = 0
         if os.path.lexists(aside):
             import shutil
@@ -116,40 +123,58 @@ class FileBatch:
             with storing(aside):
                 shutil.rmtree(aside)
 
-    @contextmanager
-    def writing(self, target: Path, *, mode: int = 0o644, changed_ns: int | None = None) -> Iterator[IO[bytes]]:
-        """A binary file that will be `target`, in a folder that exists, where the block ends well. `changed_ns`: when it was
-        changed. Raises StorageError, also where the disk takes no file of that name.
+    def write(
+        self, target: str, pieces: Iterable[bytes | memoryview], *, mode: int = 0o644, changed_ns: int | None = None
+    ) -> str:
+        """Write what will be the file `target`, in a folder that exists; gives its sha256. `changed_ns`: when it was changed.
+
+        Raises StorageError, also where the disk takes no file of that name. These are the same few calls of the system for
+        each file, by descriptors: `open()` and `Path` take longer than the system itself for a small one.
         """
+        from hashlib import sha256  # not at the top: light commands do without
+
         with storing(target):
             is_new = not _exists(target)
+            if not is_new and Path(target).is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
             if not self._waiting:
                 self._aside.mkdir(parents=True, exist_ok=True)
-            path = self._aside / str(self._count)
+            path = f"{self._aside}/{self._count}"
             self._count += 1
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            digest, size, on_the_way = sha256(), 0, 0
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
             try:
-                with os.fdopen(handle, "wb") as file:
-                    yield file
-                    file.flush()
-                    self.bytes += file.tell()
+                for piece in pieces:
+                    digest.update(piece)
+                    written = 0
+                    while written < len(piece):
+                        written += os.write(handle, piece[written:])
+                    size += written
+                    if size - on_the_way >= _WRITE_OUT:
+                        _begin_to_write_out(handle, on_the_way, size)
+                        on_the_way = size
+                if stat.S_IMODE(os.fstat(handle).st_mode) != mode:  # the umask of this program took something of it
                     os.fchmod(handle, mode)
-                    if changed_ns is not None:
-                        os.utime(handle, ns=(changed_ns, changed_ns))
+                if changed_ns is not None:
+                    os.utime(handle, ns=(changed_ns, changed_ns))
             except BaseException:
-                path.unlink()
+                Path(path).unlink()
                 raise
+            finally:
+                os.close(handle)
             self._waiting[target] = path, is_new
+            self.bytes += size
+        return digest.hexdigest()
 
-    def drop(self, target: Path) -> None:
+    def drop(self, target: str) -> None:
         """Take a file back: it is removed, whether it has its name already or not."""
         path, _ = self._waiting.pop(target, (target, False))
-        path.unlink()
+        Path(path).unlink()
 
-    def commit(self) -> dict[Path, OSError]:
+    def commit(self) -> dict[str, OSError]:
         """Bring everything to the disk and give it its name. Gives the files that the disk takes under no such name, with the
         error; they are gone. Raises StorageError."""
-        refused: dict[Path, OSError] = {}
+        refused: dict[str, OSError] = {}
         try:
             if self._waiting:
                 with storing(self._aside):
@@ -166,13 +191,13 @@ class FileBatch:
         return refused
 
 
-def _give_name(path: Path, target: Path, *, is_new: bool) -> OSError | None:
+def _give_name(path: str, target: str, *, is_new: bool) -> OSError | None:
     """Rename a file; the error where the disk takes none of that name. Raises StorageError for every other reason."""
     with storing(target):
         try:
             if is_new and _exists(target):  # two names that are one to this disk
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-            path.replace(target)
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+            os.replace(path, target)  # noqa: PTH105 (for 10,000 files `Path` takes longer than the system itself)
         except OSError as error:
             if error.errno in _NO_SPACE | _FORBIDDEN:
                 raise
@@ -185,20 +210,15 @@ class DiskSpace:
 
     def __init__(self) -> None:
         self._lock, self._promised = threading.Lock(), 0
+        self._unseen = self._until_look = 0
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
         """Keeps so many bytes free for the block. Raises StorageError where they would leave less than the reserve."""
-        import shutil
-
         with self._lock:
-            free = shutil.disk_usage(folder).free
-            if free - self._promised - size < _RESERVE:
-                raise StorageError(
-                    f"{folder}: {format_bytes(size)} more would leave less than {format_bytes(_RESERVE)} free on its disk, "
-                    f"which has {format_bytes(free)}",
-                    hint="free some space; gpucourse logs RUN then collects the rest",
-                )
+            self._unseen += size + _MOST_BLOCK
+            if self._unseen > self._until_look:
+                self._look(folder, size)
             self._promised += size
         try:
             yield
@@ -206,8 +226,22 @@ class DiskSpace:
             with self._lock:
                 self._promised -= size
 
+    def _look(self, folder: Path, size: int) -> None:
+        """Ask the disk. It is asked again after a small part of what is free; at each file only where it is nearly full."""
+        import shutil
 
-def sync_files(paths: Sequence[Path]) -> None:
+        free = shutil.disk_usage(folder).free
+        left = free - self._promised - size - _RESERVE
+        if left < 0:
+            raise StorageError(
+                f"{folder}: {format_bytes(size)} more would leave less than {format_bytes(_RESERVE)} free on its disk, "
+                f"which has {format_bytes(free)}",
+                hint="free some space; gpucourse logs RUN then collects the rest",
+            )
+        self._unseen, self._until_look = 0, min(left // 16, _RESERVE)
+
+
+def sync_files(paths: Sequence[Path | str]) -> None:
     """Wait until these files of one file system are on the disk: with one call for all of them where the system has it.
 
     Raises OSError where the disk refuses.
@@ -223,6 +257,13 @@ def sync_files(paths: Sequence[Path]) -> None:
             os.close(handle)
 
 
+def _begin_to_write_out(handle: int, begin: int, end: int) -> None:
+    """Let the disk begin with a part of a file while the rest still arrives, so that the sync at the end finds little to do."""
+    if hasattr(os, "posix_fadvise"):  # Linux writes a part out that nobody needs soon; macOS has no such call
+        with suppress(OSError):  # it is an advice: a disk that does not take it has more to do at the end
+            os.posix_fadvise(handle, begin, end - begin, os.POSIX_FADV_DONTNEED)
+
+
 @cache
 def _load_syncfs() -> Callable[[int], int] | None:
     """Linux's syncfs, which Python does not have."""
@@ -233,7 +274,7 @@ def _load_syncfs() -> Callable[[int], int] | None:
     return getattr(ctypes.CDLL(None), "syncfs", None)
 
 
-def _exists(path: Path) -> bool:
+def _exists(path: Path | str) -> bool:
     """Whether something has that name. Raises OSError where nothing can."""
     try:
         os.lstat(path)

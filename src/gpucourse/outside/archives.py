@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
+from zlib import adler32
 
 from gpucourse.outside.names import OutsideError, printable, relative_name
 
@@ -20,6 +21,10 @@ _MAX_EXTENSION = 64 << 10  # bytes of one extended header; an honest one has a n
 _PLAIN, _LINKS, _EXTENDED = {b"0", b"\0"}, {b"1", b"2"}, b"x"
 _WITHOUT_CONTENT = {b"1", b"2", b"3", b"4", b"5", b"6"}
 
+_EMPTY = bytes(BLOCK)
+_LATEST_NS = 1 << 62
+_NO_HEADERS: Mapping[str, str] = {}
+
 _ZIP_END = struct.Struct("<4sHHHHIIH")
 _ZIP_END_MARK, _ZIP_ENTRY_MARK, _ZIP_LARGE_MARK = b"PK\x05\x06", b"PK\x01\x02", b"PK\x06\x07"
 _ZIP_LARGE_BYTES = 20  # of the record that says where the large form's own end is
@@ -27,17 +32,18 @@ _ZIP_METHODS = {0, 8}  # stored, deflated
 _ZIP_COMMENT = (1 << 16) - 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class TarMember:
+class TarMember(NamedTuple):
     """One member of a tar. `name` is as the tar says, with bytes that are not UTF-8 spelled out; nothing about it is checked.
-    `kind` is `file`, `link` or `other`; `headers` are those of its extended header."""
+    `kind` is `file`, `link` or `other`; `headers` are those of its extended header. `changed_ns`: when it was changed, where
+    its header says that to the nanosecond, as ours do."""
 
     name: str
     size: int
     kind: str
     mode: int
-    link: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    link: str
+    headers: Mapping[str, str]
+    changed_ns: int | None
 
 
 class TarReader:
@@ -50,6 +56,7 @@ class TarReader:
     def __init__(self, read: Callable[[int], bytes], *, max_members: int, max_total: int) -> None:
         self._read, self._members, self._total = read, max_members, max_total
         self._left = self._padding = 0
+        self._data, self._at = b"", 0  # what has arrived, and where in it the next is
 
     def __iter__(self) -> Iterator[TarMember]:
         """The members in their order. The content of each is read by `pieces` before the next; what was not read is skipped."""
@@ -59,10 +66,13 @@ class TarReader:
             self._members -= 1
             yield member
 
-    def pieces(self) -> Iterator[bytes]:
-        """The content of the member that came last, in pieces."""
+    def pieces(self) -> Iterator[memoryview]:
+        """The content of the member that came last, in pieces, none of them copied."""
         while self._left:
-            data = self._some(min(self._left, PIECE))
+            if self._at == len(self._data):
+                self._fill()
+            data = memoryview(self._data)[self._at : self._at + self._left]
+            self._at += len(data)
             self._left -= len(data)
             yield data
 
@@ -72,11 +82,19 @@ class TarReader:
             raise OutsideError(f"a member of the tar has {self._left} bytes; the limit is {max_bytes}")
         return b"".join(self.pieces())
 
+    def read_rest(self, max_bytes: int) -> None:
+        """Read what follows the end of the tar. Raises OutsideError where it is more than so many bytes."""
+        rest = len(self._data) - self._at
+        while rest <= max_bytes and (data := self._read(PIECE)):
+            rest += len(data)
+        if rest > max_bytes:
+            raise OutsideError("the tar is followed by more than it announced")
+
     def _next(self) -> TarMember | None:
         header = self._header()
         if header is None:
             return None
-        extended: dict[str, str] = {}
+        extended: Mapping[str, str] = _NO_HEADERS
         if header.type == _EXTENDED:
             if self._left > _MAX_EXTENSION:
                 raise OutsideError(f"the tar has an extended header of {self._left} bytes")
@@ -89,27 +107,22 @@ class TarReader:
         return self._member(header, extended)
 
     def _member(self, header: _Header, extended: Mapping[str, str]) -> TarMember:
-        if any(name.startswith("GNU.sparse.") for name in extended):
-            kind = "other"
-        else:
-            kind = "file" if header.type in _PLAIN else "link" if header.type in _LINKS else "other"
-        size = _decimal(extended["size"]) if "size" in extended else header.size
+        kind = "file" if header.type in _PLAIN else "link" if header.type in _LINKS else "other"
+        name, size, link = header.name, header.size, header.link
+        if extended:
+            if any(key.startswith("GNU.sparse.") for key in extended):
+                kind = "other"
+            name, link = extended.get("path", name), extended.get("linkpath", link)
+            size = _decimal(extended["size"]) if "size" in extended else size
         self._announce(0 if header.type in _WITHOUT_CONTENT else size)
-        return TarMember(
-            name=extended.get("path", header.name),
-            size=size,
-            kind=kind,
-            mode=header.mode,
-            link=extended.get("linkpath", header.link),
-            headers=extended,
-        )
+        return TarMember(name, size, kind, header.mode, link, extended, header.changed_ns)
 
     def _header(self) -> _Header | None:
         """The next header block; None at the two empty blocks that end a tar."""
         self._skip()
         block = self._exactly(BLOCK)
-        if not any(block):
-            if any(self._exactly(BLOCK)):
+        if block == _EMPTY:
+            if self._exactly(BLOCK) != _EMPTY:
                 raise OutsideError("the tar has an empty block in its middle")
             return None
         header = _Header(block)
@@ -124,36 +137,56 @@ class TarReader:
         self._left, self._padding = size, -size % BLOCK
 
     def _skip(self) -> None:
-        for _ in self.pieces():
-            continue
+        if self._left:
+            for _ in self.pieces():
+                continue
         self._exactly(self._padding)
         self._padding = 0
 
     def _exactly(self, count: int) -> bytes:
-        data = b""
+        data = self._data[self._at : self._at + count]
+        self._at += len(data)
         while len(data) < count:
-            data += self._some(count - len(data))
+            self._fill()
+            more = self._data[: count - len(data)]
+            self._at = len(more)
+            data += more
         return data
 
-    def _some(self, count: int) -> bytes:
-        data = self._read(count)
-        if not data:
+    def _fill(self) -> None:
+        """Read more where nothing is left of what has arrived."""
+        self._data, self._at = self._read(PIECE), 0
+        if not self._data:
             raise OutsideError("the tar ends early")
-        return data
 
 
 class _Header:
     """A header block: its checksum is right, its numbers are numbers."""
 
     def __init__(self, block: bytes) -> None:
-        told = _octal(block[148:156])
-        if told != sum(block[:148]) + sum(block[156:]) + 8 * ord(" "):
+        if _octal(block[148:156]) != _sum(block) - sum(block[148:156]) + 8 * ord(" "):
             raise OutsideError("the tar has a header with a wrong checksum")
         self.type, self.size, self.mode = block[156:157], _number(block[124:136]), _octal(block[100:108])
         self.link = _text(block[157:257])
         self.name = _text(block[:100])
         if block[257:263] == b"ustar\0" and (prefix := _text(block[345:500])):
             self.name = f"{prefix}/{self.name}"
+        self.changed_ns = _changed_ns(block[136:148], block[500:])
+
+
+def _sum(block: bytes) -> int:
+    """The sum of the bytes of a block. Adler-32 counts it, modulo 65,521: more than 256 bytes can be."""
+    half = BLOCK // 2
+    return (adler32(block[:half]) & 0xFFFF) + (adler32(block[half:]) & 0xFFFF) - 2
+
+
+def _changed_ns(seconds: bytes, rest: bytes) -> int | None:
+    """The time of change: POSIX's field has the seconds, and what ours have in the unused end of the block is the rest. None
+    where that says nothing, or a time that no file can have."""
+    if not rest[:9].isdigit():
+        return None
+    changed_ns = _number(seconds) * 10**9 + int(rest[:9])
+    return changed_ns if changed_ns < _LATEST_NS else None
 
 
 def _pax_records(data: bytes) -> dict[str, str]:
@@ -173,22 +206,22 @@ def _pax_records(data: bytes) -> dict[str, str]:
     return records
 
 
-def _text(field_: bytes) -> str:
-    return field_.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
-def _octal(field_: bytes) -> int:
-    digits = field_.strip(b" \0")
+def _octal(field: bytes) -> int:
+    digits = field.strip(b" \0")
     if digits.strip(b"01234567"):
         raise OutsideError("the tar has a header with an invalid number")
     return int(digits or b"0", 8)
 
 
-def _number(field_: bytes) -> int:
+def _number(field: bytes) -> int:
     """A size: octal, or in GNU's form for more than 8 GiB the bytes of the number itself."""
-    if field_[0] == 0x80:
-        return int.from_bytes(field_[1:], "big")
-    return _octal(field_)
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    return _octal(field)
 
 
 def _decimal(text: str) -> int:

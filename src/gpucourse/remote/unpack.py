@@ -37,8 +37,7 @@ _PIECE = 1 << 20
 _BATCH = 256 << 20
 """After so many bytes of a node's files these get their names: what a killed program has to fetch again at most, but for one
 larger file."""
-_BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST}
-_LATEST_NS = 1 << 62
+_BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
 
 @dataclass(kw_only=True)
@@ -160,7 +159,7 @@ class _Unpacking:
             raise OutsideError("the tar has no end of its own")
         if next(members, None) is not None:
             raise OutsideError("the tar goes on after its end")
-        _read_to_the_end(stream)  # the exit code comes at the end
+        tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end
 
     def _listing(self, listing: _Listing) -> None:
         for left in listing.left:
@@ -179,42 +178,38 @@ class _Unpacking:
             if name in self._sent:
                 self._sent.remove(name)
                 self._bytes -= self._taken.pop(name).bytes
-                self._batch.drop(self._root / name)
+                self._batch.drop(self._path(name))
             elif name in self._taken:
                 raise OutsideError(f"{printable(name, 80)} is told to be as it was and to have changed")
             self._refuse(name, "it changed while it was being read")
 
     def _file(self, tar: TarReader, member: TarMember) -> None:
         name = member.name.removeprefix("files/")
-        target, digest = self._root / name, sha256()
-        changed_ns = _changed_ns(member.headers.get("GPUCOURSE.mtime_ns", ""))
         mode = 0o755 if member.mode & 0o100 else 0o644
         try:
             if (reason := self._find_objection(member, name)) is not None:
                 self._refuse(name, reason)
                 return
-            with (
-                self._disk.keep_free(self._run, member.size),
-                self._batch.writing(target, mode=mode, changed_ns=changed_ns) as file,
-            ):
-                for data in tar.pieces():
-                    file.write(data)
-                    digest.update(data)
+            with self._disk.keep_free(self._run, member.size):
+                digest = self._batch.write(self._path(name), tar.pieces(), mode=mode, changed_ns=member.changed_ns)
         except (StorageError, OSError) as error:
             cause = error.__cause__ if isinstance(error, StorageError) else error
             if not isinstance(cause, OSError) or cause.errno not in _BAD_NAME:
                 raise
             self._refuse_name(name, cause)
             return
-        self._keep(name, member.size, digest.hexdigest())
+        self._keep(name, member.size, digest)
         self._sent.add(name)
         if self._batch.bytes >= _BATCH:
             self._commit()
 
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
     def _commit(self) -> None:
         """Give the files that are complete their names; those that have none here are refused."""
         for target, error in self._batch.commit().items():
-            name = target.relative_to(self._root).as_posix()
+            name = target.removeprefix(self._path(""))
             self._sent.remove(name)
             self._bytes -= self._taken.pop(name).bytes
             self._refuse_name(name, error)
@@ -242,9 +237,7 @@ class _Unpacking:
             return f"with it the outputs of this node were more than {most} (output_limit)"
         if name in self._taken:
             return "the node sent two files of that name"
-        if (reason := self._make_folders(parts[:-1])) is not None:
-            return reason
-        return "a folder has that name here" if name in self._folders or (self._root / name).is_dir() else None
+        return self._make_folders(parts[:-1])
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:
         """Make the folders on the way to a file; why that cannot be, or None."""
@@ -266,7 +259,10 @@ class _Unpacking:
         return None
 
     def _refuse_name(self, name: str, error: OSError) -> None:
-        self._refuse(name, f"this computer cannot store a file of that name: {error.strerror}")
+        if error.errno == errno.EISDIR:
+            self._refuse(name, "a folder has that name here")
+        else:
+            self._refuse(name, f"this computer cannot store a file of that name: {error.strerror}")
 
     def _refuse(self, name: str, reason: str) -> None:
         self._collected.refused.append(RefusedFile(node=self._node, name=printable(name), reason=printable(reason)))
@@ -276,21 +272,6 @@ def _note(tar: TarReader, member: TarMember, kind: type[T]) -> T:
     if member.kind != "file":
         raise OutsideError(f"{member.name} is not a plain file")
     return parse_typed(tar.content(_NOTE_BYTES), kind, max_bytes=_NOTE_BYTES, max_items=_NOTE_ITEMS)
-
-
-def _read_to_the_end(stream: IO[bytes]) -> None:
-    left = _AFTER_THE_END
-    while data := stream.read(_PIECE):
-        left -= len(data)
-        if left < 0:
-            raise OutsideError("the tar is followed by more than it announced")
-
-
-def _changed_ns(text: str) -> int | None:
-    """The time of change in a header; None where it is none that a file can have."""
-    if len(text) < 20 and text.isascii() and text.isdigit() and int(text) < _LATEST_NS:
-        return int(text)
-    return None
 
 
 def _digest(path: Path) -> str:

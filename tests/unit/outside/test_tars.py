@@ -47,6 +47,15 @@ def test_what_tarfile_writes_is_read() -> None:
     assert read == wanted
 
 
+def test_pieces_may_end_anywhere() -> None:
+    members = [("a", b"1" * 700), ("d/" * 80 + "long", b"22" * 600), ("c", b""), ("d", b"4" * 512)]
+    sent = io.BytesIO(tar_of(*members))
+    chance = random.Random(5)
+    tar = TarReader(lambda count: sent.read(min(count, chance.randrange(1, 300))), max_members=10, max_total=1 << 20)
+    assert everything(tar) == members
+    tar.read_rest(1 << 20)
+
+
 def test_what_is_not_read_is_skipped() -> None:
     tar = reader(tar_of(("a", b"1" * 700), ("b", b"2" * 1024), ("c", b"3")))
     assert [member.name for member in tar] == ["a", "b", "c"]

@@ -29,9 +29,9 @@ def paths(tmp_path: Path) -> RunPaths:
 def test_a_name_that_the_disk_does_not_take_is_refused(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     replace = os.replace
 
-    def refuse(source: str, target: Path) -> None:
-        if target.name == "odd":
-            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), str(target))
+    def refuse(source: str, target: str) -> None:
+        if target.endswith("/odd"):
+            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ), target)
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", refuse)
@@ -46,7 +46,7 @@ def test_a_name_that_the_disk_does_not_take_is_refused(paths: RunPaths, monkeypa
 def test_two_names_that_are_one_to_the_disk(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that does not tell capital letters from small ones, as far as this is about it."""
     replace, look = os.replace, os.lstat
-    monkeypatch.setattr(os, "replace", lambda source, target: replace(source, str(target).lower()))
+    monkeypatch.setattr(os, "replace", lambda source, target: replace(source, target.lower()))
     monkeypatch.setattr(os, "lstat", lambda path, **options: look(str(path).replace("/DATA", "/data"), **options))
     home = unpack("node0", io.BytesIO(Parcel().add("files/data", b"1").add("files/DATA", b"2").finish()), paths, LIMIT)
     assert [(o.path, o.sha256) for o in home.outputs] == [("outputs/node0/data", sha256(b"1").hexdigest())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
 from gpucourse.remote.collect import max_files_of
 from gpucourse.remote.unpack import OutputLimits, unpack
 from gpucourse.workspace.paths import RunPaths
-from tests.unit.remote.parcels import Parcel, everything
+from tests.unit.remote.parcels import Parcel, everything, timed_member
 
 LIMIT, SMALL = OutputLimits(max_bytes=1000), OutputLimits(max_bytes=1000, output_limit=1000)
 
@@ -258,10 +259,23 @@ def test_a_size_beyond_every_limit_is_refused_before_it_is_skipped(paths: RunPat
         unpack("node0", io.BytesIO(head), paths, LIMIT)
 
 
-@pytest.mark.parametrize("changed", ["9" * 400, "9223372036854775808", "-1", "x", "\u0661"])
-def test_a_time_that_is_none_is_not_set(paths: RunPaths, changed: str) -> None:
-    parcel = Parcel().add("files/a", b"1", pax_headers={"GPUCOURSE.mtime_ns": changed})
+@pytest.mark.parametrize(
+    ("seconds", "rest", "changed_ns"),
+    [
+        (b"%011o" % 1_700_000_000, b"123456789", 1_700_000_000_123_456_789),
+        (b"\x80" + b"\xff" * 11, b"0" * 9, None),
+        (b"\x80\0\0\0\0\0\0" + b"\xff" * 5, b"0" * 9, None),
+        (b"0", b"-00000001", None),
+        (b"0", "\u0661\u0661\u0661\u0661".encode(), None),
+        (b"0", b"12345678", None),
+    ],
+)
+def test_only_a_time_that_a_file_can_have_is_set(paths: RunPaths, seconds: bytes, rest: bytes, changed_ns: int | None) -> None:
+    parcel = Parcel().add_as_it_is(timed_member("files/a", seconds, rest))
+    before = time.time_ns() - 10**9  # the clock of a disk is coarse
     assert len(unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT).outputs) == 1
+    there = (paths.node_outputs("node0") / "a").stat().st_mtime_ns
+    assert there == changed_ns if changed_ns is not None else there >= before
 
 
 @pytest.mark.parametrize("noise", [b"", b"not a tar at all" * 100, bytes(5000)])

@@ -120,5 +120,13 @@ def test_headers_are_those_that_any_tar_reads(name: str, size: int) -> None:
     block = tar.header(name, size, True, 1_700_000_000_123_456_789)
     member = tarfile.TarFile(fileobj=io.BytesIO(block + tar.END)).next()
     assert member is not None
-    assert (member.name, member.size, member.mode, member.isreg()) == (name, size, 0o755, True)
-    assert member.pax_headers["GPUCOURSE.mtime_ns"] == "1700000000123456789"
+    told = (member.name, member.size, member.mode, member.isreg(), member.mtime)
+    assert told == (name, size, 0o755, True, 1_700_000_000)
+    assert block[-12:] == b"123456789\0\0\0"
+
+
+@pytest.mark.parametrize("mtime_ns", [None, -1, (8 << 30) * 10**9])
+def test_a_time_that_a_header_cannot_say_is_left_out(mtime_ns: int | None) -> None:
+    block = tar.header("name", 1, False, mtime_ns)
+    assert tarfile.TarFile(fileobj=io.BytesIO(block + bytes(512) + tar.END)).next() is not None
+    assert block[-12:] == bytes(12)

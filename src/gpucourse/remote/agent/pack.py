@@ -173,6 +173,10 @@ class _Pieces:
         self._out, self._held = out, bytearray()
 
     def write(self, data: bytes) -> None:
+        if len(data) >= _PIECE:  # a piece of a large file is not copied once more
+            self.flush()
+            self._out.write(data)
+            return
         self._held += data
         if len(self._held) >= _PIECE:
             self.flush()

@@ -6,20 +6,24 @@ import os
 
 BLOCK = 512
 END = bytes(2 * BLOCK)
-_MOST_NAME, _MOST_SIZE = 100, 8 << 30  # what the fields of a header hold
+_MOST_NAME, _MOST_SIZE, _LATEST_S = 100, 8 << 30, 8 << 30  # what the fields of a header hold
 _EXECUTABLE, _PLAIN = 0o755, 0o644
+_REST = 12  # bytes at the end of a header that have no meaning
+_MIDDLE = (bytes(100) + b"ustar\x0000").ljust(BLOCK - 157 - _REST, b"\0")  # no link, the form's name, nobody's name
 
 
 def header(name: str, size: int, executable: bool = False, mtime_ns: int | None = None) -> bytes:
-    """What comes before the content of a plain file. `mtime_ns` goes into a record of our own, `GPUCOURSE.mtime_ns`."""
+    """What comes before the content of a plain file. The nanoseconds of `mtime_ns`, for which POSIX has no field, go as nine
+    digits to the end of the block, which it leaves unused: a record of our own would be two blocks more for every file."""
     path = os.fsencode(name)
-    records = b"" if mtime_ns is None else _record(b"GPUCOURSE.mtime_ns", b"%d" % mtime_ns)
+    records = b""
     if len(path) > _MOST_NAME or not path.isascii():
         records += _record(b"path", path)
     if size >= _MOST_SIZE:
         records += _record(b"size", b"%d" % size)
     extended = _block(b"././@PaxHeader", len(records), _PLAIN, b"x") + pad(records) if records else b""
-    return extended + _block(path[:_MOST_NAME], size % _MOST_SIZE, _EXECUTABLE if executable else _PLAIN, b"0")
+    mode = _EXECUTABLE if executable else _PLAIN
+    return extended + _block(path[:_MOST_NAME], size % _MOST_SIZE, mode, b"0", mtime_ns)
 
 
 def pad(content: bytes) -> bytes:
@@ -36,7 +40,10 @@ def _record(key: bytes, value: bytes) -> bytes:
     return b"%d%s" % (length, rest)
 
 
-def _block(name: bytes, size: int, mode: int, kind: bytes) -> bytes:
-    before = b"%s%07o\0%07o\0%07o\0%011o\0%011o\0" % (name.ljust(_MOST_NAME, b"\0"), mode, 0, 0, size, 0)
-    after = (kind + bytes(100) + b"ustar\x0000").ljust(BLOCK - len(before) - 8, b"\0")
-    return b"%s%06o\0 %s" % (before, sum(before) + sum(after) + 8 * ord(" "), after)
+def _block(name: bytes, size: int, mode: int, kind: bytes, mtime_ns: int | None = None) -> bytes:
+    seconds, rest = 0, b""
+    if mtime_ns is not None and 0 <= mtime_ns < _LATEST_S * 10**9:
+        seconds, rest = mtime_ns // 10**9, b"%09d" % (mtime_ns % 10**9)
+    numbers = b"%07o\0%07o\0%07o\0%011o\0%011o\0" % (mode, 0, 0, size, seconds)
+    total = sum(name) + sum(numbers) + sum(kind) + sum(_MIDDLE) + sum(rest) + 8 * ord(" ")
+    return b"%s%s%06o\0 %s%s%s" % (name.ljust(_MOST_NAME, b"\0"), numbers, total, kind, _MIDDLE, rest.ljust(_REST, b"\0"))
