@@ -101,7 +101,7 @@ def check_all(context: Context) -> list[Recheck]:
             parts.judge_kept_again(context, exercise)
             if verdict is not None:
                 _mark(context, exercise, verdict)
-            shown = evidence.gather(context, exercise, thorough=False) if record else None
+            shown = evidence.gather(context, exercise, thorough=False, with_prediction=False) if record else None
             missing = tuple(title for title in shown.wanted if title not in shown.handed_in) if shown else ()
             before = there.verdict if there else None
             rechecks.append(
@@ -118,8 +118,7 @@ def _keep_verdict(context: Context, files: RunPaths, record: RunRecord, verdict:
     if not untouched:
         runs.save(context.paths, record)
         return
-    seals.seal_again(files, (files.verdict.name,))
-    seals.save_sealed(files, record, read_json(files.hashes))
+    seals.save_sealed(files, record, read_json(files.hashes), written=(files.verdict.name,))
 
 
 def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:

@@ -162,9 +162,10 @@ def _read_newest_judgements(path: Path) -> Judgements:
     return {(judgement.question, judgement.answer_sha256): judgement for judgement in review.judgements} if review else {}
 
 
-def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
+def gather(context: Context, exercise: Exercise, *, thorough: bool, with_prediction: bool = True) -> ExerciseEvidence:
     """Everything that an exercise has to show. `thorough`: every file of the run is compared with its seal, not only the
-    small ones that checks read. What is damaged is said in `trouble`, and counts for nothing."""
+    small ones that checks read. `with_prediction`: also what was predicted, which counts for points alone and reads the record
+    of every run. What is damaged is said in `trouble`, and counts for nothing."""
     from gpucourse.grading.checks import on_gpu
     from gpucourse.grading.contradictions import list_contradictions
 
@@ -180,7 +181,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
-    prediction = judge_predictions(context, exercise)
+    prediction = judge_predictions(context, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, read_part_results(context, exercise))
     wanted = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
     if record is None or verdict is None:

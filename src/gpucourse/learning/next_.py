@@ -37,7 +37,7 @@ def find_next_step(context: Context) -> NextStep:
     newest = _find_newest_run(context)
     number, current = _find_place(context, newest)
     for exercise in _order_exercises(context, number, current):
-        evidence = gather(context, exercise, thorough=False)
+        evidence = gather(context, exercise, thorough=False, with_prediction=False)
         signs = read_signs(evidence)
         module = context.catalog.exercise(exercise.id)[0]
         chosen = _choose_after_run(context, module, newest, evidence) if newest and exercise.id == current else None
@@ -52,7 +52,10 @@ def find_next_step(context: Context) -> NextStep:
 
 def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
     """How far each exercise of a module is."""
-    return {exercise.id: read_signs(gather(context, exercise, thorough=False)) for exercise in module.exercises}
+    return {
+        exercise.id: read_signs(gather(context, exercise, thorough=False, with_prediction=False))
+        for exercise in module.exercises
+    }
 
 
 def _order_exercises(context: Context, number: str, current: str) -> Iterator[Exercise]:

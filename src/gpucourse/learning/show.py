@@ -14,7 +14,7 @@ SCREEN = "screen.svg"
 
 def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...], Signs]:
     """What an exercise still asks for, one sentence each; its questions with what their answers are worth; and its signs."""
-    evidence = gather(context, exercise, thorough=False)
+    evidence = gather(context, exercise, thorough=False, with_prediction=False)
     lines: list[str] = []
     if evidence.trouble:
         lines.append(evidence.trouble)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpucourse.errors import MissingError
 from gpucourse.outside.files import file_inside
-from gpucourse.outside.names import OutsideError, printable
+from gpucourse.outside.names import OutsideError, printable, relative_name
 from gpucourse.storage import storing
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
@@ -20,6 +20,7 @@ EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """What checks and questions read of a run."""
 
 _PIECE = 1 << 20
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is not waited for
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
@@ -48,13 +49,15 @@ def find_changed_files(files: RunPaths, names: Iterable[str] | None = None) -> t
     return tuple(sorted(printable(name) for name in bad))
 
 
-def save_sealed(files: RunPaths, record: object, document: object) -> None:
-    """Store the record of a run and the seal `document`, which gets the record's digest: aside, then the seal, then the record
-    under its name. Where this is cut off, `complete` does the rest, so that no record that tells an end is without a seal."""
+def save_sealed(files: RunPaths, record: object, document: object, *, written: Iterable[str] = ()) -> None:
+    """Store the record of a run and the seal `document`, which gets the digests of the record and of the files `written` by the
+    program itself: the record aside, then the seal, then the record under its name. Where this is cut off, `complete` does the
+    rest, so that no record that tells an end is without a seal."""
     if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: what it was stays to be seen
         write_record(files.record, record)
         return
     write_record(files.next_record, record)
+    document["sha256"].update({name: digest for name in written if (digest := sha256(files.folder / name))})
     document["sha256"][files.record.name] = sha256(files.next_record)
     write_record(files.hashes, document)
     complete(files)
@@ -85,24 +88,33 @@ def digest_inside(folder: Path, name: str, known: set[str] | None = None) -> str
     """The digest of the plain file of that name below a folder; None where there is none, or the name leads elsewhere. A seal
     says which files it is about, and who made a bundle wrote its seals. `known`: as in `file_inside`."""
     try:
-        return sha256(file_inside(folder, name, known))
+        if known is None or name.rpartition("/")[0] not in known:
+            return sha256(file_inside(folder, name, known))
+        return _compute_digest(f"{folder}/{relative_name(name)}", os.O_NOFOLLOW)
     except OutsideError:
         return None
 
 
 def sha256(path: Path) -> str | None:
     """The digest of a plain file; None where there is none, or something else of that name."""
+    return _compute_digest(path, 0)
+
+
+def _compute_digest(path: Path | str, flags: int) -> str | None:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
+        handle = os.open(path, _READ | flags)
     except OSError:
         return None
-    digest = hashlib.sha256()
     try:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             return None
-        while chunk := os.read(handle, min(info.st_size, _PIECE) + 1):
+        digest, size, wanted = hashlib.sha256(), 0, min(info.st_size, _PIECE) + 1
+        while chunk := os.read(handle, wanted):
             digest.update(chunk)
+            size += len(chunk)
+            if size == info.st_size and len(chunk) < wanted:  # the end, which needs no second look
+                break
     except OSError:
         return None
     finally:
