@@ -19,7 +19,7 @@ from gpucourse.runs import slurm_runs
 from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.end_state import end_state
 from gpucourse.runs.finish import finish
-from gpucourse.runs.follow import lock_of, note_exits
+from gpucourse.runs.follow import note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock
@@ -57,7 +57,9 @@ def bring_home(
 
         def bring(record: RunRecord) -> None:
             own = context if len(away) == 1 else context.with_label(record.id)
-            with hold_lock(lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
+            with hold_lock(
+                runs.lock_of(context.paths, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0
+            ):
                 if discard:
                     goes_on = _end_jobs(own, deployment, record, gone, connections)
                     _give_up(own, record, home, f"discarded with --discard{goes_on}")

@@ -213,6 +213,13 @@ class StateOf:
 
 
 @dataclass(kw_only=True)
+class StatesOf:
+    """How several runs stand, by their ids."""
+
+    runs: dict[str, StateOf]
+
+
+@dataclass(kw_only=True)
 class Cancel:
     """What a cancel did."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from gpucourse.context import Context
@@ -13,14 +15,19 @@ from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
+from gpucourse.parallel import try_all
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
+    from gpucourse.ports import Link
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.jobs import JobState
 
 RUNS_AT_ONCE = 6
 """Runs of one lab that are asked about, ended or collected at the same time. Each takes a channel of the connection, which has
 eight: two are left for questions about their ranks."""
+
+_IN_ONE_REQUEST = 1000  # ids, which travel in the command: it has 128 KiB at most
 
 
 def reach(context: Context, fleet: Fleet) -> None:
@@ -60,6 +67,7 @@ class Connections:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._labs: dict[tuple[str, bool], _Lab] = {}
+        self._states: dict[str, dict[str, JobState]] = {}
         self._lock = threading.Lock()
 
     def reach_run(self, record: RunRecord) -> Fleet:
@@ -90,6 +98,43 @@ class Connections:
                     lab.errors[nodes] = error
                     raise
         return fleet
+
+    def ask_states(self, records: Sequence[RunRecord]) -> None:
+        """Ask each node, in one request, how all of these runs stand that are not under Slurm: `find_running` then knows those
+        that are under way. Nodes that do not answer are named where one of their runs is asked about."""
+        labs: dict[str, list[RunRecord]] = {}
+        for record in records:
+            if record.slurm is None:
+                labs.setdefault(record.stack, []).append(record)
+        try_all([partial(self._ask_lab, *item) for item in labs.items()], limit=RUNS_AT_ONCE)
+
+    def find_running(self, record: RunRecord) -> dict[str, JobState] | None:
+        """How a run stands on its nodes that was under way on each of them when `ask_states` asked; None for any other: whether
+        it has begun, or ended, can be told only by whoever holds its lock, and asks then."""
+        told = self._states.get(record.id, {})
+        running = set(told) == set(record.nodes) and all(state.state == "running" for state in told.values())
+        return told if running else None
+
+    def _ask_lab(self, stack: str, records: list[RunRecord]) -> None:
+        from gpucourse.remote import jobs
+
+        deployment = deployments.load(self._context.paths, stack)
+        nodes: dict[str, Node] = {}
+        runs_on: dict[str, list[str]] = {}
+        for record in records:
+            for node in nodes_of(deployment, record) if deployment else ():
+                nodes[node.name] = node
+                runs_on.setdefault(node.name, []).append(record.id)
+        if deployment is None or not nodes:
+            return
+
+        def ask(link: Link) -> None:
+            ids = runs_on[link.node.name]
+            for first in range(0, len(ids), _IN_ONE_REQUEST):
+                for run_id, state in jobs.states(link, ids[first : first + _IN_ONE_REQUEST]).items():
+                    self._states.setdefault(run_id, {})[link.node.name] = state
+
+        self.reach(deployment, tuple(nodes.values()), scheduled=False).do_on_each(ask)
 
     def close(self) -> None:
         """Drop all of them."""

@@ -27,6 +27,8 @@ def every_run(context: Context, exercise: str | None = None) -> tuple[list[Liste
     records, errors = runs.readable(context.paths, exercise)
     away = [record for record in records if not record.collected]
     with Connections(context) as connections:
+        if len(away) > 1:
+            connections.ask_states(away)
         looked = run_all([partial(_look, context, record, connections) for record in away], limit=RUNS_AT_ONCE)
     listed = {record.id: item for record, item in zip(away, looked, strict=True)}
     return [listed.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())

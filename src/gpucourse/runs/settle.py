@@ -21,7 +21,7 @@ def settle(context: Context, record: RunRecord, connections: Connections) -> Run
     """
     if record.collected:
         return record
-    with try_lock(follow.lock_of(context, record.id), f"settle {record.id}") as mine:
+    with try_lock(runs.lock_of(context.paths, record.id), f"settle {record.id}") as mine:
         if not mine:  # somebody attends it
             return runs.reread(context.paths, record)
         record = _reread(context, record)
@@ -34,7 +34,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
     not answer."""
     if record.slurm is None or not record.slurm.later or not record.collected:
         return record
-    with try_lock(follow.lock_of(context, record.id), f"collect {record.id}") as mine:
+    with try_lock(runs.lock_of(context.paths, record.id), f"collect {record.id}") as mine:
         record = runs.reread(context.paths, record)
         if not mine or record.slurm is None:
             return record
@@ -52,7 +52,7 @@ def follow_on(
 ) -> follow.FollowedRun:
     """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
     while True:
-        with try_lock(follow.lock_of(context, record.id), f"logs {record.id}") as mine:
+        with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as mine:
             record = _reread(context, record) if mine else runs.reread(context.paths, record)
             if record.collected:
                 return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context, record))
@@ -78,7 +78,7 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
     if deployment is None or not nodes_of(deployment, record):
         return _mark_lost(context, record, "its nodes are gone")
     fleet = connections.reach_run(record)
-    node_states = states(fleet, record.id)
+    node_states = connections.find_running(record) or states(fleet, record.id)
     begun = [state for state in node_states.values() if state.state != "absent"]
     if not begun:
         return _mark_lost(context, record, "it never started on any node")

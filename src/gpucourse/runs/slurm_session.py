@@ -66,7 +66,7 @@ def open_session(context: Context, run_request: RunRequest) -> Iterator[OpenSess
 
     with _plan_session(context, run_request) as (plan, lab, deployment, fleet):
         run_id = runs.new_run(context.paths, plan.exercise)
-        with hold_lock(follow.lock_of(context, run_id), f"run {plan.exercise}"):
+        with hold_lock(runs.lock_of(context.paths, run_id), f"run {plan.exercise}"):
             named = _name_plan(plan, run_id)
             record = new_record(context, lab, deployment, named, run_request)
             lay_out(fleet, named)

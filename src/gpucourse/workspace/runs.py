@@ -95,6 +95,11 @@ def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
     return paths.run(record.folder, record.id)
 
 
+def lock_of(paths: WorkspacePaths, run_id: str) -> Path:
+    """The lock that whoever attends the run holds."""
+    return paths.lock(f"run-{run_id}")
+
+
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
     """The records of all runs (of one exercise), oldest first. Raises MissingError, NewerFormat for one that cannot be read."""
     records, errors = readable(paths, exercise)

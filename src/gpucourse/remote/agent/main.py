@@ -85,6 +85,8 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
         from gpucourse.remote.agent import slurm_later
 
         return slurm_later.tell_later_jobs(Job(rest[0]))
+    if verb == "states":
+        return {"runs": {run_id: _tell_state(Job(run_id)) for run_id in rest}}
     if verb in ("state", "cancel"):
         if _is_scheduled(rest[0]):
             return _of_slurm(verb, Job(rest[0]))
@@ -93,9 +95,15 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
         job = Job(rest[0])
         if verb == "cancel":
             return supervise.cancel(job, float(rest[1]))
-        supervise.settle(job)
-        return {"state": job.state(), "exit": job.read("exit.json"), "ranks": {str(r): how for r, how in job.ranks().items()}}
+        return _tell_state(job)
     raise JobRefused(f"no such verb: {verb}")
+
+
+def _tell_state(job: Job) -> dict[str, object]:
+    from gpucourse.remote.agent import supervise
+
+    supervise.settle(job)
+    return {"state": job.state(), "exit": job.read("exit.json"), "ranks": {str(r): how for r, how in job.ranks().items()}}
 
 
 def _is_scheduled(run_id: str) -> bool:
