@@ -11,9 +11,11 @@ from pathlib import Path
 from gpucourse.model.event import Event, LogBytes
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
-from gpucourse.remote import execute
+from gpucourse.remote import collect, execute, follow
 from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.follow_result import FollowResult
 from gpucourse.remote.ssh import SshTransport
+from gpucourse.remote.unpack import CollectedOutputs
 from gpucourse.workspace.paths import RunPaths
 from tests.sshlab import SshLab
 
@@ -35,15 +37,15 @@ class Run:
         execute.launch(self.fleet, self.plan, self.events.append)
         return self
 
-    def follow(self, *, grace_s: float = 5.0) -> execute.FollowResult:
+    def follow(self, *, grace_s: float = 5.0) -> FollowResult:
         watch = self.events.append
         limit = self.plan.log_limit
-        return execute.follow(
+        return follow.follow(
             self.fleet, self.plan.run_id, self.plan.nodes, self.paths, watch, self.stop, grace_s=grace_s, log_limit=limit
         )
 
-    def collect(self, *globs: str, max_bytes: int = 1 << 30) -> execute.CollectedOutputs:
-        return execute.collect(self.fleet, self.plan.run_id, globs, self.paths, max_bytes, self.events.append)
+    def collect(self, *globs: str, max_bytes: int = 1 << 30) -> CollectedOutputs:
+        return collect.collect(self.fleet, self.plan.run_id, globs, self.paths, max_bytes, self.events.append)
 
     def log(self, rank: int | None = 0, node: str = "node0") -> bytes:
         return self.paths.rank_log(node, rank).read_bytes()

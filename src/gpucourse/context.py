@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # these import pydantic or are slow to import, which `status`
     from gpucourse.course.catalog import Catalog
     from gpucourse.judge.client import Judge
     from gpucourse.model.event import Watcher
+    from gpucourse.model.node import Node
+    from gpucourse.remote.early import EarlyTransport
     from gpucourse.workspace.settings import Settings
 
 
@@ -58,6 +60,7 @@ class Context:
     reviewed: ReviewedWork | None = None
     make_transport: Callable[[Path], Transport] = ssh_transport
     targets: tuple[str, ...] = ()
+    early: EarlyTransport | None = field(default=None, init=False)
 
     @property
     def paths(self) -> WorkspacePaths:
@@ -87,6 +90,13 @@ class Context:
         """What connects to nodes, with the workspace's key or the one that a node's record names."""
         return self.make_transport(self.paths.client_key)
 
+    def connect_early(self, nodes: Iterable[Node], modules: Sequence[str] | None) -> None:
+        """Begin to connect to nodes that are about to be asked for, and ask them for `modules` of Python and what else a launch
+        depends on, unless that is None. Whoever opened the workspace closes the links that are not taken."""
+        from gpucourse.remote.early import EarlyTransport
+
+        self.transport = self.early = EarlyTransport(self.transport, nodes, modules=modules)
+
     @cached_property
     def judge(self) -> Judge:
         """What judges the learner's parts; whoever opened the workspace closes it."""
@@ -95,9 +105,11 @@ class Context:
         return Judge()
 
     def close(self) -> None:
-        """End the process that judges parts, where one was begun."""
+        """End the process that judges parts, and the connections that were begun early, where there are any."""
         if "judge" in vars(self):
             self.judge.close()
+        if self.early is not None:
+            self.early.close()
 
     @cached_property
     def catalog(self) -> Catalog:

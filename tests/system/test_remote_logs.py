@@ -14,7 +14,7 @@ import pytest
 
 from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
-from gpucourse.remote import execute
+from gpucourse.remote import execute, follow
 from gpucourse.remote.follow_result import FollowBroken
 from tests.runs import Run, prepare
 from tests.sshlab import OPENSSH_FIRST, Line, SshLab, find_marked_processes, ssh_lab
@@ -81,7 +81,7 @@ def test_two_hundred_megabytes_exact_in_flat_memory(lab: SshLab, tmp_path: Path)
 
     execute.launch(run.fleet, run.plan, watch)
     before = _resident()
-    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
     assert [e.code for e in result.node_exits] == [0]
     path = run.paths.rank_log("node0", 0)
     assert path.stat().st_size == count > 200_000_000
@@ -101,7 +101,7 @@ def test_a_slow_watcher_does_not_slow_the_run(lab: SshLab, tmp_path: Path) -> No
             until((run.folder() / "done").exists, "the run ends though nobody reads")
             slow.set()
 
-    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
     assert slow.is_set()
     assert [e.code for e in result.node_exits] == [0]
     assert hashlib.md5(run.log()).hexdigest() == (run.folder() / "outputs" / "md5").read_text()
@@ -132,7 +132,7 @@ def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) ->
             if line.cuts < 6 and heard > line.cuts * 6_000:
                 line.cut_after(rest.randrange(500, 8_000))
 
-    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
     assert line.cuts >= 4
     assert run.log() == steady(12000)
     assert heard == len(run.log())
@@ -157,7 +157,7 @@ def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path:
             line.cut()
             line.release()
 
-    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, **patience)
+    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, **patience)
     assert [note.level for note in notes] == ["warning"]
     assert run.log() == steady(3000)
     assert [e.code for e in result.node_exits] == [0]
@@ -172,7 +172,7 @@ def test_a_node_that_does_not_come_back(lab: SshLab, line: Line, tmp_path: Path)
             line.refuse()
 
     with pytest.raises(FollowBroken, match=r"1 of 2 nodes failed: node0: lost, .* for 0.5 s") as caught:
-        execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, give_up_s=0.5)
+        follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, give_up_s=0.5)
     assert isinstance(caught.value, UnreachableError)
     assert "gpucourse logs" in caught.value.hint
     assert run.log() == b"up\n"
@@ -190,7 +190,7 @@ def test_let_go_and_taken_up_again(lab: SshLab, tmp_path: Path) -> None:
         if isinstance(event, LogBytes) and len(run.log(1, "node1") if event.node == "node1" else b"") > 20_000:
             run.stop.set()
 
-    first = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, let_go, run.stop)
+    first = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, let_go, run.stop)
     assert first.detached
     assert 0 < len(run.log(1, "node1")) < len(steady(5000))
     run.stop.clear()
@@ -211,7 +211,7 @@ def test_ctrl_c_leaves_at_once_and_the_run_goes_on(lab: SshLab, tmp_path: Path) 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, press, run.stop)
+        follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, press, run.stop)
     assert find_marked_processes(run.folder())
     finish(run)
 

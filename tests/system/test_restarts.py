@@ -14,6 +14,8 @@ import pytest
 
 from gpucourse.model.event import Note
 from gpucourse.remote import execute
+from gpucourse.remote.follow import follow as follow_nodes
+from gpucourse.remote.follow_result import FollowResult
 from tests.runs import Run, prepare
 from tests.sshlab import SshLab, find_marked_processes, ssh_lab
 from tests.waiting import STUCK_S, until
@@ -68,8 +70,8 @@ def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
         run.fleet.close()
 
 
-def follow(run: Run, *, restarts: int, grace_s: float = 0.3) -> execute.FollowResult:
-    return execute.follow(
+def follow(run: Run, *, restarts: int, grace_s: float = 0.3) -> FollowResult:
+    return follow_nodes(
         run.fleet, run.plan.run_id, run.plan.nodes, run.paths, run.events.append, run.stop,
         grace_s=grace_s, max_restarts=restarts,
     )  # fmt: skip

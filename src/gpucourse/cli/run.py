@@ -24,6 +24,9 @@ Launcher = Literal["python", "torchrun", "slurm"]
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
+_USUAL_NODES = 2  # of an exercise, where --nodes does not say it
+_USUAL_PACKAGES = ("torch",)  # those of other exercises are asked for once the course is read
+_MOST_EARLY = 8  # nodes: of more, the handshakes take the processor from what they shall not wait for
 
 
 def run(
@@ -106,11 +109,12 @@ def run(
     session = session_of(ctx)
     if not (script or detach or dry_run):
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
-    from gpucourse.runs.prepare import RunRequest
-
     _refuse_bytes(
         exercise or "", *(arguments or ()), *(str(path.absolute()) for path in (*([script] if script else ()), *(extra or ())))
     )
+    _connect_early(session, None if script or every else exercise, nodes, target, gpu)
+    from gpucourse.runs.prepare import RunRequest
+
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, launcher)
     run_request = RunRequest(
         exercise=exercise,
@@ -142,6 +146,20 @@ def run(
     from gpucourse.cli.run_sweep import run_sweep
 
     return run_sweep(session, run_request, sweep[0], json=json) if sweep else run_all(session, run_request, json=json)
+
+
+def _connect_early(session: Session, exercise: str | None, nodes: int | None, target: str | None, gpu: str | None) -> None:
+    """Begin to connect to the nodes that the run will ask for, as far as that can be told before the course is read."""
+    from gpucourse.workspace.deployments import find_ready
+
+    module = (exercise or "").partition(".")[0]
+    lab = find_ready(session.context.paths, module, target=target, gpu=gpu) if module else None
+    if lab is None or lab.inventory is None:
+        return
+    count = 1 if lab.has_slurm else min(nodes or _USUAL_NODES, _MOST_EARLY)
+    head = lab.inventory.head
+    chosen = (head, *(node for node in lab.inventory.nodes if node.name != head.name))[:count]
+    session.context.connect_early(chosen, None if lab.has_slurm else _USUAL_PACKAGES)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:

@@ -36,6 +36,7 @@ class PlotWorker:
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self._at_work = False
+        self._drawn = b""  # the last order that was carried out without an error
 
     def set_up(self) -> None:
         """Begin the process, if there is none; returns at once. Where none can be begun, pictures are drawn here."""
@@ -71,7 +72,11 @@ class PlotWorker:
             "folder": str(folder),
             "records": {file: asdict(record) for file, record in records.items()},
         }
-        answers = self._ask(order)
+        line = json.dumps(order).encode() + b"\n"
+        if line == self._drawn:  # early, while torchrun was closing down
+            return []
+        answers = self._ask(line)
+        self._drawn = line if answers is not None and not any(answers) else b""
         if answers is None:
             errors = [_draw_here(plot, metrics, subtitle, folder, records.get(plot.file)) for plot in plots]
         else:
@@ -93,22 +98,22 @@ class PlotWorker:
         process.wait()
         process.stdout.close()
 
-    def _ask(self, order: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    def _ask(self, line: bytes) -> list[dict[str, Any]] | None:
         """The answers of the process, one a plot; None where it is not there any more."""
         if self.process is None or self.process.stdin is None or self.process.stdout is None:
             return None
         self._at_work = True
         try:
-            self.process.stdin.write(json.dumps(order).encode() + b"\n")
+            self.process.stdin.write(line)
             self.process.stdin.flush()
-            line = self.process.stdout.readline()
+            answer = self.process.stdout.readline()
         except OSError:
-            line = b""
+            answer = b""
         self._at_work = False
-        if not line.endswith(b"\n"):
+        if not answer.endswith(b"\n"):
             self.close()
             return None
-        answers: list[dict[str, Any]] = json.loads(line)
+        answers: list[dict[str, Any]] = json.loads(answer)
         return answers
 
 

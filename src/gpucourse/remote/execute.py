@@ -12,50 +12,15 @@ from gpucourse.model.event import Event, NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
-from gpucourse.remote import jobs, slurm_client
-from gpucourse.remote.collect import collect
+from gpucourse.remote import jobs
+from gpucourse.remote.early import PORTS, EarlyTransport, NodeFindings, ProbeRequest, look_at
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
-from gpucourse.remote.follow import follow
-from gpucourse.remote.follow_result import FollowBroken, FollowResult
 from gpucourse.remote.patience import ANSWER_S, COPY_PACE
 from gpucourse.remote.push import Parcel, parcels, push
-from gpucourse.remote.unpack import CollectedOutputs
 from gpucourse.units import format_bytes
 
-__all__ = [
-    "CollectedOutputs",
-    "Findings",
-    "FollowBroken",
-    "FollowResult",
-    "NodeFindings",
-    "cancel",
-    "collect",
-    "follow",
-    "launch",
-    "probe",
-    "states",
-]
-
 CANCEL_GRACE_S = 5.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeFindings:
-    """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
-    on its PATH; `interfaces`: name to IPv4 address;
-    `clock_skew_s`: how far its clock is ahead of this computer's, right to half the time that the question took."""
-
-    python_version: str
-    missing: tuple[str, ...]
-    missing_programs: tuple[str, ...]
-    cores: int
-    disk_free_bytes: int
-    free_ports: tuple[int, ...]
-    hostname: str
-    interfaces: dict[str, str]
-    clock_skew_s: float
-    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +36,15 @@ def probe(
     *,
     modules: Sequence[str] = (),
     programs: Sequence[str] = (),
-    ports: tuple[int, int] = (29500, 29599),
+    ports: tuple[int, int] = PORTS,
+    early: EarlyTransport | None = None,
 ) -> Findings:
-    """Look, in one round trip a node, at what a launch depends on. Raises the error of the nodes that cannot be asked."""
+    """Look, in one round trip a node, at what a launch depends on; what `early` has asked for is not asked again. Raises the
+    error of the nodes that cannot be asked."""
+    request = ProbeRequest(modules=tuple(modules), programs=tuple(programs), ports=ports)
 
     def look(link: Link) -> NodeFindings:
-        began, asked = time.monotonic(), time.time()
-        answer = jobs.probe(link, modules, ports, programs=programs)
-        answered = time.time()
-        return NodeFindings(
-            python_version=answer.python,
-            missing=tuple(name for name, module in answer.modules.items() if not module.found),
-            missing_programs=tuple(answer.missing_programs),
-            cores=answer.cores,
-            disk_free_bytes=answer.disk_free_bytes,
-            free_ports=tuple(answer.ports),
-            hostname=answer.hostname,
-            interfaces=answer.interfaces,
-            clock_skew_s=_skew(asked, answer.clock, answered),
-            seconds=time.monotonic() - began,
-        )
+        return (early.find(link.node, request) if early else None) or look_at(link, request)
 
     findings = values(fleet.do_on_each(look))
     port = next(iter(findings[0].free_ports), None) if findings else None
@@ -198,13 +152,14 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "log_limit": plan.log_limit,
         "max_restarts": plan.max_restarts,
         "files": [parcel.entry() for parcel in wrapped],
-        **slurm_client.spec(plan),
+        **(_slurm_spec(plan) if plan.batch is not None else {}),
     }
 
 
-def _skew(asked: float, told: float, answered: float) -> float:
-    """How far a clock is ahead, at least: anything between question and answer counts as no difference."""
-    return round(max(told - answered, min(0.0, told - asked)), 3)
+def _slurm_spec(plan: LaunchPlan) -> dict[str, object]:
+    from gpucourse.remote import slurm_client  # here, as all that a launch without Slurm has no use for
+
+    return slurm_client.spec(plan)
 
 
 def _in_turn(watcher: Watcher) -> Watcher:

@@ -61,6 +61,27 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
         return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
 
 
+def fetch_early(context: Context, fleet: Fleet, record: RunRecord) -> None:
+    """Fetch and draw what a run leaves whose ranks have ended, before it has ended itself. Changes neither its record nor what
+    is judged. Raises UnreachableError, StorageError, MissingError."""
+    from gpucourse.remote.collect import collect
+
+    files = runs.files_of(context.paths, record)
+    _, exercise = context.catalog.exercise(record.exercise)
+    collect(
+        fleet,
+        record.id,
+        _list_wanted(exercise, record),
+        files,
+        exercise.max_output,
+        context.watch,
+        output_limit=context.settings.output_limit,
+    )
+    metrics = _read_node_metrics(context, record, files)
+    if metrics is not None and exercise.plots and not record.own_script and context.plot_worker.process is not None:
+        _draw(context, exercise, {**metrics, "mode": record.mode}, record, files)
+
+
 def _judge_and_hand_in(
     context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str], *, written: bool
 ) -> ExerciseVerdict | None:
@@ -149,10 +170,9 @@ def _collect(
     context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths, until: float | None
 ) -> dict[str, str]:
     """Collect the outputs; their digests, by path relative to the run's folder."""
-    from gpucourse.remote.execute import collect
+    from gpucourse.remote.collect import collect
 
-    # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
-    wanted = (*exercise.outputs, "**") if record.own_script else exercise.outputs
+    wanted = _list_wanted(exercise, record)
     limit = context.settings.output_limit
     home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
     record.outputs, record.refused = home.outputs[:MOST_LISTED], list(home.refused)
@@ -172,6 +192,12 @@ def _collect(
         runs.save(context.paths, record)
         raise _not_home(missed)
     return {output.path: output.sha256 for output in home.outputs}
+
+
+def _list_wanted(exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
+    """What is collected of the work folder."""
+    # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
+    return (*exercise.outputs, "**") if record.own_script else tuple(exercise.outputs)
 
 
 def _not_home(missed: list[MissingOutputs]) -> UnreachableError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.launch.neighbours import MOST_SOURCE
-from gpucourse.model.event import stage
+from gpucourse.model.event import Watcher, stage
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
@@ -30,6 +30,7 @@ from gpucourse.workspace.files import read_record
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.follow_result import FollowBroken, FollowResult
+    from gpucourse.runs.early_outputs import EarlyOutputs
 
 
 # How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
@@ -46,11 +47,6 @@ class FollowedRun:
     verdict: ExerciseVerdict | None
 
 
-def lock_of(context: Context, run_id: str) -> Path:
-    """The lock that whoever attends the run holds."""
-    return context.paths.lock(f"run-{run_id}")
-
-
 def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
     """The verdict that was stored with the run, None where there is none."""
     return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
@@ -62,12 +58,15 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 
     It is followed for its own time limit and some minutes more, or for `limit_s`: see `remote.patience`.
     """
-    _follow(context, fleet, record, limit_s)
-    return conclude(context, fleet, record)
+    from gpucourse.runs.early_outputs import EarlyOutputs
+
+    early = EarlyOutputs(context, fleet, record)
+    _follow(context, fleet, record, limit_s, early.watch(context.watch))
+    return conclude(context, fleet, record, early)
 
 
-def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
-    """Collect what an ended run left, and judge it.
+def conclude(context: Context, fleet: Fleet, record: RunRecord, early: EarlyOutputs | None = None) -> FollowedRun:
+    """Collect what an ended run left, besides what is fetched `early`, and judge it.
 
     Raises Interrupted when the person lets go, UnreachableError where a node's outputs are not collected: the next command
     about the run then tries again.
@@ -77,6 +76,8 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
         f"gpucourse logs {record.id} collects the rest",
     )
     try:
+        if early is not None:
+            early.wait()
         verdict = finish(context, fleet, record)
     except KeyboardInterrupt as error:
         raise Interrupted(what, hint=hint) from error
@@ -87,7 +88,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
     return FollowedRun(record=record, verdict=verdict)
 
 
-def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
+def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None, watch: Watcher) -> None:
     """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
     from gpucourse.remote.follow import follow
     from gpucourse.remote.follow_result import FollowBroken
@@ -104,7 +105,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 record.id,
                 fleet.nodes,
                 files,
-                context.watch,
+                watch,
                 context.stop,
                 give_up_s=GIVE_UP_SIMULATED_S if is_simulated(record.mode) else GIVE_UP_S,
                 monitor=diagnose.make_silence_monitor(context, record),

@@ -212,7 +212,8 @@ def plan_on(
     """
     from gpucourse.remote.execute import probe
 
-    findings = probe(fleet, modules=wanted.packages, programs=wanted.programs, ports=context.settings.ports)
+    ports = context.settings.ports
+    findings = probe(fleet, modules=wanted.packages, programs=wanted.programs, ports=ports, early=context.early)
     for node in fleet.nodes:
         if missing := findings.nodes[node.name].missing:
             raise MissingError(
@@ -232,7 +233,7 @@ def plan_on(
         node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes
     }
     if findings.port is None:
-        first, last = context.settings.ports
+        first, last = ports
         raise MissingError(
             f"every port from {first} to {last} is taken on {fleet.nodes[0].label}: the ranks have nowhere to meet",
             hint=f"set another range: rendezvous_ports in {context.paths.settings}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,7 +19,7 @@ from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs import follow, parts, slurm_runs
+from gpucourse.runs import parts, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.mutations import keep_edited_files
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, find_lab_module, make_launch_request, plan_on
@@ -29,6 +31,7 @@ from gpucourse.workspace.lock import hold_lock
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.runs import follow
 
 REHEARSAL = "dry-run"
 
@@ -122,7 +125,7 @@ def run(
             _warn_of_others(context, deployment, {node.name for node in nodes})
         run_id = runs.new_run(context.paths, run_request.place)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
-        with hold_lock(follow.lock_of(context, run_id), f"run {exercise.id}"):
+        with hold_lock(runs.lock_of(context.paths, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id)
             record = new_record(context, lab, deployment, plan, run_request)
             record.phases_s, record.clock_skew_s = phases, skew_s
@@ -132,6 +135,8 @@ def run(
             _launch(context, fleet, record, launched, faults)
             if detach:
                 return RunResult(plan=plan, record=record)
+            from gpucourse.runs import follow
+
             return RunResult(plan=plan, record=record, followed_run=follow.follow_to_end(context, fleet, record))
 
 
@@ -193,9 +198,21 @@ def new_record(
     return record
 
 
+def _import_rest() -> None:
+    for name in (
+        "gpucourse.runs.follow",
+        "gpucourse.remote.follow",
+        "gpucourse.runs.early_outputs",
+        "gpucourse.remote.collect",
+    ):
+        importlib.import_module(name)
+
+
 def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, faults: Faults) -> None:
     from gpucourse.remote.execute import launch
 
+    # What is needed once the ranks have begun is imported while the nodes start them: for as long this process only waits.
+    threading.Thread(target=_import_rest, name="import", daemon=True).start()
     record.state = "starting"
     runs.save(context.paths, record)
     try:
@@ -206,6 +223,8 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
             collected = runs.list_collected(context.paths, record.stack)
             launch(fleet, plan, context.watch, faults=faults, secrets=secrets, collected=collected)
     except (GpucourseError, KeyboardInterrupt) as error:
+        from gpucourse.runs import follow
+
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")
         if interrupted:

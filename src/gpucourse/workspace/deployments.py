@@ -86,6 +86,15 @@ def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
     return sorted(mine, key=lambda deployment: deployment.updated, reverse=True)
 
 
+def find_ready(paths: WorkspacePaths, module: str, *, target: str | None = None, gpu: str | None = None) -> Deployment | None:
+    """The lab of a module that is up, as far as its record knows: the one that was touched last. Records that cannot be read
+    are left out."""
+    labs = (
+        lab for lab in readable(paths)[0] if lab.module == module and target in {None, lab.target} and gpu in {None, lab.gpu}
+    )
+    return max((lab for lab in labs if lab.up), key=lambda lab: lab.updated, default=None)
+
+
 def is_of_module(stack: str, module: str) -> bool:
     """Whether a stack of that name is one of the module's."""
     return stack.startswith(stack_name(module, ""))

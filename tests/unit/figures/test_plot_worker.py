@@ -76,6 +76,17 @@ def test_its_process_draws_the_same_bytes(plot_worker: PlotWorker, tmp_path: Pat
         assert all((tmp_path / "here" / name).read_bytes() == (tmp_path / again / name).read_bytes() for name in names)
 
 
+def test_what_is_drawn_already_is_not_drawn_again(plot_worker: PlotWorker, tmp_path: Path) -> None:
+    begin(plot_worker)
+    metrics: dict[str, object] = {"rows": [{"x": 1, "y": 2.0, "low": 1.5, "high": 2.5}]}
+    (first, *_) = draw_both(plot_worker, tmp_path, metrics)
+    drawn = (tmp_path / first).stat().st_ino
+    draw_both(plot_worker, tmp_path, dict(metrics))
+    assert (tmp_path / first).stat().st_ino == drawn
+    draw_both(plot_worker, tmp_path, {"rows": [{"x": 1, "y": 3.0, "low": 1.5, "high": 3.5}]})
+    assert (tmp_path / first).stat().st_ino != drawn
+
+
 def test_setting_it_up_again_changes_nothing(plot_worker: PlotWorker) -> None:
     assert begin(plot_worker) is begin(plot_worker)
 

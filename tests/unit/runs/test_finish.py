@@ -210,4 +210,4 @@ def test_a_run_under_slurm_has_logs_of_its_labs_nodes_only(context: Context) -> 
     record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
     named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
     with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
-        follow._follow(context, fleet, record, 20.0)
+        follow._follow(context, fleet, record, 20.0, context.watch)

@@ -33,6 +33,7 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
             line.send(frames.RANK, rank + 1, 0, json.dumps(how).encode())
             told.add((rank, how.get("restart", 0)))
             sent = True
+            line.hurry()
         if ended:
             how = job.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
             line.send(frames.END, 0, 0, json.dumps(how).encode())

@@ -12,6 +12,7 @@ PIECE = 1 << 17
 """Bytes of one log that are read at once."""
 
 _NAP_MIN_S, _NAP_MAX_S = 0.005, 0.05
+_HURRY_S = 1.0
 
 
 class Line:
@@ -19,13 +20,17 @@ class Line:
 
     def __init__(self, out: int) -> None:
         self._out = out
-        self._nap_s, self._last_sent = _NAP_MIN_S, 0.0
+        self._nap_s, self._last_sent, self._hurry_until = _NAP_MIN_S, 0.0, 0.0
 
     def send(self, kind: bytes, stream: int = 0, offset: int = 0, data: bytes = b"") -> None:
         """Send one frame, whole. Raises BrokenPipeError where nobody follows any more."""
         view = memoryview(frames.frame(kind, stream, offset, data))
         while view:
             view = view[os.write(self._out, view) :]
+
+    def hurry(self) -> None:
+        """For a moment, nap as shortly as after news: a rank has ended, and who follows waits for the end of all."""
+        self._hurry_until = time.monotonic() + _HURRY_S
 
     def rest(self, *, sent: bool) -> None:
         """Between two looks at the logs: no nap after one that found something, else one longer than the last."""
@@ -37,4 +42,4 @@ class Line:
             self.send(frames.BEAT)
             self._last_sent = now
         time.sleep(self._nap_s)
-        self._nap_s = min(self._nap_s * 1.5, _NAP_MAX_S)
+        self._nap_s = min(self._nap_s * 1.5, _NAP_MIN_S if now < self._hurry_until else _NAP_MAX_S)

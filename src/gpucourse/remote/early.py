@@ -1,0 +1,169 @@
+"""Connections that are begun before anybody asks for them, and the question that follows: meanwhile the command imports the
+rest of the program."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpucourse.errors import GpucourseError
+from gpucourse.model.node import Node
+from gpucourse.ports import Link, Transport
+from gpucourse.remote.patience import CONNECT_S
+
+_FRESH_S = 5.0  # an older answer is asked for again: other programs take ports, and the disk, meanwhile
+PORTS = (29500, 29599)
+"""Where ranks meet, unless the learner's settings say otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeRequest:
+    """What a node is asked for: modules, programs, and free ports of a range."""
+
+    modules: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    ports: tuple[int, int] = PORTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFindings:
+    """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
+    on its PATH; `interfaces`: name to IPv4 address;
+    `clock_skew_s`: how far its clock is ahead of this computer's, right to half the time that the question took."""
+
+    python_version: str
+    missing: tuple[str, ...]
+    missing_programs: tuple[str, ...]
+    cores: int
+    disk_free_bytes: int
+    free_ports: tuple[int, ...]
+    hostname: str
+    interfaces: dict[str, str]
+    clock_skew_s: float
+    seconds: float
+
+
+class EarlyTransport:
+    """Makes links with another transport, those to some `nodes` from now on. Implements ports.Transport. Whoever has it closes
+    it: a link that nobody asked for is dropped then.
+
+    `modules`: what these nodes are asked for as soon as they are connected, with what every launch depends on.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        nodes: Iterable[Node],
+        *,
+        modules: Sequence[str] | None = None,
+        timeout_s: float = CONNECT_S,
+    ) -> None:
+        self._transport = transport
+        self._attempts = {node: _Attempt(transport, node, modules, timeout_s) for node in nodes}
+
+    def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> Link:
+        """The link that was begun early, else a new one. Raises what the transport raises."""
+        attempt = self._attempts.get(node)
+        link = attempt.take() if attempt else None
+        if link is not None and link.alive:
+            return link
+        if link is not None:
+            link.close()
+        return self._transport.connect(node, timeout_s=timeout_s)
+
+    def find(self, node: Node, request: ProbeRequest) -> NodeFindings | None:
+        """What the node answered early; None where it was not asked for just that. Raises its error."""
+        attempt = self._attempts.get(node)
+        return attempt.answer(request) if attempt else None
+
+    def close(self) -> None:
+        """Drop the links that nobody asked for; what is still being made, as soon as it is there."""
+        for attempt in self._attempts.values():
+            attempt.abandon()
+
+
+class _Attempt:
+    """A link in the making."""
+
+    def __init__(self, transport: Transport, node: Node, modules: Sequence[str] | None, timeout_s: float) -> None:
+        self._link: Link | None = None
+        self._error: BaseException | None = None
+        self._request = ProbeRequest(modules=tuple(modules)) if modules is not None else None
+        self._answer: NodeFindings | GpucourseError | None = None
+        self._taken, self._abandoned, self._asked = False, False, 0.0
+        self._connected, self._answered = threading.Event(), threading.Event()
+        threading.Thread(
+            target=self._begin, args=(transport, node, timeout_s), name=f"connect-{node.name}", daemon=True
+        ).start()
+
+    def take(self) -> Link | None:
+        """The link, as soon as it is there; None for whoever asks again. Raises what the transport raised."""
+        if self._taken:
+            return None
+        self._connected.wait()
+        self._taken = True
+        if self._error is not None:
+            raise self._error
+        return self._link
+
+    def answer(self, request: ProbeRequest) -> NodeFindings | None:
+        """What the node answered, as soon as it is there; None where it was asked for something else, or long ago, and for
+        whoever asks again. Raises the error of a node that could not be asked."""
+        if request != self._request:
+            return None
+        self._answered.wait()
+        self._request = None  # whoever asks again wants to know how it is then
+        if isinstance(self._answer, GpucourseError):
+            raise self._answer
+        return self._answer if time.monotonic() - self._asked < _FRESH_S else None
+
+    def abandon(self) -> None:
+        """Drop the link that nobody took, now or once it is there."""
+        self._abandoned = True
+        if self._link is not None and not self._taken:
+            self._link.close()
+
+    def _begin(self, transport: Transport, node: Node, timeout_s: float) -> None:
+        try:
+            self._link = transport.connect(node, timeout_s=timeout_s)
+        except BaseException as error:  # noqa: BLE001  raised again in the thread of whoever asks for the link
+            self._error = error
+        self._connected.set()
+        try:
+            if self._link is not None and self._abandoned and not self._taken:
+                self._link.close()
+            elif self._link is not None and self._request is not None:
+                self._asked = time.monotonic()
+                self._answer = look_at(self._link, self._request)
+        except GpucourseError as error:
+            self._answer = error
+        finally:
+            self._answered.set()
+
+
+def look_at(link: Link, request: ProbeRequest) -> NodeFindings:
+    """What one node has. Raises the error of a node that cannot be asked."""
+    from gpucourse.remote import jobs  # here: until a node is connected, other things can be imported
+
+    began, asked = time.monotonic(), time.time()
+    answer = jobs.probe(link, request.modules, request.ports, programs=request.programs)
+    answered = time.time()
+    return NodeFindings(
+        python_version=answer.python,
+        missing=tuple(name for name, module in answer.modules.items() if not module.found),
+        missing_programs=tuple(answer.missing_programs),
+        cores=answer.cores,
+        disk_free_bytes=answer.disk_free_bytes,
+        free_ports=tuple(answer.ports),
+        hostname=answer.hostname,
+        interfaces=answer.interfaces,
+        clock_skew_s=_skew(asked, answer.clock, answered),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _skew(asked: float, told: float, answered: float) -> float:
+    """How far a clock is ahead, at least: anything between question and answer counts as no difference."""
+    return round(max(told - answered, min(0.0, told - asked)), 3)

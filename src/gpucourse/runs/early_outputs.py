@@ -1,0 +1,59 @@
+"""Outputs that are fetched and drawn while torchrun still closes down: once all ranks have ended well, nobody writes any more.
+
+What is told of a run comes afterwards, from `finish`: it asks the nodes again, which send what has changed since, and draws
+again what was drawn from other metrics.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from copy import copy
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.model.event import Event, RankEvent, Watcher, ignore_event
+from gpucourse.model.record import RunRecord
+from gpucourse.remote.fleet import Fleet
+from gpucourse.runs import finish
+
+AT_ONCE_S = 0.05
+"""Where the end of the run follows the end of its ranks within that time, as it does in one that ended long ago, `finish` is as
+early, and asks once."""
+
+
+class EarlyOutputs:
+    """The early outputs of one run: `watch` hears how its ranks end."""
+
+    def __init__(self, context: Context, fleet: Fleet, record: RunRecord, *, at_once_s: float = AT_ONCE_S) -> None:
+        self._context, self._fleet, self._record = copy(context), fleet, record
+        self._context.watch = ignore_event  # `finish` tells it
+        closes_slowly = record.launcher == "torchrun" and not record.drill
+        self._waited_for = set(range(record.world_size)) if closes_slowly else set()
+        self._over, self._at_once_s = threading.Event(), at_once_s
+        self._thread: threading.Thread | None = None
+
+    def watch(self, watcher: Watcher) -> Watcher:
+        """The watcher; when the last rank has ended well, the outputs are fetched beside it."""
+
+        def tell(event: Event) -> None:
+            watcher(event)
+            if isinstance(event, RankEvent) and event.code == 0 and event.rank in self._waited_for:
+                self._waited_for.discard(event.rank)
+                if not self._waited_for:
+                    self._thread = threading.Thread(target=self._fetch, name="early-outputs", daemon=True)
+                    self._thread.start()
+
+        return tell
+
+    def wait(self) -> None:
+        """Until nothing is fetched or drawn any more; the run has ended."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _fetch(self) -> None:
+        if self._over.wait(self._at_once_s):
+            return
+        with suppress(GpucourseError):  # whatever it is, `finish` meets it again and says so
+            finish.fetch_early(self._context, self._fleet, self._record)
