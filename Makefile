@@ -30,8 +30,8 @@ test-one: $(VENV)/.dev
 slow: $(VENV)/.kernels parts
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m tests.whole --slow $(PYTEST_ARGS)
 
-# The set-up of a node under a real kernel, systemd and cloud-init, in QEMU: Debian as root, two processors for minutes. `make slow` has
-# it where QEMU and mmdebstrap are installed, `.ci/run` never. GPUCOURSE_BOOT_PERCENT=40 holds the machines back.
+# The set-up of a Slurm head and a worker under a real kernel, systemd and cloud-init, in QEMU: Debian as root, two processors for minutes.
+# `make slow` has it where QEMU and mmdebstrap are installed, `.ci/run` never. GPUCOURSE_BOOT_PERCENT=40: 40% of one processor each.
 boot: export GPUCOURSE_BOOT = 1
 boot: $(VENV)/.dev parts
 	$(BIN)/python -m pytest -rP --durations=0 tests/system/test_real_boot.py $(PYTEST_ARGS)

@@ -27,11 +27,13 @@ from gpucourse.remote.keys import ensure_client_key
 from tests.boot.image import PYTHON, Image, cached_image
 from tests.boot.machine import Machine
 from tests.boot.metadata import Metadata, describe_instance
+from tests.boot.wire import Wire, mac
 from tests.parts import need
+from tests.ports import take_port
 from tests.unit.labs.aws.fakes import context_in
 
-PERCENT = int(os.environ.get("GPUCOURSE_BOOT_PERCENT", "100"))
-"""The share of its time that QEMU runs at all."""
+PERCENT = int(os.environ.get("GPUCOURSE_BOOT_PERCENT", "0"))
+"""How much of one processor each machine gets at most, as CPUQuota= says it; 0 for as much as there is."""
 PARTS = ("qemu-system-x86_64", "qemu-img", "mmdebstrap", "mke2fs")
 
 
@@ -53,14 +55,16 @@ def need_image() -> Image:
 class RealNode:
     """A node that boots for real. `node` has its host key once the console has shown it.
 
-    `seconds` is how long after the start what was reached: `host key`, `ready`.
+    `seconds` is how long after the start what was reached (`host key`, `ready`), `processor_s` what QEMU had used until then.
     """
 
     machine: Machine
+    service: Metadata
     node: Node
     context: Context
     events: list[Event]
     seconds: dict[str, float] = field(default_factory=dict)
+    processor_s: dict[str, float] = field(default_factory=dict)
     fleet: Fleet | None = None
 
     @property
@@ -74,17 +78,22 @@ class RealNode:
         assert done.code == 0, (command, done)
         return done.stdout.decode().strip()
 
+    def note(self, what: str, began: float) -> None:
+        """Remember when that was reached."""
+        self.seconds[what] = time.monotonic() - began
+        self.processor_s[what] = self.machine.processor_s
+
     def watch_first_boot(self, began: float) -> None:
         """Pin the key that the console shows, connect, and wait until the node is ready, by the code that `deploy` uses."""
         account = cast("Account", _ConsoleOnly(self.machine))
         host_key = console.host_key(account, "i-0", timeout_s=READINESS_TIMES.console_s, sleep=self._sleep)
         assert host_key is not None, self.machine.console[-4000:]
-        self.seconds["host key"] = time.monotonic() - began
+        self.note("host key", began)
         self.node = replace(self.node, host_key=host_key)
         self.connect()
         assert self.fleet is not None
         first_boot.wait(self.context, self.fleet)
-        self.seconds["ready"] = time.monotonic() - began
+        self.note("ready", began)
 
     def connect(self) -> None:
         """Connect with the pinned host key, as soon as SSH answers."""
@@ -131,32 +140,36 @@ class _ConsoleOnly:
 
 @contextmanager
 def boot_node(
-    service: Metadata, machine: Machine, user_data: str, *, port: int, key: Path, gpus: int = 1
+    wire: Wire, folder: Path, image: Image, user_data: str, *, number: int, gpus: int, kernel: str = ""
 ) -> Iterator[RealNode]:
-    """A node at its first boot: its machine is on, and the metadata service knows of it alone. Off after the block."""
-    service.leaves = describe_instance(
-        instance=f"i-0123456789abcde{machine.number:02x}",
-        address=machine.address,
-        mac=machine.mac,
-        public_key=ensure_client_key(key),
-        user_data=gzip.compress(user_data.encode()),
-    )
-    node = Node(
-        name=f"node{machine.number}",
-        role="worker" if machine.number else "head",
-        address="127.0.0.1",
-        port=port,
-        private_address=machine.address,
-        user="ubuntu",
-        gpus=gpus,
-        instance_type="g4dn.xlarge",
-        python=PYTHON,
-        mode="aws",
-        key=str(key),
-    )
-    real = RealNode(machine, node, *context_in(machine.folder))
-    try:
-        machine.start()
-        yield real
-    finally:
-        real.close()
+    """A node at its first boot: its machine is on. Off after the block."""
+    port, name, key = take_port(), f"node{number}", folder / "key"
+    with Metadata() as service:
+        network = wire.join(number, metadata_port=service.server_port, ssh=port)
+        machine = Machine(folder / name, image, network, number, percent=PERCENT, kernel=kernel)
+        service.leaves = describe_instance(
+            instance=f"i-0123456789abcde{number:02x}",
+            address=machine.address,
+            mac=mac(number),
+            public_key=ensure_client_key(key),
+            user_data=gzip.compress(user_data.encode()),
+        )
+        node = Node(
+            name=name,
+            role="worker" if number else "head",
+            address="127.0.0.1",
+            port=port,
+            private_address=machine.address,
+            user="ubuntu",
+            gpus=gpus,
+            instance_type="g4dn.xlarge" if gpus else "t3.medium",
+            python=PYTHON,
+            mode="aws",
+            key=str(key),
+        )
+        real = RealNode(machine, service, node, *context_in(machine.folder))
+        try:
+            machine.start()
+            yield real
+        finally:
+            real.close()
