@@ -76,7 +76,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     if not any(series):
         keys = ", ".join(line.key for line in plot.series)
         raise MissingError(
-            f"nothing to draw in {plot.file}: no row of {plot.rows} has a number for {keys}",
+            f"no row of {plot.rows} has a number for {keys}",
             hint="look at metrics.json of the run: the script writes null for what it did not measure",
         )
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: missing, or not finite"] if left_out else []
@@ -102,9 +102,7 @@ def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     for step in plot.rows.split("."):
         here = here.get(step) if isinstance(here, Mapping) else None
     if not isinstance(here, list) or not here:
-        raise MissingError(
-            f"nothing to draw in {plot.file}: the run has no {plot.rows}", hint="look at metrics.json of the run"
-        )
+        raise MissingError(f"the run has no {plot.rows}", hint="look at metrics.json of the run")
     return [row if isinstance(row, Mapping) else {} for row in here]
 
 

@@ -98,7 +98,7 @@ def test_errors_come_as_they_are(plot_worker: PlotWorker, tmp_path: Path, own: b
     (plot, missing), (other, _same) = plot_worker.draw((PLOT, OTHER), {"rows": []}, subtitle="", folder=tmp_path)
     assert (plot, other) == (PLOT, OTHER)
     assert type(missing) is MissingError
-    assert "nothing to draw in speed" in missing.what
+    assert missing.what == "the run has no metrics.rows"
     assert "metrics.json" in missing.hint
     (tmp_path / "full").write_text("no folder")
     ((_plot, storage),) = plot_worker.draw((PLOT,), METRICS, subtitle="", folder=tmp_path / "full")

@@ -174,7 +174,7 @@ def test_words_on_the_x_axis_of_a_line(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_to_draw_is_said_and_leaves_no_file(metrics: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="nothing to draw in sync-time"):
+    with pytest.raises(MissingError, match=r"the run has no metrics|has a number for median_ms"):
         draw(Plot.model_validate(LINE), metrics, subtitle="", folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
