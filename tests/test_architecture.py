@@ -152,6 +152,12 @@ def test_a_library_is_used_where_the_table_says(library: str, homes: str) -> Non
         assert any(user.is_relative_to(place) for user in users), f"{place.relative_to(ROOT)} does not use {library} any more"
 
 
+def test_rich_is_for_markdown_and_the_picture_of_a_run_alone() -> None:
+    users = {name_of(path) for path in modules_of("ui") if "rich" in imports_of(path)}
+    assert users == {"ui/prose.py", "ui/screen.py"}
+    assert "Markdown (`prose.py`) and the picture of a run (`screen.py`)" in " ".join(PAGE.split())
+
+
 @pytest.mark.parametrize(("library", "place", "words"), NOT_IMPORTED)
 def test_what_pytest_loads_is_switched_on_where_the_table_says(library: str, place: str, words: str) -> None:
     assert PAGE.count(f"| {library} (tests) | `{place}` |") == 1
