@@ -32,6 +32,7 @@ _SAVED: dict[str, dict[str, Any]] = {
 }
 FEW = 8
 LONG_WORD = 9  # letters of a word below one of many bars that has to be turned
+ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, that fit into one row below bars
 MANY_BARS = 12  # bars of one picture beyond which their values are written smaller
 WORD_WIDTH = 6  # letters of a word that are beside seven others under the x axis
 LEFT_EDGE = 0.012  # of the picture's width: what stays free beside the title of the y axis
@@ -260,9 +261,12 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
         axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)
     axes.set_xlim(-0.6, len(data.words) - 0.4)  # places without a bar as well
-    if len(data.words) > FEW and max(map(len, data.words)) > LONG_WORD:
+    wrapped = wrap_words(data.words)
+    longest = max(len(line) for word in wrapped for line in word.split("\n"))
+    too_wide = max(map(len, data.words)) > LONG_WORD or len(wrapped) * (longest + 1) > ROW_OF_WORDS
+    if len(wrapped) > FEW and too_wide:
         _turn_words(axes, data.words)
     else:
-        axes.set_xticks(range(len(data.words)), wrap_words(data.words))
+        axes.set_xticks(range(len(wrapped)), wrapped)
     axes.tick_params(axis="x", length=0)
     number_axis(axes.yaxis, whole=False, log=plot.log_y)

@@ -79,7 +79,8 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
             f"no row of {plot.rows} has a number for {keys}",
             hint="look at metrics.json of the run: the script writes null for what it did not measure",
         )
-    notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: missing, or not finite"] if left_out else []
+    why = "zero, missing, or not finite" if plot.log_y else "missing, or not finite"
+    notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: {why}"] if left_out else []
     notes += [f"{len(rows):,} of {len(every):,} rows drawn"] if len(rows) < len(every) else []
     notes += [f"{more_lines} more lines not drawn"] if more_lines else []
     whole = not words and all(place is not None and place.is_integer() for place in places)

@@ -60,6 +60,8 @@ def test_words_below_many_bars_do_not_run_into_each_other() -> None:
     boxes = [text.get_window_extent() for text in straight]
     assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
     assert {text.get_rotation() for text in compose(TWO_BARS, WIDE_BARS).axes[0].get_xticklabels()} == {40.0}
+    sizes = [{**WIDE_BARS[0], TWO_BARS["x"]: f"{2**power} KiB"} for power in range(12)]
+    assert {text.get_rotation() for text in compose(TWO_BARS, sizes).axes[0].get_xticklabels()} == {40.0}, "short, but many"
 
 
 def test_a_series_without_a_value_has_no_room_and_no_colour() -> None:
