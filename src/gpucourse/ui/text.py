@@ -87,6 +87,11 @@ def format_count(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def format_points(points: float) -> str:
+    """Points with one digit at most: `3.4`, `25`."""
+    return f"{points:.1f}".removesuffix(".0")
+
+
 def shorten_path(path: Path) -> str:
     """A path as a shell takes it, `~` in place of the home folder."""
     home = os.environ.get("HOME", "").rstrip("/")

@@ -28,7 +28,7 @@ from gpucourse.ui.tables import (
     facts,
     table,
 )
-from gpucourse.ui.text import format_count
+from gpucourse.ui.text import format_count, format_points
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
@@ -49,7 +49,8 @@ def catalog(
     modules: Sequence[Module], progress: Progress, broken: Sequence[ManifestError] = (), grade: Grade | None = None
 ) -> View:
     """The syllabus: every exercise with its time and how far the learner is, every module with its points."""
-    points = {part.module: f", {part.earned:g} of {part.points:g} points" for part in grade.parts} if grade else {}
+    parts = grade.parts if grade else ()
+    points = {part.module: f", {format_points(part.earned)} of {format_points(part.points)} points" for part in parts}
     blocks: list[Block] = [
         _exercises(
             entry,
@@ -65,7 +66,9 @@ def catalog(
     ids = [exercise.id for module in modules for exercise in module.exercises]
     passed = sum(name in progress and progress[name].verdict == "passed" for name in ids)
     done = f", {sum(grade.signs[name].is_done for name in ids if name in grade.signs)} done" if grade else ""
-    total = f" {grade.earned:g} of {grade.points:g} points: gpucourse grade." if grade and grade.points else ""
+    total = ""
+    if grade and grade.points:
+        total = f" {format_points(grade.earned)} of {format_points(grade.points)} points: gpucourse grade."
     footer = (f"{passed} of {len(ids)} exercises passed{done}.{total}",) if ids else ()
     return View(title="The course", blocks=tuple(blocks), footer=footer, next="gpucourse next" if ids else "")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.score import NO_RUN, Grade, PartScore, RowScore, Signs
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, table
-from gpucourse.ui.text import clean_line, format_count
+from gpucourse.ui.text import clean_line, format_count, format_points
 
 if TYPE_CHECKING:
     from gpucourse.grading.edits import FileEdit
@@ -53,7 +53,7 @@ def grade(result: Grade, *, who: str = "", bundle: str = "", verbose: bool = Fal
     if result.waiting:
         judge = f"by you: gpucourse grade --open {bundle} --review"
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
-        footer.append(f"{_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
+        footer.append(f"{format_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
     footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
     return View(title=f"Points{f' of {who}' if who else ''}", blocks=tuple(blocks), footer=tuple(footer))
 
@@ -62,7 +62,7 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
     """A bundle on another machine: who handed in what when, whether it is as it was, and the points as counted here."""
     bundle, result, card = graded.bundle, graded.grade, graded.bundle.card
     shown = grade(result, who=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
-    then = f"{_points(card.grade.earned)} then, {_points(result.earned)} as counted here"
+    then = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
     about = facts(
         [
             ("made", f"{card.made} with gpucourse {card.gpucourse}"),
@@ -87,12 +87,12 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
         result = item.grade
         files = len(item.bundle.changed) or sum(map(len, result.changed.values()))
         done = sum(signs.is_done for signs in result.signs.values())
-        bonus = f" + {_points(result.bonus)}" if result.bonus else ""
+        bonus = f" + {format_points(result.bonus)}" if result.bonus else ""
         rows.append(
             (
                 clean_line(item.bundle.card.by),
-                f"{_points(result.earned)}{bonus}",
-                Cell(_points(result.waiting), "" if result.waiting else "dim"),
+                f"{format_points(result.earned)}{bonus}",
+                Cell(format_points(result.waiting), "" if result.waiting else "dim"),
                 f"{done} of {len(result.signs)}",
                 Cell(str(item.edited_lines), "" if item.edits else "dim"),
                 Cell(format_count(files, "file"), "bad") if files else Cell(UNICODE.absent, "dim"),
@@ -102,7 +102,9 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
     right = [Column(name, align="right") for name in ("points", "to review", "done", "lines edited")]
     columns: list[Column | str] = [Column("who", wrap=True), *right, "changed", Column("bundle", wrap=True)]
     earned = sorted(item.grade.earned for item in graded)
-    middle = f"median {_points(statistics.median(earned))} of {_points(graded[0].grade.points)} points" if graded else ""
+    middle = (
+        f"median {format_points(statistics.median(earned))} of {format_points(graded[0].grade.points)} points" if graded else ""
+    )
     count = format_count(len(graded), "bundle") + (f", and {broken} that cannot be opened" if broken else "")
     waiting = next((item.bundle for item in ordered if item.grade.waiting), None)
     return View(
@@ -227,12 +229,12 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 def _say_total(result: Grade) -> str:
     """`17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
     own = [part for part in result.parts if part.counts == "own" and part.here]
-    told = [f"{_points(result.earned)} of {_points(result.points)} points"] if result.points or not own else []
+    told = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or not own else []
     if result.bonus_points:
-        told.append(f"{_points(result.bonus)} of {_points(result.bonus_points)} as a bonus")
+        told.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)} as a bonus")
     if own:
         earned, points = sum(part.earned for part in own), sum(part.points for part in own)
-        told.append(f"{_points(earned)} of {_points(points)}{'' if told else ' points'} scored separately")
+        told.append(f"{format_points(earned)} of {format_points(points)}{'' if told else ' points'} scored separately")
     return f"{', '.join(told[:-1])} and {told[-1]}" if len(told) > 1 else "".join(told)
 
 
@@ -244,7 +246,7 @@ def _signs(signs: Sequence[Signs]) -> str:
 
 
 def _part(part: PartScore) -> Block:
-    title = f"{part.module}  {part.title}: {_points(part.earned)} of {_points(part.points)}{COUNTS[part.counts]}"
+    title = f"{part.module}  {part.title}: {format_points(part.earned)} of {format_points(part.points)}{COUNTS[part.counts]}"
     if not part.here:
         return Paragraph(f"{title} (not in this course)", "dim")
     columns: list[Column | str] = [
@@ -272,8 +274,8 @@ def _name_modules(modules: Sequence[str]) -> str:
 
 def _row(row: RowScore, without_run: Collection[str]) -> Sequence[Content]:
     style: Style = "good" if row.earned >= row.points else "" if row.earned else "dim"
-    waiting = f" (+{_points(row.waiting)} waiting)" if row.waiting else ""
-    points = f"{_points(row.earned)} of {_points(row.points)}{waiting}"
+    waiting = f" (+{format_points(row.waiting)} waiting)" if row.waiting else ""
+    points = f"{format_points(row.earned)} of {format_points(row.points)}{waiting}"
     return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), _say_missing_briefly(row, without_run)
 
 
@@ -305,10 +307,6 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.exercise in without_run)
     told = say_missing(replace(row, pieces=tuple(pieces)), short=True)
     return "; ".join(filter(None, (told, f"{', '.join(names)}: {NO_RUN}" if names else "")))
-
-
-def _points(points: float) -> str:
-    return f"{points:.1f}".removesuffix(".0")
 
 
 def _safe(value: object) -> object:
