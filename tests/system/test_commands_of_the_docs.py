@@ -25,69 +25,101 @@ from gpucourse.cli.boundary import run_command
 from tests.ports import take_ports
 from tests.system.test_any_gpu_page import ANSWERS
 from tests.system.test_stored_workspace import DDP, STORED
-from tests.unit.test_documented_commands import ROOT, list_lines
+from tests.unit.test_documented_commands import ROOT, list_lines, list_short_forms
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+TABLES = {"README.md", "commands.md"}
+"""The pages with a table of commands that leave `gpucourse` out."""
 FOR_OTHERS = ("dev new", "grade --bundle")
 """How commands begin whose files others read; they are typed first."""
 FILLED = {
     "RUN": DDP, "EXERCISE": "3.2", "DIR": "mine", "NAME=VALUE": "bus-factor=1", "NAME": "python3", "ARGS": "5", "N": "2",
-    "R": "0",
+    "R": "0", "CHECK": "nothing-twice", "TIME": "5m", "PATTERN": "loss", "DATA": "train.py", "...": "3.2",
 }  # fmt: skip
-PLACE = re.compile(rf"\[?\b({'|'.join(FILLED)})\b\]?")
+PLACE = re.compile(rf"\[?(?<!\w)({'|'.join(map(re.escape, FILLED))})(?!\w)\]?")
 OF_AN_INSTRUCTOR = ("grade --open", "grade --rerun")
 
 Refusal = tuple[int, str]
 NO_CREDENTIALS: Refusal = (3, "there are no AWS credentials")
 NO_TERRAFORM: Refusal = (3, "GPUCOURSE_TERRAFORM")
 NOT_AGREED: Refusal = (2, "this needs a confirmation, and there is no terminal")
+MODULE_MISSING: Refusal = (2, "Missing argument 'module'")
 NO_LAB = {module: (3, f"gpucourse deploy {module}") for module in "1234"}
 REFUSED: dict[str, Refusal] = {
+    "allow-ip": MODULE_MISSING,
     "answer 0.1": (3, "gpucourse run 0.1"),
+    "answer 3.3": (3, "gpucourse run 3.3"),
     "break 1.1 --how code": NO_LAB["1"],
+    "break 1.1 --repaired": (3, "gpucourse break 1.1 --how code"),
     "break 3.2": NO_LAB["3"],
-    "cancel": (2, "has ended already"),
     "cancel RUN": (2, "has ended already"),
+    "cancel": (2, "has ended already"),
     "check 3.2 --diagnosis kill-rank --rank 1": (3, "gpucourse break 3.2"),
+    "check 3.2 --diagnosis kill-rank": (3, "gpucourse break 3.2"),
+    "compare RUN RUN": (2, "a comparison needs two different runs"),
     "cost --billed": NO_CREDENTIALS,
-    "deploy": (2, "gpucourse deploy --help"),
-    "deploy 1 --target aws": NO_CREDENTIALS,
     "deploy 1 --target aws --no-spot --ttl 1h": NO_CREDENTIALS,
     "deploy 1 --target aws --spot": NO_CREDENTIALS,
-    "deploy 2 --target aws": NO_CREDENTIALS,
+    "deploy 1 --target aws": NO_CREDENTIALS,
     "deploy 2 --target aws --spot --ttl 1h": NO_CREDENTIALS,
+    "deploy 2 --target aws": NO_CREDENTIALS,
+    "deploy 3 --dry-run": NO_TERRAFORM,
+    "deploy 3 --nodes N": NO_TERRAFORM,
     "deploy 3 --target aws": NO_CREDENTIALS,
     "deploy 3 --target hosts --hosts me@gpu1,me@gpu2": (7, "see whether plain ssh gets there"),
-    "destroy": (2, "gpucourse destroy --all"),
+    "deploy": (2, "gpucourse deploy --help"),
     "destroy --discard": (2, "gpucourse destroy --all"),
+    "destroy": (2, "gpucourse destroy --all"),
     "dev live --max-usd 3": (2, "a person has to agree at a terminal"),
     "dev new": (2, "gpucourse dev new DIR"),
-    "doctor": NO_TERRAFORM,
     "doctor --module 3": NO_TERRAFORM,
-    "doctor --target aws": NO_CREDENTIALS,
-    "doctor --target aws --request-quota": NO_CREDENTIALS,
+    "doctor --request-quota": NO_CREDENTIALS,
     "doctor --target aws --request-quota --spot": NO_CREDENTIALS,
+    "doctor --target aws --request-quota": NO_CREDENTIALS,
     "doctor --target aws --spot": NO_CREDENTIALS,
+    "doctor --target aws": NO_CREDENTIALS,
+    "doctor": NO_TERRAFORM,
+    "extend": MODULE_MISSING,
     "grade --open alice.zip --review": (2, "gpucourse grade --open alice.zip --review --judge 3.2/laptop=80 --by NAME"),
-    "grade --rerun alice.zip": NOT_AGREED,
     "grade --rerun alice.zip --original": NOT_AGREED,
-    "grade --rerun work.zip": NOT_AGREED,
+    "grade --rerun alice.zip": NOT_AGREED,
     "grade --rerun work.zip --exercise 3.1": NOT_AGREED,
     "grade --rerun work.zip --original": NOT_AGREED,
+    "grade --rerun work.zip": NOT_AGREED,
     "keep 3 2h": (3, "gpucourse deploy 3 --target aws"),
-    "leaks": NO_CREDENTIALS,
+    "keep": MODULE_MISSING,
     "leaks --clean": NO_CREDENTIALS,
+    "leaks": NO_CREDENTIALS,
+    "open --out DIR": (2, "holds something that is not a page of gpucourse"),
+    "quiz": (2, "gpucourse quiz --list"),
     "report": NO_LAB["4"],
-    "run": (2, "gpucourse list"),
+    "run --script mine.py --checks mine.yaml": NO_LAB["3"],
+    "run --script mine.py --launcher torchrun --nodes 2 -- ARGS": NO_LAB["3"],
+    "run --script mine.py --launcher torchrun --nodes 2 --with DATA -- ARGS": NO_LAB["3"],
+    "run --script mine.py --launcher torchrun --nodes 2": NO_LAB["3"],
+    "run --script mine.py --profile": NO_LAB["3"],
     "run --script train.py --launcher torchrun --nodes 2 -- --epochs 3": NO_LAB["3"],
     "run --script train.py --launcher torchrun --nodes 2 --procs 2 -- ARGS": NO_LAB["3"],
+    "run ... --env NCCL_DEBUG=INFO": NO_LAB["3"],
+    'run ... --torchrun "--max-restarts=2"': NO_LAB["3"],
+    "run 0.2 --expect-red CHECK": (2, "gpucourse"),
     "run 1.1": NO_LAB["1"],
     "run 3 --all": NO_LAB["3"],
+    "run 3.2 --detach": NO_LAB["3"],
     "run 3.2 --dry-run": NO_LAB["3"],
     "run 3.2 --nodes 2": NO_LAB["3"],
+    "run 3.2 --nodes N": NO_LAB["3"],
+    "run 3.2 --profile": NO_LAB["3"],
+    "run 3.2 --set batch_size=64": NO_LAB["3"],
+    "run 3.2 --sweep batch_size=16,32,64": NO_LAB["3"],
     "run 3.2 --timeout 30m": NO_LAB["3"],
+    "run 3.2": NO_LAB["3"],
     "run 3.3 --predict NAME=VALUE": NO_LAB["3"],
+    "run 3.3": NO_LAB["3"],
+    "run 4 --all": NO_LAB["4"],
+    "run": (2, "gpucourse list"),
     "show 4.2 --run RUN": (2, "gpucourse show 3.2 --run"),
+    "show mine.py --run RUN": (2, "gpucourse show 3.2 --run"),
     "ssh 1 -- cat /var/lib/gpucourse/ready": NO_LAB["1"],
     "ssh 1 -- nvidia-smi -L": NO_LAB["1"],
     "ssh 1 -- sudo poweroff": NO_LAB["1"],
@@ -97,19 +129,25 @@ REFUSED: dict[str, Refusal] = {
     "ssh 2 -- scontrol update JobId=N StartTime=now": NO_LAB["2"],
     "ssh 2 -- sudo scontrol update nodename=node2 state=resume": NO_LAB["2"],
     "ssh 2 -- type -a NAME": NO_LAB["2"],
-    "ssh 3 --node 1": NO_LAB["3"],
     "ssh 3 -- cat /var/lib/gpucourse/idle.json": NO_LAB["3"],
     "ssh 3 -- env": NO_LAB["3"],
     "ssh 3 -- ip -brief address": NO_LAB["3"],
     "ssh 3 -- nproc": NO_LAB["3"],
     "ssh 3 -- systemctl list-timers": NO_LAB["3"],
+    "ssh 3 --node 1": NO_LAB["3"],
+    "start": MODULE_MISSING,
     "stop 3": (3, "gpucourse deploy 3 --target aws"),
+    "stop": MODULE_MISSING,
+    "trust --remove DIR": (2, "gpucourse trust --list"),
     "trust": (2, "gpucourse trust --list"),
 }
 TYPED_ELSEWHERE = {
-    "check train.py": (
-        "needs a run of a script with checks",
-        "unit/learning/test_own_checks.py::test_a_run_is_judged_by_its_own_checks_and_counts_for_no_exercise",
+    **dict.fromkeys(
+        ("check train.py", "check mine.py", "check mine.py --run RUN"),
+        (
+            "needs a run of a script with checks",
+            "unit/learning/test_own_checks.py::test_a_run_is_judged_by_its_own_checks_and_counts_for_no_exercise",
+        ),
     ),
     "deploy 2": ("builds a cluster", "system/test_slurm_daemons.py::test_what_munge_refuses_is_named_and_deploy_mends_it"),
     "deploy 2 --unpack-slurm": (
@@ -127,16 +165,22 @@ TYPED_ELSEWHERE = {
         "changes the home that the system has of the user",
         "unit/learning/test_ssh_include.py::test_the_line_reaches_the_nodes_and_is_undone_to_the_byte",
     ),
-    "watch 0.1": ("ends with Ctrl-C", "system/test_learning.py::test_watch_runs_on_each_save_until_ctrl_c"),
+    **dict.fromkeys(
+        ("watch 0.1", "watch 3.2", "watch 3.3"),
+        ("ends with Ctrl-C", "system/test_learning.py::test_watch_runs_on_each_save_until_ctrl_c"),
+    ),
+    "status --watch": ("ends with Ctrl-C", "unit/learning/test_watching.py::test_status_is_watched_until_ctrl_c"),
 }
 
 
 def list_documented_lines() -> list[str]:
-    """What README and docs have after `gpucourse`, each once, without what other tests type of a whole page."""
+    """What README and docs have after `gpucourse`, and the short forms of their tables, each once, without what other tests
+    type of a whole page."""
     lines: set[str] = set()
     for page in PAGES:
         text = screens.BLOCK.sub("", page.read_text(encoding="utf-8"))
         lines |= set(list_lines(text)) - (set(ANSWERS) if page.name == "any-gpu.md" else set())
+        lines |= set(list_short_forms(text)) if page.name in TABLES else set()
     return sorted(lines, key=lambda line: (not line.startswith(FOR_OTHERS), line))
 
 
@@ -173,7 +217,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(desk)
-    (desk / "train.py").write_text("print('trained')\n")
+    for name in ("train.py", "mine.py"):
+        (desk / name).write_text("print('trained')\n")
+    (desk / "mine.yaml").write_text("checks: [{id: fast, title: It is fast, value: metrics.ms, below: 9, hint: Hurry.}]\n")
     for name in ("a.zip", "b.zip"):
         assert run_command(["grade", "--bundle", name]) == 0
     return desk

@@ -12,12 +12,16 @@ import pytest
 import typer
 
 from gpucourse.cli import app, options
+from gpucourse.cli.help import COMMANDS
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer carries click under a private name; this is its UsageError
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("modules/*/*.md"))]
 _INLINE = re.compile(r"`gpucourse ([^`]+)`")
 _BLOCK = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_FIRST_CELL = re.compile(r"^\| (`.*?`[^|`]*) \|", re.MULTILINE)
+_CODE = re.compile(r"`([^`]+)`")
+_OPTIONAL = re.compile(r"\[([^\]]*)\]")
 _SHELL = {"", "sh", "console", "bash"}
 _LINE = re.compile(r"^\s*(?:\$ )?(?:\S+/)?gpucourse (.+)$", re.MULTILINE)
 _PLACEHOLDERS = re.compile(r"\[|\]|\.\.\.|…|\||<|\b[A-Z]{2,}\b|\bN\b")  # a pattern of a command, not one to type
@@ -29,6 +33,18 @@ def list_lines(text: str) -> Iterator[str]:
     for line in [*lines, *_INLINE.findall(_BLOCK.sub("", text))]:
         command = re.split(r"\s{2,}|\s#|\s&&|\s>|\s\||;", line)[0]  # what is behind it explains it, or is another command
         yield " ".join(command.split())
+
+
+def list_short_forms(text: str) -> Iterator[str]:
+    """The commands in the first column of tables, which have no `gpucourse` before them: without what is in brackets, and with
+    each of these alone. An option alone belongs to the command before it, and is none."""
+    for cell in _FIRST_CELL.findall(text):
+        for command in _CODE.findall(cell):
+            if command.split()[0] not in COMMANDS:
+                continue
+            for chosen in ("", *_OPTIONAL.findall(command)):
+                words = _OPTIONAL.sub(lambda option, chosen=chosen: option[1] if option[1] == chosen else "", command)
+                yield " ".join(words.split())
 
 
 def list_commands(text: str) -> Iterator[list[str]]:
@@ -68,3 +84,8 @@ def test_a_command_that_does_not_exist_is_caught() -> None:
     (words,) = list_commands("```sh\ngpucourse run 3.2 --nodez 2   # two of them\n```")
     with pytest.raises(USAGE_ERROR, match="nodez"):
         check_command(words)
+
+
+def test_short_forms_of_a_table_are_commands_too() -> None:
+    table = "| | |\n|---|---|\n| `logs [RUN] [-f]`, `--tail`, `gpucourse list` | `show 3` |\n"
+    assert list(list_short_forms(table)) == ["logs", "logs RUN", "logs -f"]

@@ -99,6 +99,19 @@ def test_the_terminal_is_left_as_it_was(watching: Watching, number: signal.Signa
     assert termios.tcgetattr(watching.slave) == watching.settings
 
 
+@pytest.mark.timeout(90)
+def test_status_is_watched_until_ctrl_c(learning: Learning) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-m", "gpucourse", "status", "--watch"]
+    with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        shown = [process.stdout.readline() for _ in range(4)]
+        process.send_signal(signal.SIGINT)
+        shown += process.stdout.readlines()
+        assert process.wait(STUCK_S) == 130
+    assert shown.count("Nothing is deployed.\n") > 1, "shown anew"
+
+
 def test_a_key_comes_before_the_files_are_looked_at(learning: Learning) -> None:
     keys = iter(["h", "q"])
     events = watch.wait_for_saves(learning.context, (), read_key=lambda _seconds: next(keys))
