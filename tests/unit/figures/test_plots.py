@@ -245,7 +245,7 @@ def test_a_home_that_takes_no_cache_and_no_word_on_the_screen(tmp_path: Path) ->
 def test_a_line_for_each_value_of_a_key(tmp_path: Path) -> None:
     rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
     svg_text = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}], tmp_path)
-    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(svg_text)
+    assert {"layers: 2", "layers: 4", "1 value left out: zero, missing, or not finite"} <= set(svg_text)
     assert "layers" not in svg_text
 
 
