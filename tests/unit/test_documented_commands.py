@@ -42,9 +42,10 @@ def list_short_forms(text: str) -> Iterator[str]:
         for command in _CODE.findall(cell):
             if command.split()[0] not in COMMANDS:
                 continue
-            for chosen in ("", *_OPTIONAL.findall(command)):
-                words = _OPTIONAL.sub(lambda option, chosen=chosen: option[1] if option[1] == chosen else "", command)
-                yield " ".join(words.split())
+            yield " ".join(_OPTIONAL.sub("", command).split())
+            for option in _OPTIONAL.finditer(command):
+                before, after = command[: option.start()], command[option.end() :]
+                yield " ".join(f"{_OPTIONAL.sub('', before)} {option[1]} {_OPTIONAL.sub('', after)}".split())
 
 
 def list_commands(text: str) -> Iterator[list[str]]:
