@@ -133,7 +133,11 @@ def last_words(stderr: bytes, most: int) -> str:
 
 def _overlap(data: bytes, mark: bytes) -> int:
     """How many of the last bytes of `data` are the first of `mark`."""
-    return next((size for size in range(min(len(mark) - 1, len(data)), 0, -1) if data.endswith(mark[:size])), 0)
+    tail = data[1 - len(mark) :]
+    at = tail.find(mark[:1])
+    while at >= 0 and not mark.startswith(tail[at:]):
+        at = tail.find(mark[:1], at + 1)
+    return len(tail) - at if at >= 0 else 0
 
 
 def _escape(command: str) -> str:
