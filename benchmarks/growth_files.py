@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import paramiko
+
 from benchmarks.measure import seconds
 from benchmarks.transfer import CIPHER
 from gpucourse.model.node import Inventory
@@ -22,12 +25,13 @@ from gpucourse.model.plan import Upload
 from gpucourse.remote.collect import collect
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.keys import known_hosts, ssh_config
-from gpucourse.remote.ssh import SshTransport
+from gpucourse.remote.ssh import WINDOW, SshTransport
+from gpucourse.storage import FileBatch
 from gpucourse.workspace.paths import RunPaths
 from tests.runs import prepare
 from tests.sshlab import KINDS, SshLab, ssh_lab
 
-ROUNDS = 3
+ROUNDS = 5
 COUNTS = (100, 1000, 10_000)
 MEGABYTES = (5, 50, 500)
 RUNS = (1, 3, 10)
@@ -35,27 +39,44 @@ MB = 10**6
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What one side took in all rounds: by the clock, and of the processor on this side of the connection, in seconds."""
+
+    clock_s: list[float]
+    cpu_s: list[float]
+
+    @property
+    def median_s(self) -> float:
+        """The median by the clock."""
+        return statistics.median(self.clock_s)
+
+    def __str__(self) -> str:
+        return f"{self.median_s:.2f} s ({min(self.clock_s):.2f}, cpu {statistics.median(self.cpu_s):.2f})"
+
+
+@dataclass(frozen=True)
 class Transfer:
-    """Outputs collected at growing sizes, beside rsync, in seconds. `most`: how many times as long the largest may take."""
+    """Outputs collected at growing sizes, beside another program. `most`: how many times as long as that the largest may take;
+    None for a row that only tells what is possible at all."""
 
     what: str
     sizes: Sequence[str]
-    ours_s: Sequence[float]
-    rsync_s: Sequence[float]
-    most: float
+    ours: Sequence[Cost]
+    theirs: Sequence[Cost]
+    most: float | None
+    program: str = "rsync"
 
     @property
     def keeps_promise(self) -> bool:
         """Whether the largest takes no longer than promised."""
-        return self.ours_s[-1] <= self.most * self.rsync_s[-1]
+        return self.most is None or self.ours[-1].median_s <= self.most * self.theirs[-1].median_s
 
     def __str__(self) -> str:
-        costs = zip(self.sizes, self.ours_s, self.rsync_s, strict=True)
-        times = "  ".join(f"{size}: {ours:.2f} s (rsync {rsync:.2f} s)" for size, ours, rsync in costs)
-        growth = f"{self.ours_s[-1] / self.ours_s[0]:.1f}x (rsync {self.rsync_s[-1] / self.rsync_s[0]:.1f}x)"
-        beside = f"{self.ours_s[-1] / self.rsync_s[-1]:.2f}x of rsync"
-        promise = f"promise {self.most:g}x: {'held' if self.keeps_promise else 'NOT held'}"
-        return f"{self.what:28} {times}  = {growth}, {beside}  {promise}"
+        costs = zip(self.sizes, self.ours, self.theirs, strict=True)
+        times = "  ".join(f"{size}: {ours}, {self.program} {theirs}" for size, ours, theirs in costs)
+        beside = f"{self.ours[-1].median_s / self.theirs[-1].median_s:.2f}x of {self.program}"
+        promise = "" if self.most is None else f"  promise {self.most:g}x: {'held' if self.keeps_promise else 'NOT held'}"
+        return f"{self.what:28} {times}  = {beside}{promise}  load {os.getloadavg()[0]:.0f}"
 
 
 @dataclass(frozen=True)
@@ -86,20 +107,23 @@ def grow_files() -> Iterator[Transfer | Disk]:
         with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder, ssh_lab(kind, Path(folder) / kind, 1) as lab:
             yield _grow_transfers(lab, Path(folder), "outputs of 1 KB", COUNTS, lambda count: [1000] * count, most=1.5)
             yield _grow_transfers(lab, Path(folder), "MB in one output", MEGABYTES, lambda count: [count * MB], most=1.1)
+            yield _receive_alone(lab, Path(folder))
             if kind == "simulated":
                 yield _grow_disk(lab, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder:
+        yield _make_alone(Path(folder))
 
 
 def _grow_transfers(
     lab: SshLab, folder: Path, what: str, counts: Sequence[int], sizes_of: Callable[[int], list[int]], *, most: float
 ) -> Transfer:
     pairs = [_compare(lab, folder, f"run-{count}-{what[0]}", sizes_of(count)) for count in counts]
-    ours, rsync = zip(*pairs, strict=True)
-    return Transfer(f"{what}, {lab.kind}", [f"{count}" for count in counts], ours, rsync, most)
+    ours, theirs = zip(*pairs, strict=True)
+    return Transfer(f"{what}, {lab.kind}", [f"{count}" for count in counts], ours, theirs, most)
 
 
-def _compare(lab: SshLab, folder: Path, run_id: str, sizes: Sequence[int]) -> tuple[float, float]:
-    """The medians of collecting files of these sizes: ours and rsync's, which take turns."""
+def _compare(lab: SshLab, folder: Path, run_id: str, sizes: Sequence[int]) -> tuple[Cost, Cost]:
+    """What it takes to collect files of these sizes: ours and rsync's."""
     outputs = lab.homes["node0"] / ".gpucourse" / "jobs" / run_id / "outputs"
     outputs.mkdir(parents=True)
     outputs.with_name("job.json").write_text("{}")
@@ -108,23 +132,75 @@ def _compare(lab: SshLab, folder: Path, run_id: str, sizes: Sequence[int]) -> tu
         with (outputs / f"part-{number:05}.bin").open("wb") as file:
             for left in range(size, 0, -MB):
                 file.write(block[: min(left, MB)])
-    config, target = _write_config(lab), folder / "target"
-    ssh = f"ssh -F {config} -c {CIPHER}"
-    command = ["rsync", "-a", "-W", "-e", ssh, f"node0:{outputs}/", f"{target}/"]
-    works = {
-        "ours": lambda: _collect(lab, run_id, target, len(sizes)),
-        "rsync": lambda: subprocess.run(command, check=True, capture_output=True),
-    }
+    target = folder / "target"
+    command = ["rsync", "-a", "-W", "-e", " ".join(_ssh(lab)), f"node0:{outputs}/", f"{target}/"]
     _collect(lab, run_id, target, len(sizes))  # the agent is on the node from now on
-    taken: dict[str, list[float]] = {name: [] for name in works}
+    costs = _take_turns(target, lambda: _collect(lab, run_id, target, len(sizes)), lambda: _run(command))
+    shutil.rmtree(outputs)
+    return costs
+
+
+def _receive_alone(lab: SshLab, folder: Path) -> Transfer:
+    """The largest output as paramiko alone receives it, beside ssh: nothing is checked, hashed or kept."""
+    node, large = lab.nodes[0], folder / "large"
+    large.write_bytes(random.Random(1).randbytes(MB) * MEGABYTES[-1])
+
+    def receive() -> None:
+        with paramiko.Transport((node.address, node.port), default_window_size=WINDOW) as transport:
+            transport.get_security_options().ciphers = (CIPHER,)
+            transport.connect(username=node.user, pkey=paramiko.Ed25519Key.from_private_key_file(str(lab.key)))
+            channel = transport.open_session()
+            channel.exec_command(f"cat {large}")
+            left = large.stat().st_size
+            while data := channel.recv(1 << 18):
+                left -= len(data)
+        if left:
+            raise AssertionError(f"{left} bytes did not come")
+
+    ours, theirs = _take_turns(folder / "none", receive, lambda: _run([*_ssh(lab), node.name, f"cat {large}"]))
+    large.unlink()
+    return Transfer(f"MB by paramiko alone, {lab.kind}", [f"{MEGABYTES[-1]}"], [ours], [theirs], None, "ssh")
+
+
+def _make_alone(folder: Path) -> Transfer:
+    """The most outputs as Python alone makes them of what is in its memory, beside rsync between two folders of one disk."""
+    source, target, data = folder / "source", folder / "target", random.Random(1).randbytes(1000)
+    source.mkdir()
+    for number in range(COUNTS[-1]):
+        (source / f"part-{number:05}.bin").write_bytes(data)
+
+    def make() -> None:
+        target.mkdir()
+        batch = FileBatch(folder / "aside")
+        for number in range(COUNTS[-1]):
+            batch.write(f"{target}/part-{number:05}.bin", (data,), changed_ns=1_700_000_000_123_456_789)
+        batch.commit()
+
+    ours, theirs = _take_turns(target, make, lambda: _run(["rsync", "-a", "-W", f"{source}/", f"{target}/"]))
+    return Transfer("files by Python alone", [f"{COUNTS[-1]}"], [ours], [theirs], None)
+
+
+def _take_turns(target: Path, ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[Cost, Cost]:
+    """What these take, in turns, each time with an empty target and nothing left to be written."""
+    costs = Cost([], []), Cost([], [])
     for _ in range(ROUNDS):
-        for name, work in works.items():
+        for cost, work in zip(costs, (ours, theirs), strict=True):
             shutil.rmtree(target, ignore_errors=True)
             os.sync()
-            taken[name].append(seconds(work))
-    shutil.rmtree(outputs)
-    shutil.rmtree(target)
-    return statistics.median(taken["ours"]), statistics.median(taken["rsync"])
+            before = _count_cpu()
+            cost.clock_s.append(seconds(work))
+            cost.cpu_s.append(_count_cpu() - before)
+    shutil.rmtree(target, ignore_errors=True)
+    return costs
+
+
+def _count_cpu() -> float:
+    """Seconds of the processor that this process and those that it has waited for took."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def _collect(lab: SshLab, run_id: str, target: Path, count: int) -> None:
@@ -132,6 +208,11 @@ def _collect(lab: SshLab, run_id: str, target: Path, count: int) -> None:
         home = collect(fleet, run_id, (), RunPaths(target), 1 << 30, lambda _event: None)
     if len(home.outputs) != count:
         raise AssertionError(f"{len(home.outputs)} of {count} files were collected: {home.unreachable or home.refused[:1]}")
+
+
+def _ssh(lab: SshLab) -> list[str]:
+    """The words of ssh to the nodes of the lab."""
+    return ["ssh", "-F", str(_write_config(lab)), "-c", CIPHER]
 
 
 def _write_config(lab: SshLab) -> Path:
