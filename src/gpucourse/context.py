@@ -105,7 +105,7 @@ class Context:
         return Judge()
 
     def close(self) -> None:
-        """End the process that judges parts, and the connections that were begun early, where there are any."""
+        """End the process that judges parts, and the connections that were begun early, if there are any."""
         if "judge" in vars(self):
             self.judge.close()
         if self.early is not None:

@@ -196,7 +196,7 @@ class InfrastructureError(GpucourseError):
 class TerraformFailed(InfrastructureError):
     """Terraform ended with an error; `log` is its whole output.
 
-    `summary`, `detail` and `address` are Terraform's own words for its first error; empty where it said nothing. `every` holds
+    `summary`, `detail` and `address` are Terraform's own words for its first error; empty if it said nothing. `every` holds
     the words of all its errors, in their order.
     """
 

@@ -37,8 +37,8 @@ class Link(Protocol):
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
 
-        `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted where the
-        answer has more bytes than any honest one, UnreachableError where it takes twice as long.
+        `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted if the
+        answer has more bytes than any honest one, UnreachableError if it takes twice as long.
         """
         ...
 

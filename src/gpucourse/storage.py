@@ -26,7 +26,7 @@ _MOST_BLOCK = 64 << 10
 """What a disk takes for a file beside its bytes, at most: a part of a block, its place in the folder."""
 
 _WRITE_OUT = 8 << 20
-"""After so many bytes of one file the disk begins to write them."""
+"""After that many bytes of one file the disk begins to write them."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -36,7 +36,7 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno
 def find_home(environ: Mapping[str, str], instead: str) -> Path:
     """The person's home folder: HOME, or where that is unset or empty, the account's.
 
-    Raises HomeMissing where that is no folder, or is `/`; its hint is `instead`, the command that does without a home.
+    Raises HomeMissing if that is no folder, or is `/`; its hint is `instead`, the command that does without a home.
     """
     named = environ.get("HOME", "")
     home = Path(named or _find_account_home())
@@ -56,7 +56,7 @@ def _find_account_home() -> str:
 
 
 def storage_error(error: OSError, path: Path) -> StorageError | None:
-    """The sentence for an error of the disk at `path`, or None where it is of another kind."""
+    """The sentence for an error of the disk at `path`, or None if it is of another kind."""
     if error.errno in _NO_SPACE:
         return StorageError(
             f"no space left to write {path}",
@@ -214,7 +214,7 @@ class DiskSpace:
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
-        """Keeps so many bytes free for the block. Raises StorageError where they would leave less than the reserve."""
+        """Keeps that many bytes free for the block. Raises StorageError if they would leave less than the reserve."""
         with self._lock:
             self._unseen += size + _MOST_BLOCK
             if self._unseen > self._until_look:
@@ -244,7 +244,7 @@ class DiskSpace:
 def sync_files(paths: Sequence[Path | str]) -> None:
     """Wait until these files of one file system are on the disk: with one call for all of them where the system has it.
 
-    Raises OSError where the disk refuses.
+    Raises OSError if the disk refuses.
     """
     syncfs = _load_syncfs() if len(paths) > 1 else None
     for path in paths:
@@ -275,7 +275,7 @@ def _load_syncfs() -> Callable[[int], int] | None:
 
 
 def _exists(path: Path | str) -> bool:
-    """Whether something has that name. Raises OSError where nothing can."""
+    """Whether something has that name. Raises OSError if nothing can."""
     try:
         os.lstat(path)
     except FileNotFoundError:

@@ -16,7 +16,7 @@ _METRIC = "UnblendedCost"
 class BilledCost:
     """What was billed between two days (the second not included), in USD: in all, and by AWS's name of the service.
 
-    `requests` is how many requests it took, each of which costs a cent. `final` is False where AWS may still correct it.
+    `requests` is how many requests it took, each of which costs a cent. `final` is False if AWS may still correct it.
     """
 
     first: date

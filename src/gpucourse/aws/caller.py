@@ -29,7 +29,7 @@ def fetch(url: str) -> str:
 
 
 def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -> str:
-    """This computer's public IPv4 address as a /32. Raises MissingError where it cannot be learnt or is not IPv4.
+    """This computer's public IPv4 address as a /32. Raises MissingError if it cannot be learnt or is not IPv4.
 
     The page that is asked can be changed by the environment variable GPUCOURSE_CHECKIP_URL.
     """

@@ -46,7 +46,7 @@ def host_key(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> str | None:
-    """The instance's public SSH key (`ssh-ed25519 AAAA...`) as its console shows it; None where it does not in time.
+    """The instance's public SSH key (`ssh-ed25519 AAAA...`) as its console shows it; None if it does not in time.
 
     None means that nobody vouches for the key: say so before trusting what the network shows. A passing error of AWS is waited
     out; where the last answer is one, it is raised, as every other error is at once.

@@ -18,7 +18,7 @@ _REFUSED = (CloudError, CredentialsError, PermissionRefused)  # AuthFailure is h
 
 def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
     """The regions that are open to this account and hold something of ours, those in `besides` left out; and why some of
-    them could not be looked at, empty where all could.
+    them could not be looked at, empty if all could.
 
     One call a region, of the API that lists by tag: enough to know where a leak scan is worth its calls.
     """
@@ -37,7 +37,7 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
 
 
 def _holds(place: Account) -> bool | None:
-    """Whether anything of ours is there; None where that could not be seen."""
+    """Whether anything of ours is there; None if that could not be seen."""
     filters = [{"Key": key, "Values": [value]} for key, value in tags.make_project_tags().items()]
     for look in (
         lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),

@@ -1,7 +1,7 @@
 """What each error code of AWS means and what helps: the table. The first row that fits an error speaks for it.
 
-A code is a shell pattern (`InvalidAMIID.*`); `needle`, where there is one, is a word of the message in lower case; `call`,
-where there is one, is the call that failed, as a policy names it. `lacks` is the permission that is missing, where AWS's words
+A code is a shell pattern (`InvalidAMIID.*`); `needle`, if there is one, is a word of the message in lower case; `call`,
+if there is one, is the call that failed, as a policy names it. `lacks` is the permission that is missing, where AWS's words
 do not name it.
 """
 

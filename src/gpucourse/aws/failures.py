@@ -61,7 +61,7 @@ def _permission_cure(action: str) -> str:
 
 
 def from_text(text: str) -> Failure | None:
-    """The failure that a diagnostic of Terraform (or any text) tells of; None where it names no error of AWS."""
+    """The failure that a diagnostic of Terraform (or any text) tells of; None if it names no error of AWS."""
     flat = _BOX.sub(" ", text).strip()
     for form in _FORMS:
         if match := form.search(flat):
@@ -87,7 +87,7 @@ def sentence(failure: Failure) -> str:
 
 
 def _call_in(text: str) -> str:
-    """The call that Terraform's provider says it made last, as a policy names it; empty where it says none."""
+    """The call that Terraform's provider says it made last, as a policy names it; empty if it says none."""
     calls = _CALL.findall(text)
     if not calls:
         return ""

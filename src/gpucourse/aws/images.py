@@ -35,7 +35,7 @@ class Image:
 
 
 def resolve(account: Account, kind: ImageKind) -> Image:
-    """The best image of that kind that this region has today. Raises MissingError where it has none of them."""
+    """The best image of that kind that this region has today. Raises MissingError if it has none of them."""
     names = CANDIDATES[kind]
     answer = account.call("ssm", "get_parameters", Names=list(names))
     image_ids = {parameter["Name"]: parameter["Value"] for parameter in answer["Parameters"]}

@@ -30,7 +30,7 @@ def list_allowed_addresses(account: Account, *, stack: str) -> list[str]:
 def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
     """Let `cidr` (one address) reach SSH of this stack instead of the address so far; the rules that changed.
 
-    Raises UsageError for anything but one public address, MissingError where the stack has no SSH rule here.
+    Raises UsageError for anything but one public address, MissingError if the stack has no SSH rule here.
     """
     wanted = validate_cidr(cidr)
     rules = _ssh_rules(account, stack)

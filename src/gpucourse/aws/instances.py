@@ -68,7 +68,7 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """Wait until all of these are in `state`; how they are then. Raises InfrastructureError where one ends or time is up.
+    """Wait until all of these are in `state`; how they are then. Raises InfrastructureError if one ends or time is up.
 
     A passing error of AWS is waited out; where time is up with one, it is raised.
     """

@@ -128,7 +128,7 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
 
 
 def first_attempt(zone_offers: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Placement | None:
-    """Where to try first: the first zone that offers this type and all of `with_types`; None where there is none."""
+    """Where to try first: the first zone that offers this type and all of `with_types`; None if there is none."""
     return next((Placement(zone=zone, instance_type=wanted) for zone in _suitable_zones(zone_offers, wanted, with_types)), None)
 
 
@@ -137,7 +137,7 @@ def next_attempt(
 ) -> Placement | None:
     """Where to try after these tries failed: a zone that AWS named, the next zone, then the next type of `allowed`.
 
-    None where the last failure is not one that another place mends, or where everything was tried. `allowed` is in the
+    None if the last failure is not one that another place mends, or where everything was tried. `allowed` is in the
     learner's order, the wanted type first; `with_types` are types that must be in the same zone (a Slurm head).
     """
     if not tried or not tried[-1][1].elsewhere:

@@ -27,7 +27,7 @@ POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy
 class LabEnvironment:
     """What the looks need to know besides the account.
 
-    `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty where there is
+    `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty if there is
     none yet). `standing` are the stacks that this workspace knows, so that they are no leftovers; `regions` all it ever used.
     `ssh_cidr` is what the learner said instead of asking the internet. `budget` and `spent` are USD. `request` is the command
     that asks AWS for the quota of these very labs. `whole`: also what one lab can do without, such as a budget's mail. `growth`

@@ -26,7 +26,7 @@ SPOT_HISTORY = "EC2 spot price history"
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Prices of one region. `fresh` holds what was asked of AWS: by (type, market, zone), the zone empty where any."""
+    """Prices of one region. `fresh` holds what was asked of AWS: by (type, market, zone), the zone empty if any."""
 
     region: str
     fresh: tuple[tuple[tuple[str, Market, str], Rate], ...] = ()
@@ -56,7 +56,7 @@ class PriceBook:
         return _rate(row, row["usd_per_hour"])
 
     def burst(self, name: str) -> tuple[Decimal, Rate] | None:
-        """How many vCPUs of that type can be used above what its price covers, and the price of one for an hour; None where the
+        """How many vCPUs of that type can be used above what its price covers, and the price of one for an hour; None if the
         price covers all of them."""
         row = table("prices")["burst"]
         if name not in row["baseline"]:

@@ -95,7 +95,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
 
 
 def _remove_one(work: _Work, resource: CloudResource) -> str | None:
-    """Why it could not be removed, or None where it is gone."""
+    """Why it could not be removed, or None if it is gone."""
     if not resource.seen:
         return resource.note
     if resource.tags.get("Project") != tags.PROJECT:

@@ -142,7 +142,7 @@ def disarm(account: Account, *, stack: str) -> Finding:
 
 
 def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
-    """When AWS will end which instance of the stack, in UTC. Empty where there is no backstop. Raises what a call raises."""
+    """When AWS will end which instance of the stack, in UTC. Empty if there is no backstop. Raises what a call raises."""
     end_times: dict[str, datetime] = {}
     for name in _schedules(account, group_name(stack)):
         known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
@@ -199,7 +199,7 @@ def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
 
 
 def _arn(account: Account, role: str) -> str:
-    """The ARN of that role, empty where there is none."""
+    """The ARN of that role, empty if there is none."""
     try:
         return str(account.call("iam", "get_role", RoleName=role)["Role"]["Arn"])
     except CloudError as error:
@@ -234,7 +234,7 @@ def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Call
 
 
 def _find_group(account: Account, name: str) -> dict[str, Any]:
-    """The group of that name, whose State is ACTIVE or DELETING; empty where there is none."""
+    """The group of that name, whose State is ACTIVE or DELETING; empty if there is none."""
     groups = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=name)
     return next((group for group in groups if group["Name"] == name), {})
 

@@ -20,7 +20,7 @@ def ask(session: Session, prompt: str) -> str | None:
     err.write(prompt)
     if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
         with suppress(io.UnsupportedOperation):  # something was read already
-            sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text are a slip, and asked for again
+            sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are not text are a slip, and asked for again
     try:
         line = sys.stdin.readline()
     except KeyboardInterrupt:

@@ -115,7 +115,7 @@ def _check_script(session: Session, name: str, run: str | None, *, json: bool) -
 
 
 def diagnose(session: Session, exercise: str, word: str, rank: int | None, *, json: bool) -> int:
-    """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not. Raises UnknownName."""
+    """Judge a diagnosis: exit code 0 if it is right, 5 with a hint where it is not. Raises UnknownName."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
 

@@ -67,7 +67,7 @@ def gpu_option() -> OptionInfo:
 
 
 def check_gpu(name: str | None) -> str | None:
-    """The GPU that was typed, in small letters. Raises UnknownName where the table has none of that name."""
+    """The GPU that was typed, in small letters. Raises UnknownName if the table has none of that name."""
     if name is None:
         return None
     from gpucourse.hardware import hardware

@@ -17,7 +17,7 @@ WARNING = (
 
 
 def show_reruns(session: Session, path: Path, exercise: str | None, *, original: bool, yes: bool) -> int:
-    """Run a bundle's scripts again, once the person agrees. Raises CheckFailed where something differs, MissingError where
+    """Run a bundle's scripts again, once the person agrees. Raises CheckFailed if something differs, MissingError if
     nothing could be run again."""
     from gpucourse.cli.documents.grades import describe_reruns
     from gpucourse.learning.bundle import open_bundle

@@ -19,14 +19,14 @@ def can_read_keys(session: Session) -> bool:
     """Whether a person sits at a terminal that shows what this program says and takes single keys."""
     try:
         attached = sys.stdin.isatty() and os.isatty(sys.stdin.fileno())
-    except (OSError, ValueError):  # no standard input, or one that is no file
+    except (OSError, ValueError):  # no standard input, or one that is not a file
         return False
     console = session.console
     return attached and not session.options.json and console.can_redraw(console.err) and console.can_redraw(console.out)
 
 
 def read_key(seconds: float) -> str:
-    """The key that is pressed within this time; empty where none is. Typed text that came before counts as keys."""
+    """The key that is pressed within this time; empty if none is. Typed text that came before counts as keys."""
     with _single_keys() as keys:
         ready, _, _ = select.select([keys], [], [], seconds)
         data = os.read(keys, 1) if ready else b""

@@ -64,7 +64,7 @@ def _document(held: LeakScan) -> dict[str, object]:
 
 
 def _verdict(left: list[CloudResource]) -> int:
-    """Raises LeftoverError where something may still be billed."""
+    """Raises LeftoverError if something may still be billed."""
     if not left:
         return ExitCode.DONE
     seen = [resource for resource in left if resource.seen]

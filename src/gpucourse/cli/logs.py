@@ -51,7 +51,7 @@ def logs(
 
 
 def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
-    """What --grep looks for. Raises UsageError where it is no regular expression."""
+    """What --grep looks for. Raises UsageError if it is not a regular expression."""
     try:
         return None if pattern is None else re.compile(pattern.encode(errors="surrogateescape"))
     except re.error as error:

@@ -60,7 +60,7 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
 
 
 def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> int:
-    """The result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed where another check
+    """The result of a run that ended: on the screen, in `screen.svg`, as the exit code. Raises CheckFailed if another check
     went red than the learner said."""
     record, verdict = attended.record, attended.verdict
     if record.state == "failed" and not record.diagnoses:
@@ -164,9 +164,9 @@ def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunR
 
 
 def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
-    """The exit code of a run: 0 where it succeeded and nothing failed, or the one check that the learner said would.
+    """The exit code of a run: 0 if it succeeded and nothing failed, or the one check that the learner said would.
 
-    Raises CheckFailed where another check went red than the learner said.
+    Raises CheckFailed if another check went red than the learner said.
     """
     if record.state != "succeeded":
         return ExitCode.EXERCISE_FAILED

@@ -42,7 +42,7 @@ def check_prediction(asked: Prediction, answer: str) -> None:
 
 
 def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction | None:
-    """Ask the person at the terminal what the run will measure; None where nothing is asked, nobody is there, or for Enter.
+    """Ask the person at the terminal what the run will measure; None if nothing is asked, nobody is there, or for Enter.
 
     Raises UsageError, UnknownName for parameters that the run would refuse anyway.
     """

@@ -177,7 +177,7 @@ def _with_prediction(session: Session, run_request: RunRequest, predict: str | N
 
 
 def _refuse_foretold(exercise: str, predict: str | None, expect_red: str | None) -> None:
-    """Raises UsageError where several runs were ordered together with what one of them shows."""
+    """Raises UsageError if several runs were ordered together with what one of them shows."""
     if predict is not None or expect_red is not None:
         option = f"--predict {predict}" if predict is not None else f"--expect-red {expect_red}"
         raise UsageError(f"{option.split(maxsplit=1)[0]} is about one run", hint=f"gpucourse run {exercise} {option}")
@@ -197,14 +197,14 @@ def _with_expectation(session: Session, run_request: RunRequest, check: str | No
 
 
 def _launcher_of_batch(script: Path, launcher: str | None) -> Literal["slurm"]:
-    """A file for sbatch goes to Slurm. Raises UsageError where another launcher was asked for."""
+    """A file for sbatch goes to Slurm. Raises UsageError if another launcher was asked for."""
     if launcher not in {None, "slurm"}:
         raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
     return "slurm"
 
 
 def _refuse_bytes(*words: str) -> None:
-    """Raises UsageError for a word that is no text: the files of the run, which are in UTF-8, cannot hold it."""
+    """Raises UsageError for a word that is not text: the files of the run, which are in UTF-8, cannot hold it."""
     for word in words:
         try:
             word.encode()
@@ -272,7 +272,7 @@ def _refuse_module(session: Session, exercise: str, script: Path | None, *, ever
 
 
 def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
-    """Raises UsageError where several runs were asked for in more than one way."""
+    """Raises UsageError if several runs were asked for in more than one way."""
     if len(sweep) > 1:
         raise UsageError(
             f"--sweep was given {len(sweep)} times, and takes one parameter at a time",

@@ -68,7 +68,7 @@ def show(
 
 
 def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
-    """The result of one run, as it was shown when it ended. Raises UsageError where it is a run of something else."""
+    """The result of one run, as it was shown when it ended. Raises UsageError if it is a run of something else."""
     from gpucourse.cli.outcome import show_result
     from gpucourse.runs.follow import read_run_verdict
     from gpucourse.workspace import runs

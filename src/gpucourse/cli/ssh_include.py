@@ -31,7 +31,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
 
 def decide(session: Session, *, wanted: bool) -> None:
-    """Add the line or take it away, and remember that. Raises MissingError, UsageError where the file is left alone."""
+    """Add the line or take it away, and remember that. Raises MissingError, UsageError if the file is left alone."""
     from gpucourse.labs import ssh_include
 
     changed = (ssh_include.add_line if wanted else ssh_include.remove_line)(session.context)

@@ -51,7 +51,7 @@ def _name_with_dash(option: str, arguments: Sequence[str], context: Any) -> Usag
 
 
 def _explain_command(word: str, rest: Sequence[str]) -> UsageError:
-    """The error for a word that is no command: the number of an exercise is shown, a near command is typed out."""
+    """The error for a word that is not a command: the number of an exercise is shown, a near command is typed out."""
     import difflib
 
     if _NUMBER.fullmatch(word) or word.isdecimal():

@@ -24,7 +24,7 @@ _KEPT = 64 << 20
 
 
 def find_ssh(exercise: str) -> str:
-    """The path of ssh. Raises UsageError where there is no terminal to give, MissingError without ssh."""
+    """The path of ssh. Raises UsageError if there is no terminal to give, MissingError without ssh."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             f"{exercise} opens a session in your own terminal, and there is none here",

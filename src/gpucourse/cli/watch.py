@@ -138,7 +138,7 @@ def _show_place(session: Session, exercise: Exercise) -> None:
 
 
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
-    """Whether the lab that runs go to is simulated. Raises MissingError where there is none, and no part that needs none."""
+    """Whether the lab that runs go to is simulated. Raises MissingError if there is none, and no part that needs none."""
     from gpucourse.runs.prepare import find_deployed_lab
 
     context = session.context

@@ -20,7 +20,7 @@ _NOISE = re.compile(rf"^\s*{LABEL}")
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """The end of one log. `rank` is None for a launcher; `code` None where nobody saw it end; `at` orders the ends of
+    """The end of one log. `rank` is None for a launcher; `code` None if nobody saw it end; `at` orders the ends of
     ranks (seconds, one clock); `ended_by_us`: the rank did not end by itself, it was ended after another had failed."""
 
     node: str
@@ -61,7 +61,7 @@ class Evidence:
 
     `logs` holds the ranks and launchers that have a log; `planned` the ranks of every node; `silences` who had fallen
     silent; `skew_s` how far each node's clock is ahead of this computer's; `lost` why nodes are out of reach. `typed` is the
-    command line of the first node with its environment, `python` the Python of each node; both are empty where nobody knows.
+    command line of the first node with its environment, `python` the Python of each node; both are empty if nobody knows.
     """
 
     exercise: str
@@ -84,7 +84,7 @@ class Evidence:
         return sum(map(len, self.planned.values()))
 
     def rank(self, number: int) -> Log | None:
-        """The log of that rank; None where it never had one."""
+        """The log of that rank; None if it never had one."""
         return next((log for log in self.logs if log.rank == number), None)
 
     def node_of(self, number: int) -> str:

@@ -11,7 +11,7 @@ _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
 def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
-    """Jobs that Slurm lost, or whose node failed; `lab` is the module whose cluster it is. Empty where there are none."""
+    """Jobs that Slurm lost, or whose node failed; `lab` is the module whose cluster it is. Empty if there are none."""
     failed = [job for job in jobs if job.state in _FAILED_NODES]
     if failed:
         return [_diagnose_failed_nodes(failed, exercise, lab)]

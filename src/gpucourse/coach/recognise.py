@@ -32,7 +32,7 @@ class _Occurrence:
 def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """What the run suffered from, the likeliest first; what only follows from another diagnosis is left out.
 
-    Empty where the run succeeded, was cancelled by the person, or shows nothing that is known.
+    Empty if the run succeeded, was cancelled by the person, or shows nothing that is known.
     """
     if evidence.state in {"succeeded", "cancelled"}:
         return ()

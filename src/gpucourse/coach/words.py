@@ -63,7 +63,7 @@ _AFTERWARDS = {True: 60, False: 3}
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """The text with a blank for every character that is no word on the end, so that places in it stay what they were.
+    """The text with a blank for every character that is not a word on the end, so that places in it stay what they were.
 
     `ended_itself`: the process ended with an exit code of its own, not by a signal; only then its last lines may say why.
     """
@@ -93,7 +93,7 @@ def find_message(text: str, place: int) -> str:
 
 
 def find_line(text: str) -> str:
-    """The script's line that the traceback at the end of a text leads to, as `train.py, line 12`; empty where there is none.
+    """The script's line that the traceback at the end of a text leads to, as `train.py, line 12`; empty if there is none.
 
     The last frame outside the libraries: an error inside torch is looked for where the script called it.
     """
@@ -132,7 +132,7 @@ def _is_of_torchrun(lines: Sequence[str], block: tuple[int, int]) -> bool:
 
 
 def _find_script(lines: Sequence[str], block: tuple[int, int]) -> str:
-    """The script's line that a traceback leads to; empty where it runs through libraries alone."""
+    """The script's line that a traceback leads to; empty if it runs through libraries alone."""
     return find_line("".join(lines[block[0] : block[1]]))
 
 
@@ -144,7 +144,7 @@ def _find_end_of_summary(lines: Sequence[str], end: int) -> int:
 
 
 def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
-    """Where the last traceback begins, with those that it followed from; None where the process continued after it."""
+    """Where the last traceback begins, with those that it followed from; None if the process continued after it."""
     headers = _headers(lines)
     while len(headers) > 1 and not any(map(_is_speech, lines[headers[-1] :])):  # its process ended while it wrote this one
         headers.pop()

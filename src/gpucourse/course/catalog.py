@@ -23,7 +23,7 @@ UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
 
 def load(folders: CourseFolders) -> Catalog:
-    """The course in `folders`. Reads no manifest yet. Raises MissingError where there is no folder of modules."""
+    """The course in `folders`. Reads no manifest yet. Raises MissingError if there is no folder of modules."""
     if not folders.modules.is_dir():
         raise MissingError(f"there is no folder {folders.modules}", hint="reinstall: pip install --force-reinstall gpucourse")
     places = (path for path in folders.modules.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
@@ -59,7 +59,7 @@ def read_module(folder: Path, exercises: Path) -> Module:
 
 
 def _read_lesson(folder: Path, name: str) -> str:
-    """A part of a module's lesson. Raises ManifestError where it cannot be read."""
+    """A part of a module's lesson. Raises ManifestError if it cannot be read."""
     try:
         return read_named(folder / name, MOST_LESSON).decode()
     except (OSError, OutsideError, UnicodeDecodeError) as error:
@@ -91,7 +91,7 @@ class Catalog:
         return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
 
     def module(self, module_id: str) -> Module:
-        """The module of that number. Raises UnknownName, or ManifestError where its manifest is wrong."""
+        """The module of that number. Raises UnknownName, or ManifestError if its manifest is wrong."""
         places = [place for place in self._places if number_of(place.name) == module_id]
         if not places:
             before = module_id.partition(".")[0]
@@ -108,7 +108,7 @@ class Catalog:
         return module
 
     def exercise(self, exercise_id: str) -> tuple[Module, Exercise]:
-        """The exercise of that number with its module. Raises UnknownName, or ManifestError where its manifest is wrong."""
+        """The exercise of that number with its module. Raises UnknownName, or ManifestError if its manifest is wrong."""
         number, dot, _ = exercise_id.partition(".")
         if number not in self.module_ids:
             raise UnknownName("exercise", exercise_id, self._exercise_ids())

@@ -96,8 +96,8 @@ def find_recorded_plots(
 
 
 def read_record(exercises: Path, name: str) -> GpuRecord:
-    """The record in that file of `exercises/recorded/`. Raises OutsideError where it is not what the writer writes, OSError
-    where it cannot be read."""
+    """The record in that file of `exercises/recorded/`. Raises OutsideError if it is not what the writer writes, OSError
+    if it cannot be read."""
     document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MOST_BYTES))
     version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT:
@@ -127,7 +127,7 @@ def find_faulty_records(exercises: Path) -> list[str]:
 
 
 def _check(record: GpuRecord, name: str) -> None:
-    """Raises OutsideError where a name, a date or a number of rows cannot be the writer's."""
+    """Raises OutsideError if a name, a date or a number of rows cannot be the writer's."""
     texts = [record.gpu, *record.versions, *(version for version in record.versions.values() if version)]
     if not record.gpu.strip() or any(len(text) > _LONGEST_NAME or not is_shown(text) for text in texts):
         raise OutsideError("the name of its GPU or a version is empty, too long or cannot be shown")

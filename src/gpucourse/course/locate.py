@@ -32,7 +32,7 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
     """The folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may leave `terraform/` to this one;
     `package` is where the program is installed.
 
-    Raises MissingError where a folder is not there.
+    Raises MissingError if a folder is not there.
     """
     if not (chosen := environ.get(OVERRIDE)):
         return _find_built_in(package)
@@ -44,7 +44,7 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
 def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
     """The course in `folder`, which may leave `terraform/` to the built-in one.
 
-    Raises MissingError where a part is not there; it says by what the folder was named, and the hint.
+    Raises MissingError if a part is not there; it says by what the folder was named, and the hint.
     """
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
@@ -56,7 +56,7 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
 
 
 def find_named_course(environ: Mapping[str, str]) -> Path | None:
-    """The folder of a course that is not the program's own; None where `GPUCOURSE_COURSE` names none, or the built-in one."""
+    """The folder of a course that is not the program's own; None if `GPUCOURSE_COURSE` names none, or the built-in one."""
     if not (chosen := environ.get(OVERRIDE)):
         return None
     root = Path(chosen).expanduser().absolute()
@@ -64,7 +64,7 @@ def find_named_course(environ: Mapping[str, str]) -> Path | None:
 
 
 def find_template(package: Path = PACKAGE) -> Path:
-    """The folder of the course that `dev new` copies. Raises MissingError where it is not there."""
+    """The folder of the course that `dev new` copies. Raises MissingError if it is not there."""
     root = _find_root((*PARTS, TEMPLATE), package)
     return root / TEMPLATE
 

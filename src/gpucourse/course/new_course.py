@@ -17,7 +17,7 @@ HELPERS = ("bench.py", "ranks.py")
 def start_course(folder: Path) -> tuple[str, ...]:
     """Put a course of one module with one exercise into `folder`, which is made where it is missing; the files, relative to it.
 
-    Raises UsageError where something lies in the folder already, StorageError where it cannot be written to.
+    Raises UsageError if something lies in the folder already, StorageError if it cannot be written to.
     """
     root = folder.expanduser().absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):

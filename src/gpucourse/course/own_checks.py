@@ -19,7 +19,7 @@ HELP = "checks are those of a manifest: docs/authoring.md, Checks"
 
 
 def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
-    """The checks in a file, each as its keys and values. Raises UsageError where the file cannot be read, ManifestError with
+    """The checks in a file, each as its keys and values. Raises UsageError if the file cannot be read, ManifestError with
     place, key and suggestion for what is wrong in it."""
     try:
         document = read_document(read_named(path, MAX_BYTES))
@@ -38,7 +38,7 @@ def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
 
 
 def load_own_checks(kept: Iterable[Mapping[str, Any]], record: Path) -> tuple[Check, ...]:
-    """The checks that the `record` of a run kept. Raises DamagedFile where they are not as they were read."""
+    """The checks that the `record` of a run kept. Raises DamagedFile if they are not as they were read."""
     data = {"checks": [dict(check) for check in kept]}
     try:
         return OwnChecks.model_validate(data).checks

@@ -78,7 +78,7 @@ def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: s
 
 
 def _read(parameter: Parameter, text: str) -> Scalar | None:
-    """The text as the parameter's type; None where it is not of that type. Only plain decimal ASCII digits are numbers."""
+    """The text as the parameter's type; None if it is not of that type. Only plain decimal ASCII digits are numbers."""
     if parameter.type == "str":
         return text
     plain = text.strip()

@@ -130,7 +130,7 @@ def _find_ways(tree: ast.Module) -> ast.Dict | None:
 def read_ways(judge: Path) -> dict[str, Change]:
     """The wrong ways that a judge knows, each with the change to the solution that leads there, as old and new text.
 
-    Raises SyntaxError where the file is no Python, ValueError where its WAYS are not written out.
+    Raises SyntaxError if the file is not Python, ValueError if its WAYS are not written out.
     """
     ways = _find_ways(ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name))
     if ways is None:

@@ -187,7 +187,7 @@ def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
 
 
 def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
-    """The way from `start` along what each needs back to it; empty where there is none."""
+    """The way from `start` along what each needs back to it; empty if there is none."""
     ways, seen = [[start]], set[str]()
     while ways:
         way = ways.pop()

@@ -14,7 +14,7 @@ HINT = "every key with its type and its meaning: docs/manifest.md"
 
 
 def read_rubric(modules: Path) -> Rubric | None:
-    """The rubric that lies beside the modules; None where there is none. Raises ManifestError with every complaint."""
+    """The rubric that lies beside the modules; None if there is none. Raises ManifestError with every complaint."""
     return read_beside(modules, FILE, Rubric, hint=HINT)
 
 

@@ -17,7 +17,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_beside(modules: Path, name: str, model: type[Model], *, hint: str) -> Model | None:
-    """What the file of that name beside the modules holds; None where there is none. Raises ManifestError with every
+    """What the file of that name beside the modules holds; None if there is none. Raises ManifestError with every
     complaint."""
     shown = f"{modules.name}/{name}"
     try:

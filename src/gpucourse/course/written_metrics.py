@@ -96,7 +96,7 @@ def find_unwritten(exercise: Exercise, words: MetricWords, asked: Iterable[tuple
 
 
 def _pattern(node: ast.JoinedStr) -> str:
-    """A regular expression for a text that is put together; empty where no letter of it is fixed."""
+    """A regular expression for a text that is put together; empty if no letter of it is fixed."""
     parts = [
         re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else "[a-z0-9_]+"
         for part in node.values

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def cache_elsewhere(environ: Mapping[str, str]) -> Path | None:
-    """A folder of this user alone for matplotlib's caches; None where its own places can be written."""
+    """A folder of this user alone for matplotlib's caches; None if its own places can be written."""
     home = Path(environ.get("HOME") or "/")
     if home.is_dir() and not home.samefile("/") and all(_takes_files(place) for place in _own_places(environ, home)):
         return None

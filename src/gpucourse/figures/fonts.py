@@ -32,7 +32,7 @@ def fonts_for(characters: str) -> list[Path]:
 
     has: dict[str, set[int]] = {}
     for path in sorted(findSystemFonts()):
-        with suppress(OSError, RuntimeError, ValueError):  # a file that is no font after all
+        with suppress(OSError, RuntimeError, ValueError):  # a file that is not a font after all
             has[path] = wanted & set(FT2Font(path).get_charmap())
     files: list[Path] = []
     while has and wanted & set().union(*has.values()):

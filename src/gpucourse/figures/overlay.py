@@ -51,7 +51,7 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
-    """The points of the record, where the run has none because only a GPU measures them. Raises MissingError where the record
+    """The points of the record, where the run has none because only a GPU measures them. Raises MissingError if the record
     has no number for this plot."""
     other = _read_rows(plot, record)
     return replace(

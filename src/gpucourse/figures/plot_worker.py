@@ -39,7 +39,7 @@ class PlotWorker:
         self._drawn = b""  # the last order that was carried out without an error
 
     def set_up(self) -> None:
-        """Begin the process, if there is none; returns at once. Where none can be begun, pictures are drawn here."""
+        """Begin the process, if there is none; returns at once. If none can be begun, pictures are drawn here."""
         if self.process is not None:
             return
         with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ class PlotWorker:
         process.stdout.close()
 
     def _ask(self, line: bytes) -> list[dict[str, Any]] | None:
-        """The answers of the process, one a plot; None where it is not there any more."""
+        """The answers of the process, one a plot; None if it is not there any more."""
         if self.process is None or self.process.stdin is None or self.process.stdout is None:
             return None
         self._at_work = True

@@ -45,11 +45,11 @@ def draw(
 ) -> list[Path]:
     """Draw `<file>.png` and `<file>.svg` into `folder`, each appearing at once, and give back where they are.
 
-    With the points of `record`, dashed and labelled as another GPU's, where there are any; a plot that only a GPU measures
+    With the points of `record`, dashed and labelled as another GPU's, if there are any; a plot that only a GPU measures
     shows them alone where the run has none.
 
-    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError where there is
-    nothing to draw or no matplotlib, StorageError where the folder cannot take the files.
+    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError if there is
+    nothing to draw or no matplotlib, StorageError if the folder cannot take the files.
     """
     data = collect_points(plot, metrics, record)
     with _matplotlib():
@@ -66,7 +66,7 @@ def draw(
 
 
 def collect_points(plot: Plot, metrics: Mapping[str, Any], record: RecordedPlot | None) -> Drawable:
-    """What a plot shows: the points of the run, and those of the record where there is one. Raises MissingError where there is
+    """What a plot shows: the points of the run, and those of the record where there is one. Raises MissingError if there is
     nothing to draw."""
     if record is None:
         return drawable(plot, metrics)
@@ -211,7 +211,7 @@ def _turn_words(axes: Axes, words: Sequence[str]) -> None:
 
 
 def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
-    """How far the spread of each bar reaches below and above it; None where no bar has one."""
+    """How far the spread of each bar reaches below and above it; None if no bar has one."""
     if not any(point.spread for point in points):
         return None
     spreads = [point.spread or (point.y, point.y) for point in points]

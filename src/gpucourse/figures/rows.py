@@ -53,7 +53,7 @@ class Drawable:
 
 
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
-    """The points of a plot. Raises MissingError where the metrics hold nothing to draw."""
+    """The points of a plot. Raises MissingError if the metrics hold nothing to draw."""
     every = _rows(plot, metrics)
     worded = plot.kind == "bar" or _has_words(plot, every[:MOST_ROWS])
     rows = _thin(every, MOST_WORDS if worded else MOST_ROWS)
@@ -152,7 +152,7 @@ def _ideal(
 
 
 def _number(value: object, log: bool) -> float | None:
-    """The value as a number that its axis can show; None where it is none."""
+    """The value as a number that its axis can show; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

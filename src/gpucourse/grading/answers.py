@@ -38,7 +38,7 @@ def judge(
     self_judged: bool = False,
     wrong_before: int = 0,
 ) -> AnswerResult:
-    """What an answer is worth. `evidence` is that of the run that the answer speaks of; None where there is no run.
+    """What an answer is worth. `evidence` is that of the run that the answer speaks of; None if there is no run.
     `self_judged`: the judgement is the learner's own, which is shown and gives no share. `wrong_before`: how many other answers
     to it were wrong.
 

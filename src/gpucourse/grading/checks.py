@@ -96,7 +96,7 @@ def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hin
 
 
 def _holds(kind: CheckKind, observed: object, wanted: object, tolerance: float) -> bool:
-    """Whether the check holds. Raises Unreadable where the two cannot be compared."""
+    """Whether the check holds. Raises Unreadable if the two cannot be compared."""
     if is_number(observed) and is_number(wanted) and not (math.isfinite(observed) and math.isfinite(wanted)):
         return False
     answer = kind.holds(observed, wanted, tolerance)

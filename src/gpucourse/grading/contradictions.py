@@ -23,7 +23,7 @@ MOST_ROWS = 20_000
 def find_contradictions(
     exercise: Exercise, record: RunRecord, metrics: Mapping[str, object], logs: Sequence[RankLog]
 ) -> tuple[str, ...]:
-    """Why the metrics of a run cannot be what it measured, a sentence each; empty where nothing speaks against them."""
+    """Why the metrics of a run cannot be what it measured, a sentence each; empty if nothing speaks against them."""
     if not exercise.logs:
         return ()
     reasons = tuple(

@@ -75,7 +75,7 @@ Weighed = tuple[Piece, float]
 
 
 def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Weighed]:
-    """What one exercise has to show for a row: its kinds of evidence, each with its share of the exercise's points; empty where
+    """What one exercise has to show for a row: its kinds of evidence, each with its share of the exercise's points; empty if
     it asks for nothing of these kinds."""
     if evidence is None:
         return [
@@ -90,7 +90,7 @@ def _make_piece(exercise: str, kind: Kind, got: float, of: int, note: str = "", 
 
 
 def _void(evidence: ExerciseEvidence) -> str:
-    """Why nothing that a run left can count; empty where it can."""
+    """Why nothing that a run left can count; empty if it can."""
     if evidence.trouble:
         return evidence.trouble
     if evidence.run is None:

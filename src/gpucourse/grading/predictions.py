@@ -12,7 +12,7 @@ from gpucourse.model.questions import Prediction
 
 
 def compare(asked: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
-    """The prediction `answer` beside what a run measured. `evidence`: the run's; None where it measured nothing.
+    """The prediction `answer` beside what a run measured. `evidence`: the run's; None if it measured nothing.
 
     Raises ValueError, with the reason, for an answer that is not of the prediction's kind.
     """

@@ -131,7 +131,7 @@ def _list_printed(entry: LogEvidence, log: RankLog) -> Iterator[_Values]:
 
 
 def _split_line(line: str, literals: Sequence[str], keys: Sequence[str]) -> dict[str, str] | None:
-    """The texts between the literal pieces, each up to where the next piece begins first; None where the line is another."""
+    """The texts between the literal pieces, each up to where the next piece begins first; None if the line is another."""
     if not line.startswith(literals[0]):
         return None
     texts: dict[str, str] = {}
@@ -179,7 +179,7 @@ def _agrees(values: _Values, row: Mapping[str, object]) -> bool:
 def _find_other_sum(
     entry: LogEvidence, row: Mapping[str, object], printed: Sequence[_Values], logs: Sequence[RankLog]
 ) -> str | None:
-    """Why a row does not hold what its ranks printed, put together; None where it does. What a rank printed last counts."""
+    """Why a row does not hold what its ranks printed, put together; None if it does. What a rank printed last counts."""
     common = {key for key in entry.keys if key not in entry.over_ranks and key != OWN_RANK}
     last = {values.rank: values for values in printed if all(says(values.texts[key], _look_up(row, key)) for key in common)}
     if silent := [log.rank for log in logs if log.rank is not None and log.rank not in last]:
@@ -228,7 +228,7 @@ class PrintedNumber:
 
 
 def read_number(text: str) -> PrintedNumber | None:
-    """The number that a text is, with commas between thousands or without; None where it is none."""
+    """The number that a text is, with commas between thousands or without; None if it is none."""
     plain = text.replace(",", "")
     match = _PRINTED_NUMBER.fullmatch(plain)
     if match is None:

@@ -51,7 +51,7 @@ def adopt_orphans() -> None:
 
 
 def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
-    """Judge one part in a fork, within `limit_s` seconds; None where the asker went away meanwhile."""
+    """Judge one part in a fork, within `limit_s` seconds; None if the asker went away meanwhile."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output_reader, output_writer = os.pipe()
@@ -79,7 +79,7 @@ def judge_apart(request: dict[str, Any], asker: Asker) -> dict[str, Any] | None:
 
 
 def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int | None) -> dict[str, Any]:
-    """What the part's process said, or why it said nothing; `code` is None where it had to be ended."""
+    """What the part's process said, or why it said nothing; `code` is None if it had to be ended."""
     if pipes.printed > OUTPUT_LIMIT:
         return _make_failure("too-much-output", f"it printed more than {OUTPUT_LIMIT >> 20} MB and was ended: print less")
     if pipes.end == "late":
@@ -145,7 +145,7 @@ class _Pipes:
 
 
 def _ask_for_place(child: int, folder: Path, name: str) -> str:
-    """`my_ring.py:14: `, the line of the learner's file where its process is; empty where it does not say."""
+    """`my_ring.py:14: `, the line of the learner's file where its process is; empty if it does not say."""
     with suppress(ProcessLookupError):
         os.kill(child, signal.SIGUSR1)
     deadline = time.monotonic() + 0.5
@@ -158,7 +158,7 @@ def _ask_for_place(child: int, folder: Path, name: str) -> str:
 
 def _end(child: int, patience: float) -> int | None:
     """End the process, after it had until `patience` to end by itself, and all that it left. Its exit code, negative for a
-    signal; None where it had to be ended."""
+    signal; None if it had to be ended."""
     while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < patience:
         time.sleep(_LOOK_S)
     for kill in (os.killpg, os.kill):  # it may have no group of its own yet
@@ -228,7 +228,7 @@ def _be_part(request: dict[str, Any], folder: Path, output: int, answer: int) ->
 
 
 def be_fresh_part(order: str, folder: str, answer: str) -> NoReturn:
-    """The same in a new process that is no fork, whose output is where it should be."""
+    """The same in a new process that is not a fork, whose output is where it should be."""
     request: dict[str, Any] = pickle.loads(Path(order).read_bytes())  # noqa: S301  # from the process that started this one
     _be_part(request, Path(folder), 1, int(answer))
 

@@ -193,7 +193,7 @@ def read_srun(call: Call) -> SlurmOptions:
 
 
 def execute(part: Part, place: Place, *, case: str = "") -> Execution:
-    """What the learner's file does where Slurm starts it. Raises Verdict where it does not end, or fails."""
+    """What the learner's file does where Slurm starts it. Raises Verdict if it does not end, or fails."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-batch-") as name:
         root = Path(name).resolve()
         folder = root / "run"

@@ -28,7 +28,7 @@ class Requests:
         self._text = b""
 
     def read(self) -> dict[str, Any] | None:
-        """The next request, waited for; None where whoever asks has gone."""
+        """The next request, waited for; None if whoever asks has gone."""
         while b"\n" not in self._text:
             if not self._take():
                 return None
@@ -83,7 +83,7 @@ def _serve() -> None:
 
 
 def _import_torch() -> str:
-    """Import torch once, for all forks; why it cannot be, empty where it can."""
+    """Import torch once, for all forks; why it cannot be, empty if it can."""
     try:
         leave_compiler_out()  # which imports torch
     except (ImportError, OSError, RuntimeError) as error:

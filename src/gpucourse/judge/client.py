@@ -62,7 +62,7 @@ class Judge:
         self.close()
 
     def start(self, *, torch: bool) -> None:
-        """Begin the process, and have it import torch; returns at once. Raises MissingError where torch is not installed."""
+        """Begin the process, and have it import torch; returns at once. Raises MissingError if torch is not installed."""
         if torch and importlib.util.find_spec("torch") is None:
             raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
         if self._process is None or self._process.poll() is not None:
@@ -92,7 +92,7 @@ class Judge:
         """The verdict of the course's `judge_file` on the learner's `file`. `path`: folders that the file may import from;
         `metrics`: what a run of it measured.
 
-        Raises MissingError where torch is needed and not here, or the process did not answer.
+        Raises MissingError if torch is needed and not here, or the process did not answer.
         """
         self.start(torch=torch)
         fresh = torch and self.fresh
@@ -128,7 +128,7 @@ class Judge:
         return judged
 
     def _explain_silence(self, file: Path) -> JudgeAnswer:
-        """The verdict where the process gave no answer. Raises MissingError where that is not the part's doing."""
+        """The verdict where the process gave no answer. Raises MissingError if that is not the part's doing."""
         code = self._process.poll() if self._process else None
         self.close()
         number = 0 if code is None else -code if code < 0 else code - 128
@@ -146,7 +146,7 @@ class Judge:
             pipe.flush()
 
     def _read_line(self, deadline: float) -> bytes | None:
-        """The next line that the process says; None where it ended, or said none until then."""
+        """The next line that the process says; None if it ended, or said none until then."""
         process = cast("subprocess.Popen[bytes]", self._process)
         pipe = cast("IO[bytes]", process.stdout)
         if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:

@@ -1,4 +1,4 @@
-"""Processes that are no forks, because one that has imported torch must not fork on macOS: a part's, and its ranks'.
+"""Processes that are not forks, because one that has imported torch must not fork on macOS: a part's, and its ranks'.
 
 A rank cannot be handed the judge's function, so it executes the whole judge: it is given what earlier calls of `on_ranks` gave,
 and at the call that it was started for it becomes the rank. A judge is deterministic, so it arrives there.
@@ -43,7 +43,7 @@ def _spawn(program: str, what: object, folder: Path, output: int, pipe: int) -> 
 
 
 class FreshRanks:
-    """Starts each rank as a new process. Takes the place of `run_ranks` in a part that is no fork itself."""
+    """Starts each rank as a new process. Takes the place of `run_ranks` in a part that is not a fork itself."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request

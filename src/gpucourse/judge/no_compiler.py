@@ -47,7 +47,7 @@ class NoCompiler(ModuleType):
 
 
 def leave_compiler_out() -> None:
-    """From now on nothing in this process imports torch's compiler. Does nothing where it is imported already."""
+    """From now on nothing in this process imports torch's compiler. Does nothing if it is imported already."""
     import torch
 
     if "torch._dynamo" not in sys.modules:

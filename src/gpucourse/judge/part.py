@@ -71,7 +71,7 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The file's text, line ends as "\\n". Raises Verdict where it is no text."""
+        """The file's text, line ends as "\\n". Raises Verdict if it is not text."""
         try:
             return self.file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
@@ -91,7 +91,7 @@ class Part:
 
     @property
     def module(self) -> ModuleType:
-        """The learner's file as a Python module, imported once. Raises Verdict where it cannot be imported."""
+        """The learner's file as a Python module, imported once. Raises Verdict if it cannot be imported."""
         if self._module is None:
             self._module = self.call(self._load)
         return self._module
@@ -108,7 +108,7 @@ class Part:
         return module
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The learner's function (or class) of that name. Raises Verdict where there is none."""
+        """The learner's function (or class) of that name. Raises Verdict if there is none."""
         given = getattr(self.module, name, None)
         if callable(given):
             return given  # type: ignore[no-any-return]
@@ -122,7 +122,7 @@ class Part:
     def function_alone(self, name: str, **names: Any) -> Callable[..., Any]:
         """A function of a script that cannot be imported: its code alone, without decorators, with `names` as its globals.
 
-        Raises Verdict where the file has no such function.
+        Raises Verdict if the file has no such function.
         """
         tree = self.call(ast.parse, self.text, self.file.name)
         nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
@@ -181,7 +181,7 @@ class Part:
         return (frames[-1].line or "") if frames else ""
 
     def _where(self, error: BaseException) -> str:
-        """`my_ring.py:14: `, the last line of the learner's file on the way to the error; empty where there is none."""
+        """`my_ring.py:14: `, the last line of the learner's file on the way to the error; empty if there is none."""
         own = self._frames(error)
         return f"{self.file.name}:{own[-1].lineno}: " if own else ""
 
@@ -221,7 +221,7 @@ class Part:
     def on_ranks(self, size: int, body: Callable[[int, int], Any], *, limit_s: float = 15.0) -> list[Any]:
         """What `body(rank, size)` returns on each of `size` ranks that share a gloo process group on this computer.
 
-        Raises Verdict where a rank fails, or where they wait for each other longer than `limit_s` seconds.
+        Raises Verdict if a rank fails, or where they wait for each other longer than `limit_s` seconds.
         """
         limit_s *= self.times
         left_s = self.deadline - time.monotonic() - 1.0  # so that the ranks can say where they are

@@ -25,7 +25,7 @@ SOLUTIONS, OTHER, JUDGES = "solutions", "other", "judges"
 
 @dataclass(frozen=True)
 class Proof:
-    """One version of a part as it was judged: its name, the verdict, and what is wrong with that; empty where nothing is."""
+    """One version of a part as it was judged: its name, the verdict, and what is wrong with that; empty if nothing is."""
 
     version: str
     answer: JudgeAnswer

@@ -41,7 +41,7 @@ class _RankProcess:
     data: bytes = b""
 
     def take(self) -> tuple[str, Any] | None:
-        """Read what has come; the whole answer once it is there. Raises EOFError where the process ended without one."""
+        """Read what has come; the whole answer once it is there. Raises EOFError if the process ended without one."""
         data = os.read(self.pipe, 1 << 20)
         self.data += data
         if len(self.data) >= _HEAD.size and len(self.data) - _HEAD.size >= _HEAD.unpack_from(self.data)[0]:
@@ -57,7 +57,7 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
 
     Each rank is a fork, or the process that `start` begins from its number, the folder and the pipe for its answer.
 
-    Raises Verdict where a rank failed, or where they wait for each other, or did not end in time.
+    Raises Verdict if a rank failed, or where they wait for each other, or did not end in time.
     """
     sys.stdout.flush()
     with tempfile.TemporaryDirectory(prefix="gpucourse-ranks-", ignore_cleanup_errors=True) as folder:

@@ -21,7 +21,7 @@ def end_with_parent(limit_s: float) -> None:
 
 
 def line_of_stack(stack: Path, name: str) -> str:
-    """`my_ring.py:14`, from what faulthandler wrote: the innermost line of the file of that name; empty where none is there."""
+    """`my_ring.py:14`, from what faulthandler wrote: the innermost line of the file of that name; empty if none is there."""
     with suppress(OSError):
         text = stack.read_text(encoding="utf-8", errors="replace")
         match = re.search(rf'File "(?:[^"]*/)?{re.escape(name)}", line (\d+)', text)

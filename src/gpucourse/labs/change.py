@@ -20,7 +20,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """What so many seconds more would mean. Changes nothing."""
+    """What that many seconds more would mean. Changes nothing."""
     return _find_clocked_target(context, module, gpu).more_time(context, module, seconds, gpu=gpu)
 
 
@@ -44,7 +44,7 @@ def _find_clocked_target(context: Context, module: str, gpu: str | None) -> HasC
     """The target of the lab that is meant: of those that can do it, the one that was touched last. Where no lab of the module
     is on record, the first such target, which says how to get one there.
 
-    Raises UsageError where the module's labs stand on targets without a clock.
+    Raises UsageError if the module's labs stand on targets without a clock.
     """
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)

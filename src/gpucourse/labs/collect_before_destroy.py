@@ -41,7 +41,7 @@ def bring_home(
     are known to be `unreachable` (by name, with the reason) is given up.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
-    where outputs cannot be fetched and nobody was warned (NodeUntrusted where what the node sends cannot be used),
+    if outputs cannot be fetched and nobody was warned (NodeUntrusted if what the node sends cannot be used),
     MissingError for the record of a run that cannot be read and whose outputs may not be home.
     """
     from gpucourse.remote.patience import DESTROY_S

@@ -77,7 +77,7 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
     """The labs that are meant. With all of them, or with a module that no record knows, targets where something may exist that
     is on no record are asked as well.
 
-    Raises UnknownName for a module that the course does not have, UsageError where none of the labs that are meant may be
+    Raises UnknownName for a module that the course does not have, UsageError if none of the labs that are meant may be
     forgotten and all were to be.
     """
     module = None if which.module is None else context.catalog.module(which.module).id
@@ -108,7 +108,7 @@ def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackC
 
 
 def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everything: bool) -> None:
-    """Say which labs are never forgotten. Raises UsageError where those are all that were named."""
+    """Say which labs are never forgotten. Raises UsageError if those are all that were named."""
     kept = [lab for lab in labs if not isinstance(find_target(lab.target), Forgettable)]
     why = [
         f"{lab.stack} is never forgotten: " + ("it may be billed" if lab.costs else "it is on this computer, in reach")

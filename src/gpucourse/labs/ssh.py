@@ -12,7 +12,7 @@ from gpucourse.runs.prepare import find_deployed_lab
 def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
     """The SSH configuration of a module's lab and the node's name. `node` is `1` or `node1`.
 
-    Raises MissingError where the lab is not deployed, UnknownName for a node that it does not have.
+    Raises MissingError if the lab is not deployed, UnknownName for a node that it does not have.
     """
     deployment = find_deployed_lab(context, context.catalog.module(module_id))
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []

@@ -82,7 +82,7 @@ def find_registered_home() -> Path:
 
 
 def add_line(context: Context) -> bool:
-    """Add the line; whether it was not there before. Raises MissingError, UsageError where the file is left alone."""
+    """Add the line; whether it was not there before. Raises MissingError, UsageError if the file is left alone."""
     config = find_config(context.environ)
     lines = _make_lines(context)
     with context.lock("ssh-include", "changing ~/.ssh/config"):
@@ -138,7 +138,7 @@ def _read(config: Path) -> bytes:
 
 
 def _require_readable(config: Path, text: bytes) -> None:
-    """Raises UsageError where OpenSSH does not understand the configuration, MissingError without OpenSSH."""
+    """Raises UsageError if OpenSSH does not understand the configuration, MissingError without OpenSSH."""
     client = shutil.which("ssh")
     if client is None:
         raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")

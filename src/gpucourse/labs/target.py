@@ -62,7 +62,7 @@ class Target(Protocol[P, D_contra]):
     def take_down(self, context: Context, deployment: D_contra, receipt: Receipt) -> None:
         """Remove everything of this lab, and write into the receipt what existed, what went and what is still there.
 
-        Raises LeftoverError where nobody can say what is left.
+        Raises LeftoverError if nobody can say what is left.
         """
         ...
 
@@ -107,12 +107,12 @@ class HasClock(Protocol):
         ...
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
-        """Bring a stopped lab back, with its new addresses. Raises UsageError where it costs more than is left, unless
+        """Bring a stopped lab back, with its new addresses. Raises UsageError if it costs more than is left, unless
         `over_budget`."""
         ...
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
-        """What so many seconds more would mean. Changes nothing."""
+        """What that many seconds more would mean. Changes nothing."""
         ...
 
     def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:

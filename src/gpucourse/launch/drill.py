@@ -20,7 +20,7 @@ LIMIT_S = 240.0
 
 
 def object_to_plan(plan: LaunchPlan) -> UsageError | None:
-    """Why this run cannot be a drill; None where it can."""
+    """Why this run cannot be a drill; None if it can."""
     retry = f"gpucourse break {plan.exercise} --nodes 2"
     if not is_simulated(plan.mode):
         return UsageError(
@@ -67,7 +67,7 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
 
 
 def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
-    """What the agent of each node is to do, by the node's name; empty where the command holds the fault already."""
+    """What the agent of each node is to do, by the node's name; empty if the command holds the fault already."""
     if fault.how == "block-port":
         return {plan.nodes[0].name: {"how": fault.how, "port": plan.master_port}}
     if fault.how in {"kill-rank", "slow-rank"}:

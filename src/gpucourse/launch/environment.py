@@ -67,8 +67,8 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
     """What was typed after each --env: the values that were typed, by name, and the names whose values are taken from `here`,
     this computer's environment, when the run starts.
 
-    Raises UsageError for what is no name, for a name that is given twice or is ours, for one that is not set here, and for a
-    value that is no text.
+    Raises UsageError for what is not a name, for a name that is given twice or is ours, for one that is not set here, and for a
+    value that is not text.
     """
     values: dict[str, str] = {}
     names: list[str] = []
@@ -90,7 +90,7 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
 
 
 def _check_text(name: str, value: str) -> str:
-    """The value, which the files of the run will hold. Raises UsageError for bytes that are no text."""
+    """The value, which the files of the run will hold. Raises UsageError for bytes that are not text."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

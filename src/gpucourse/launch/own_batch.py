@@ -41,7 +41,7 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 class OwnBatch:
     """What a file asks for in its #SBATCH lines, as far as it is shown or followed.
 
-    `partition` is empty where it names none, and so are `error`, the file for what the job writes on standard error, and
+    `partition` is empty if it names none, and so are `error`, the file for what the job writes on standard error, and
     `export`, the variables that the job has.
     `processes` are those of the whole job; `tasks` the numbers of an array's tasks, of which `at_once` may run at a time
     (0: as many as fit).

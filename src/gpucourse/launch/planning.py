@@ -23,7 +23,7 @@ class NodeFacts:
 @dataclass(frozen=True, kw_only=True)
 class WrittenBatch:
     """A batch file that the learner wrote as a part of an exercise: `name` is the file's, without its ending; `tasks` are
-    those of its array, 0 where it is none."""
+    those of its array, 0 if it is none."""
 
     name: str
     text: str
@@ -55,7 +55,7 @@ class LaunchRequest:
 
 
 def check_count(exercise: Exercise, nodes: int) -> None:
-    """Raises UsageError, with the nearest number that it runs on, where an exercise does not run on so many nodes."""
+    """Raises UsageError, with the nearest number that it runs on, where an exercise does not run on that many nodes."""
     low, high = exercise.launch.min_nodes, exercise.launch.max_nodes
     if not low <= nodes <= high:
         span = f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"

@@ -46,7 +46,7 @@ _WITH_VALUE = (
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions:
     """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` stands apart: the nodes must
-    know it; None where it was not typed."""
+    know it; None if it was not typed."""
 
     words: tuple[str, ...] = ()
     max_restarts: int | None = None
@@ -82,7 +82,7 @@ _EXAMPLE = 'gpucourse run --script train.py --torchrun "--max-restarts=2 --monit
 
 def _name_option(option: str) -> str:
     """The option as torchrun's help spells it. Raises UsageError for one of ours, also where it is cut short (--nnode), which
-    torchrun would understand, and for what is no option."""
+    torchrun would understand, and for what is not an option."""
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
             f"--torchrun: {option!r} is no option of torchrun", hint=f"{_EXAMPLE}; arguments of the script come after --"

@@ -32,14 +32,14 @@ class Answering:
 
     @property
     def mode(self) -> str:
-        """The mode of the run that is spoken of; empty where there is none."""
+        """The mode of the run that is spoken of; empty if there is none."""
         return self.record.mode if self.record else ""
 
 
 def begin(context: Context, exercise_id: str, run: str | None = None) -> Answering:
     """The questions of an exercise, with what is answered already. `run`: the run to speak of, else the newest good one.
 
-    Raises UnknownName, UsageError for an exercise without questions, MissingError where a question asks about a run and none
+    Raises UnknownName, UsageError for an exercise without questions, MissingError if a question asks about a run and none
     has succeeded yet.
     """
     _, exercise = context.catalog.exercise(exercise_id)
@@ -70,7 +70,7 @@ def question_of(answering: Answering, name: str) -> Question:
 def judge_answer(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
     """What an answer would be worth.
 
-    Raises ValueError, with the reason, where it is not of the question's kind; MissingError where the question reads files of
+    Raises ValueError, with the reason, where it is not of the question's kind; MissingError if the question reads files of
     the run that are damaged, or not as it left them.
     """
     from gpucourse.grading.answers import judge

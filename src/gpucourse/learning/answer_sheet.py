@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def load_sheet(context: Context, exercise: Exercise) -> Sheet | None:
-    """The answers that are handed in; None where there are none. Raises ManifestError with every complaint."""
+    """The answers that are handed in; None if there are none. Raises ManifestError with every complaint."""
     path = context.paths.answers(exercise.id)
     return read_sheet(path, exercise) if path.is_file() else None
 
 
 def read_sheet(path: Path, exercise: Exercise) -> Sheet:
-    """The answers in a file. Raises UsageError where it is not there, ManifestError with every complaint."""
+    """The answers in a file. Raises UsageError if it is not there, ManifestError with every complaint."""
     from gpucourse.course.answersheet import parse
 
     try:

@@ -66,7 +66,7 @@ class OpenBundle:
 
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
-    """Make the bundle at `path`. Raises StorageError, and UsageError where there is nothing to hand in yet."""
+    """Make the bundle at `path`. Raises StorageError, and UsageError if there is nothing to hand in yet."""
     files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run, no answer", hint="gpucourse list")
@@ -91,7 +91,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 @contextmanager
 def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
-    """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is no whole bundle
+    """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is not a whole bundle
     and for a bundle of a newer gpucourse."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
@@ -112,7 +112,7 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
 
 
 def check_reviewer(context: Context, bundle: OpenBundle) -> None:
-    """Raises UsageError where this workspace made the bundle: a judgement on it would be the learner's own."""
+    """Raises UsageError if this workspace made the bundle: a judgement on it would be the learner's own."""
     if bundle.card.workspace == context.workspace.id:
         raise UsageError(
             f"{bundle.path} was made in this workspace: your own judgement would not be counted",
@@ -135,7 +135,7 @@ def _is_taken(name: str) -> bool:
 
 
 def _check_size(files: Mapping[str, Path]) -> None:
-    """Raises UsageError where a bundle of these files could not be opened again."""
+    """Raises UsageError if a bundle of these files could not be opened again."""
     total = sum(source.stat().st_size for source in files.values())
     if len(files) < LIMITS.members and total <= LIMITS.total_bytes:
         return
@@ -176,7 +176,7 @@ def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
 
 
 def _unpack(path: Path, root: Path) -> set[str]:
-    """The files of a zip under `root`, and their names. Raises UsageError; StorageError where this computer's disk refuses."""
+    """The files of a zip under `root`, and their names. Raises UsageError; StorageError if this computer's disk refuses."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
             raise UsageError(f"{printable(str(path))} is not a plain file", hint=_OPEN)

@@ -32,11 +32,11 @@ _PLOT = Plot(
 
 
 DrawPicture = Callable[[Plot, Mapping[str, Any], str], Picture]
-"""Draws a plot of these metrics, with the subtitle. Raises MissingError where there is nothing to draw."""
+"""Draws a plot of these metrics, with the subtitle. Raises MissingError if there is nothing to draw."""
 
 
 def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: str) -> Picture:
-    """A picture by matplotlib, whose files are left in `folder`. Raises MissingError where there is nothing to draw."""
+    """A picture by matplotlib, whose files are left in `folder`. Raises MissingError if there is nothing to draw."""
     from gpucourse.figures.plots import draw
 
     png, svg = draw(plot, metrics, subtitle=subtitle, folder=folder)

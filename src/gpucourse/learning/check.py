@@ -38,7 +38,7 @@ class Recheck:
 def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge a run of an exercise again: the one named, else the newest that succeeded.
 
-    Raises MissingError where there is none; UnknownName and UsageError for a name that fits no good run of it.
+    Raises MissingError if there is none; UnknownName and UsageError for a name that fits no good run of it.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     record = evidence.find_good_run(context, exercise, run) if run else evidence.find_newest_candidate(context, exercise)
@@ -62,7 +62,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
     """Judge a run of a script of the learner's own again, by the checks that it brought: the one named, else the newest that
     succeeded.
 
-    Raises MissingError where none brought checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
+    Raises MissingError if none brought checks, DamagedFile; UnknownName and UsageError for a name that fits no such run.
     """
     there = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share it
     good = [record for record in there if record.brings_checks and record.subject == Path(name).name]

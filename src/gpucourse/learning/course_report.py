@@ -35,7 +35,7 @@ class CourseReport:
 def report_course(context: Context, author: str) -> CourseReport:
     """Write what the learner ran, wrote, answered and predicted as one page of Markdown, with the pictures beside it.
 
-    Raises MissingError where there is nothing to report yet, StorageError.
+    Raises MissingError if there is nothing to report yet, StorageError.
     """
     page = context.paths.course_report
     lines = ["# What I learned", "", f"{author}, {now_utc()[:10]}", ""]

@@ -48,7 +48,7 @@ def find_newest_candidate(context: Context, exercise: Exercise) -> RunRecord | N
 
 def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
     """The runs that can show something for an exercise, oldest first. One that cannot be read is left out where others can;
-    raises MissingError, NewerFormat where none is left."""
+    raises MissingError, NewerFormat if none is left."""
     records, errors = runs.readable(context.paths, exercise.id)
     good = [record for record in records if record.is_evidence]
     if errors and not good:
@@ -109,7 +109,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
     """What answers that speak of a run are compared with, and whether a GPU took part in it.
 
-    Raises MissingError where its files are damaged, are not as the run left them, or contradict its logs.
+    Raises MissingError if its files are damaged, are not as the run left them, or contradict its logs.
     """
     from gpucourse.grading.checks import on_gpu
 
@@ -129,7 +129,7 @@ def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str,
 
 
 def find_answered_run(context: Context, exercise: Exercise) -> RunRecord | None:
-    """The run that the handed-in answers speak of; None where there is none, or the sheet cannot be read."""
+    """The run that the handed-in answers speak of; None if there is none, or the sheet cannot be read."""
     from gpucourse.learning.answer_sheet import load_sheet
 
     try:
@@ -144,7 +144,7 @@ Judgements = Mapping[tuple[str, str], Judgement]
 
 
 def read_judgements(context: Context, exercise_id: str) -> Judgements:
-    """What the reviewer who has opened this work said of it, from the reviewer's own workspace; nothing where there is none.
+    """What the reviewer who has opened this work said of it, from the reviewer's own workspace; nothing if there is none.
 
     No file that the learner can write is read here. Raises ManifestError for a damaged file.
     """
@@ -219,7 +219,7 @@ def _find_run_of_answers(context: Context, exercise: Exercise, run: str | None) 
 
 
 def _find_candidate(context: Context, exercise: Exercise, run: str) -> RunRecord | None:
-    """The run of that id, where it can show something for the exercise; None where it cannot, or cannot be read."""
+    """The run of that id, where it can show something for the exercise; None if it cannot, or cannot be read."""
     try:
         record = runs.read(context.paths, exercise.id, run)
     except MissingError:

@@ -36,7 +36,7 @@ class Pending:
 def grade(context: Context, *, thorough: bool = True) -> Grade:
     """Every point, from the evidence that is in the workspace. `thorough`: every file of a run is compared with its seal.
 
-    Raises ManifestError where the rubric is wrong.
+    Raises ManifestError if the rubric is wrong.
     """
     from gpucourse.course.rubric import parts_of, read_rubric
     from gpucourse.grading.points import grade as points
@@ -82,7 +82,7 @@ def judgement(
 ) -> tuple[str, Judgement]:
     """What a person says of one free text, to be kept with `keep`: how good it is, from 0 to 1.
 
-    Raises UnknownName; UsageError where the share is out of range, the name is empty, or there is no free text to judge.
+    Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is no free text to judge.
     """
     from gpucourse.grading.answers import fingerprint
 

@@ -32,7 +32,7 @@ def list_predictions(context: Context, exercise: Exercise) -> list[RunPrediction
 
 
 def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | None:
-    """What the learner's predictions of an exercise count; None where it asks for none.
+    """What the learner's predictions of an exercise count; None if it asks for none.
 
     The first right one counts: in full where it is the first prediction, made before any run with the same parameters.
     """
@@ -65,7 +65,7 @@ def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | No
 
 
 def _explain_left_out(context: Context, exercise: Exercise) -> str:
-    """Why the first prediction of a good run cannot be compared with its metrics; empty where no log speaks against them. A
+    """Why the first prediction of a good run cannot be compared with its metrics; empty if no log speaks against them. A
     bundle of an earlier version has no logs of such a run."""
     for record in runs.iterate_predicted(context.paths, exercise.id):
         if not record.is_evidence or record.prediction is None:

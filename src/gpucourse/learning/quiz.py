@@ -16,7 +16,7 @@ from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 
-_MOST_TRIES = 1000  # each is judged anew, and a bundle may hold as many as its sender likes
+_MOST_TRIES = 1000  # each is judged again, and a bundle may hold as many as its sender likes
 
 
 @dataclass(kw_only=True)
@@ -34,7 +34,7 @@ class Sitting:
 
 
 def the_quiz(context: Context) -> Quiz:
-    """The quiz of the course. Raises MissingError where it has none, ManifestError where it is wrong."""
+    """The quiz of the course. Raises MissingError if it has none, ManifestError if it is wrong."""
     from gpucourse.course.quiz import FILE, read_quiz
 
     quiz = read_quiz(context.folders.modules)
@@ -49,7 +49,7 @@ def read_tries(context: Context) -> Tries:
 
 
 def sit(context: Context, *, again: bool = False) -> Sitting | None:
-    """The try that is open, or a new one where there is none; None where one is finished and `again` does not ask for more."""
+    """The try that is open, or a new one where there is none; None if one is finished and `again` does not ask for more."""
     quiz, tries = the_quiz(context), read_tries(context)
     if tries.tries and tries.tries[-1].ended is None:
         return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
@@ -62,7 +62,7 @@ def sit(context: Context, *, again: bool = False) -> Sitting | None:
 def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
     """Keep answers; the results of those. The try ends with its last answer. An answer that was given stays.
 
-    Raises UnknownName; UsageError where an answer is not of the question's kind, was given before, or the try is over. Then
+    Raises UnknownName; UsageError if an answer is not of the question's kind, was given before, or the try is over. Then
     nothing was kept.
     """
     known = {question.id: question for question in sitting.quiz.questions}
@@ -104,7 +104,7 @@ def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
 
 
 def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
-    """What an answer is worth. Raises ValueError where it is not of the question's kind."""
+    """What an answer is worth. Raises ValueError if it is not of the question's kind."""
     from gpucourse.grading.answers import judge
 
     return judge(question, answer, {}, on_gpu=False)
@@ -124,7 +124,7 @@ def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
 
 
 def score(context: Context) -> QuizScore | None:
-    """The best finished try; None where there is no quiz, or no try was finished."""
+    """The best finished try; None if there is no quiz, or no try was finished."""
     from gpucourse.course.quiz import read_quiz
 
     quiz = read_quiz(context.folders.modules)

@@ -147,7 +147,7 @@ def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> It
 
 
 def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
-    """What did not go as it must, where there is no hole in the exercise: the run, and every check that did not pass."""
+    """What did not go as it must, if there is no hole in the exercise: the run, and every check that did not pass."""
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
         if not hole:
@@ -159,7 +159,7 @@ def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
 
 
 def _list_part_checks(exercise: Exercise) -> frozenset[str] | None:
-    """The checks that are about the learner's parts: what another leaves open, their solutions do not answer. None where an
+    """The checks that are about the learner's parts: what another leaves open, their solutions do not answer. None if an
     exercise has a solution of another kind, which may be about every check."""
     return frozenset(check for part in exercise.yours for check in part.checks) if exercise.yours else None
 
@@ -199,7 +199,7 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
 
 
 def _nodes(wanted: int, usual: int) -> tuple[str, ...]:
-    """The flag for so many nodes; nothing where that is how many there are anyway."""
+    """The flag for that many nodes; nothing if that is how many there are anyway."""
     return () if wanted == usual else ("--nodes", str(wanted))
 
 
@@ -220,7 +220,7 @@ def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def _read_record(document: dict[str, Any]) -> RunRecord | None:
-    """The record of the run that a command was about, which says more than its document; None where nothing ran."""
+    """The record of the run that a command was about, which says more than its document; None if nothing ran."""
     return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
 
 

@@ -52,7 +52,7 @@ class Subject:
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
     """Put the report together and write it in these formats into `deliverables/final/`.
 
-    Raises MissingError where no run of any chapter is there yet, ManifestError for a plan with faults, StorageError.
+    Raises MissingError if no run of any chapter is there yet, ManifestError for a plan with faults, StorageError.
     """
     plan = read_report_plan(context.folders.modules)
     if plan is None:
@@ -149,7 +149,7 @@ def _chapter(
 
 
 def _value(figure: Figure, subject: Subject) -> object:
-    """The figure of one run; None where the run does not have it, or has no number there."""
+    """The figure of one run; None if the run does not have it, or has no number there."""
     try:
         return values.read(figure.value, {"metrics": subject.metrics})
     except values.Unreadable:

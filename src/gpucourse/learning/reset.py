@@ -13,7 +13,7 @@ from gpucourse.workspace.exercises import restore
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """What was put back: each file with the place of the learner's copy, None where there was none. Empty: all was as it is."""
+    """What was put back: each file with the place of the learner's copy, None if there was none. Empty: all was as it is."""
 
     exercise: Exercise
     files: dict[str, Path | None]

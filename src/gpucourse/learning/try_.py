@@ -28,7 +28,7 @@ class TriedPart:
 def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
     """Judge the learner's parts of an exercise, all or those whose files are named, and hand in what is right.
 
-    A part that is as delivered starts no process. Raises UsageError where the exercise has no part, MissingError where torch is
+    A part that is as delivered starts no process. Raises UsageError if the exercise has no part, MissingError if torch is
     needed and not here.
     """
     if not exercise.yours:

@@ -71,7 +71,7 @@ def wait_for_saves(
     read_key: Callable[[float], str] | None = None,
 ) -> Iterator[tuple[Path, ...] | str]:
     """The files that were saved, each time some were; a file that is still being written, or gone for a moment, is waited
-    for. `known`: how they stood before. `read_key` waits so many seconds for a key, which is given at once; empty: none came.
+    for. `known`: how they stood before. `read_key` waits that many seconds for a key, which is given at once; empty: none came.
     Ends when the context's `stop` is set."""
     known = look(files) if known is None else known
     while not context.stop.is_set():
@@ -92,7 +92,7 @@ def wait_for_saves(
 
 
 def wrong_syntax(files: tuple[Path, ...]) -> str | None:
-    """`file.py:3: what is wrong`, for the first of these files that is not Python; None where all are."""
+    """`file.py:3: what is wrong`, for the first of these files that is not Python; None if all are."""
     for path in files:
         if path.suffix != ".py":
             continue

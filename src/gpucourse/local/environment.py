@@ -55,7 +55,7 @@ def of_node(
     root: str = "",
     real: bool = False,
 ) -> dict[str, str]:
-    """What every session on the node starts from. `host` is the environment of the process that hosts it; `root`, where there
+    """What every session on the node starts from. `host` is the environment of the process that hosts it; `root`, if there
     is one, the folder that stands for the root of its file system. A `real` node is this computer: what is set here for its
     GPU holds there."""
     starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)

@@ -48,7 +48,7 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
 
 
 def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:
-    """Ask the host of these nodes about its machines: `check`, `logs`, `power`, `run`. Empty where it does not answer.
+    """Ask the host of these nodes about its machines: `check`, `logs`, `power`, `run`. Empty if it does not answer.
     Linux only. Raises control.ControlRefused."""
     folder = os.open(nodes_folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -114,7 +114,7 @@ def _sick(name: str, detail: str) -> NodeHealth:
 
 
 def _first_lines(ports: Iterable[int]) -> dict[int, str]:
-    """What whoever listens on each port says first; empty where it keeps silent. A port where nobody listens is not in it."""
+    """What whoever listens on each port says first; empty if it keeps silent. A port where nobody listens is not in it."""
     lines: dict[int, str] = {}
     asked: dict[int, tuple[int, socket.socket]] = {}
     for port in ports:

@@ -16,7 +16,7 @@ from gpucourse.model.node import SIMULATED, Mode, is_simulated
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What is asked of a node. `public_key` gets in from the start; `uid` is the stack's. `root`, where there is one, is the
+    """What is asked of a node. `public_key` gets in from the start; `uid` is the stack's. `root`, if there is one, is the
     folder that stands for the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT.
 
     A node with `addresses` (of every machine of the stack, by name) is a machine of its own; `link` is the speed of its cable,
@@ -42,7 +42,7 @@ class Spec:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
-        """The spec in a document. Raises ValueError where it is none."""
+        """The spec in a document. Raises ValueError if it is none."""
         try:
             words = {key: str(document[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
         except KeyError as error:
@@ -144,7 +144,7 @@ class HostedNode:
 
 
 def prepare(folder: Path, spec: Spec) -> int:
-    """Make what is missing in the node's folder; the port that it had, 0 where it had none."""
+    """Make what is missing in the node's folder; the port that it had, 0 if it had none."""
     before = layout.read_json(layout.spec_file(folder, spec.name)) or {}
     if before and before.get("uid") != spec.uid:
         layout.remove_node_files(folder, spec.name)  # an earlier stack's

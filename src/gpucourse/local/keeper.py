@@ -26,7 +26,7 @@ class StillAlive(Exception):
 
 
 def start_host(folder: str, spec: str) -> bool:
-    """Start the host of the folder and wait until it listens; False where another process holds the lock, so that there is one
+    """Start the host of the folder and wait until it listens; False if another process holds the lock, so that there is one
     already, or will be. Raises HostDied, OSError."""
     here = Path(folder)
     lock = take(here / layout.LOCK)
@@ -65,7 +65,7 @@ def end_stuck_host(folder: str) -> None:
 
 
 def remove_by_hand(folder: str, spec: str) -> bool:
-    """End the node's processes and remove its files, without a host; with the last node everything of the stack. False where
+    """End the node's processes and remove its files, without a host; with the last node everything of the stack. False if
     another process holds the lock. Raises StillAlive."""
     here, wanted = Path(folder), json.loads(spec)
     if not here.is_dir():

@@ -61,7 +61,7 @@ def find_links(folder: Path) -> list[Path]:
 
 def make_temporary(uid: str, name: str) -> Path:
     """The folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and it goes with the
-    stack. Raises PermissionError where somebody else made it."""
+    stack. Raises PermissionError if somebody else made it."""
     place = sockets(uid)
     place.mkdir(mode=0o700, exist_ok=True)
     if place.is_symlink() or place.stat().st_uid != os.getuid():
@@ -114,7 +114,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The document at `path`; None where there is none, or no whole one."""
+    """The document at `path`; None if there is none, or no whole one."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -200,7 +200,7 @@ def _sshd_config(spec: Spec) -> str:
         "PasswordAuthentication": "no",
         "KbdInteractiveAuthentication": "no",
         "UsePAM": "no",
-        "AllowAgentForwarding": "no",  # as on simulated nodes that are no machines: nothing there needs the learner's keys
+        "AllowAgentForwarding": "no",  # as on simulated nodes that are not machines: nothing there needs the learner's keys
         "StrictModes": "no",  # the folders above belong to this computer, and their modes are its own business
         "UseDNS": "no",
         "PrintMotd": "no",

@@ -47,7 +47,7 @@ class NamespaceClient:
         return (await self._ask(verb, document))[0]
 
     async def dial(self, address: str, port: int) -> socket.socket:
-        """A connection to a machine, from the namespace's side of its network. Raises OSError where nobody listens."""
+        """A connection to a machine, from the namespace's side of its network. Raises OSError if nobody listens."""
         if self._line is None:
             raise ConnectionRefusedError("the machines are off")
         _answer, handles = await self._ask("dial", {"address": address, "port": port})
@@ -62,7 +62,7 @@ class NamespaceClient:
         return line
 
     async def listen(self, name: str, port: int) -> socket.socket:
-        """A socket that listens at this port of a machine's own 127.0.0.1. Raises NamespaceFailed where the machine is off, or
+        """A socket that listens at this port of a machine's own 127.0.0.1. Raises NamespaceFailed if the machine is off, or
         uses the port itself."""
         _answer, handles = await self._ask("listen", {"name": name, "port": port})
         return socket.socket(fileno=handles[0])

@@ -102,7 +102,7 @@ def has_marker(pid: int, mark: str) -> bool:
 
 
 def command_of(pid: int) -> str:
-    """The command line of a process, shortened; empty where it has gone."""
+    """The command line of a process, shortened; empty if it has gone."""
     words = (
         _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ") if _PROC.joinpath("self").exists() else _ps(pid, "command=")
     )
@@ -132,7 +132,7 @@ def _bare(mark: str, spare: str | None) -> dict[int, str]:
 
 
 def _read_beginning(pid: int) -> str:
-    """When a process began, in ticks since the computer did; empty where it has gone, or nothing but its exit code is left."""
+    """When a process began, in ticks since the computer did; empty if it has gone, or nothing but its exit code is left."""
     stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""
 

@@ -25,7 +25,7 @@ async def read_some(handle: int) -> bytes:
 
 
 async def write_all(handle: int, data: bytes) -> None:
-    """Write every byte. Raises BrokenPipeError where nobody reads any more."""
+    """Write every byte. Raises BrokenPipeError if nobody reads any more."""
     loop = asyncio.get_running_loop()
     left = memoryview(data)
     while left:

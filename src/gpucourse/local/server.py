@@ -73,7 +73,7 @@ class Listener:
 
 
 async def listen(endpoint: Endpoint, port: int) -> Listener:
-    """Open the door on `port` (0: one that the kernel chooses). Raises OSError where the port is taken."""
+    """Open the door on `port` (0: one that the kernel chooses). Raises OSError if the port is taken."""
     connections: set[asyncssh.SSHServerConnection] = set()
 
     async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -125,7 +125,7 @@ def make_host_key(path: Path) -> None:
 
 
 def public_part(path: Path) -> str:
-    """The public part of the key at `path`: `ssh-ed25519 AAAA...`. Raises ValueError where it is no key."""
+    """The public part of the key at `path`: `ssh-ed25519 AAAA...`. Raises ValueError if it is not a key."""
     try:
         key = asyncssh.read_private_key(path)
     except asyncssh.KeyImportError as error:

@@ -47,9 +47,9 @@ class TarMember(NamedTuple):
 
 
 class TarReader:
-    """A tar while it arrives, without seeking or recursion. `read(count)` gives at most so many bytes, none at the end.
+    """A tar while it arrives, without seeking or recursion. `read(count)` gives at most that many bytes, none at the end.
 
-    Raises OutsideError where the tar is damaged, ends early, has more than `max_members`, or announces content beyond
+    Raises OutsideError if the tar is damaged, ends early, has more than `max_members`, or announces content beyond
     `max_total` bytes in all: before any of it is read.
     """
 
@@ -77,13 +77,13 @@ class TarReader:
             yield data
 
     def content(self, max_bytes: int) -> bytes:
-        """The whole content of the member that came last. Raises OutsideError where it is larger than `max_bytes`."""
+        """The whole content of the member that came last. Raises OutsideError if it is larger than `max_bytes`."""
         if self._left > max_bytes:
             raise OutsideError(f"a member of the tar has {self._left} bytes; the limit is {max_bytes}")
         return b"".join(self.pieces())
 
     def read_rest(self, max_bytes: int) -> None:
-        """Read what follows the end of the tar. Raises OutsideError where it is more than so many bytes."""
+        """Read what follows the end of the tar. Raises OutsideError if it is more than that many bytes."""
         rest = len(self._data) - self._at
         while rest <= max_bytes and (data := self._read(PIECE)):
             rest += len(data)
@@ -182,7 +182,7 @@ def _sum(block: bytes) -> int:
 
 def _changed_ns(seconds: bytes, rest: bytes) -> int | None:
     """The time of change: POSIX's field has the seconds, and what ours have in the unused end of the block is the rest. None
-    where that says nothing, or a time that no file can have."""
+    if that says nothing, or a time that no file can have."""
     if not rest[:9].isdigit():
         return None
     changed_ns = _number(seconds) * 10**9 + int(rest[:9])
@@ -244,8 +244,8 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
     """Unpack a zip into the empty folder `root`; gives the names of its files, as they are below `root`.
 
     Nothing that the zip says is believed: names are relative and differ from each other, links and devices are refused,
-    content is counted while it is unpacked. Raises OutsideError where the zip is damaged or goes beyond a limit; OSError
-    where `path` cannot be read or the disk of `root` refuses.
+    content is counted while it is unpacked. Raises OutsideError if the zip is damaged or goes beyond a limit; OSError
+    if `path` cannot be read or the disk of `root` refuses.
     """
     import zipfile
     import zlib

@@ -28,7 +28,7 @@ _STRUCTURE = b"[{,:"
 def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH, max_items: int = MAX_ITEMS) -> Any:
     """A JSON document as plain dicts, lists, text, numbers, true, false and None.
 
-    Raises OutsideError where it is longer than `max_bytes`, nested deeper than `max_depth`, holds more than `max_items`
+    Raises OutsideError if it is longer than `max_bytes`, nested deeper than `max_depth`, holds more than `max_items`
     values, a number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon
     and bracket counts as a value, also within text: the memory is bounded before the document is read.
     """
@@ -62,7 +62,7 @@ def parse_typed(
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Plain data that `parse_json` gave, as `kind`. Raises OutsideError where a member is missing or of another type."""
+    """Plain data that `parse_json` gave, as `kind`. Raises OutsideError if a member is missing or of another type."""
     try:
         return msgspec.convert(value, kind, strict=True, str_keys=True)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:

@@ -17,8 +17,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def file_inside(root: Path, name: str, known: set[str] | None = None) -> Path:
-    """The path of the regular file `name` below `root`. Raises OutsideError where the name leads elsewhere, where a part of
-    it is a link, where there is no such file, or where it is no regular file (a folder, a device, a pipe). `known`: folders
+    """The path of the regular file `name` below `root`. Raises OutsideError if the name leads elsewhere, where a part of
+    it is a link, if there is no such file, or where it is not a regular file (a folder, a device, a pipe). `known`: folders
     below `root` that were seen to be none of these; those on the way are added, so that many files cost one look at each."""
     parts = relative_name(name).split("/")
     folder = name.rpartition("/")[0]

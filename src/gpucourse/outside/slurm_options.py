@@ -95,7 +95,7 @@ class SlurmOptions:
 
     @property
     def seconds(self) -> int | None:
-        """The time limit in seconds; None where there is none. Raises OptionRefused for what is no time."""
+        """The time limit in seconds; None if there is none. Raises OptionRefused for what is not a time."""
         text = self.values.get("time")
         if text is None:
             return None
@@ -113,7 +113,7 @@ class SlurmOptions:
     def array(self) -> tuple[tuple[int, ...], int]:
         """The numbers of an array's tasks in order, and how many may run at once (0: as many as fit).
 
-        No numbers where it is no array. Raises OptionRefused for what is no array.
+        No numbers where it is not an array. Raises OptionRefused for what is not an array.
         """
         text = self.values.get("array")
         if text is None:
@@ -129,7 +129,7 @@ class SlurmOptions:
         return tuple(sorted(numbers)), int(limit or 0)
 
     def number(self, name: str) -> int | None:
-        """The whole number that an option begins with (2 of `2-4`, 4 of `a100:4`); None where it has none."""
+        """The whole number that an option begins with (2 of `2-4`, 4 of `a100:4`); None if it has none."""
         match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
         return int(match[1]) if match else None
 

@@ -31,7 +31,7 @@ _SPLIT_NUMBER = re.compile(r"0\d\d(?:\.\d+)?")  # the second half of 1,000
 
 @dataclass(frozen=True)
 class Complaint:
-    """Something wrong at one place of a file. `line` counts from 1; None where the place is the file itself."""
+    """Something wrong at one place of a file. `line` counts from 1; None if the place is the file itself."""
 
     path: Path
     reason: str
@@ -40,7 +40,7 @@ class Complaint:
 
 @dataclass
 class Document:
-    """What a YAML file says: its data (None where it could not be read), the line of each key, what is wrong with it.
+    """What a YAML file says: its data (None if it could not be read), the line of each key, what is wrong with it.
 
     `empty`: it holds nothing but perhaps comments.
     `unquoted`: one complaint for each inline list with a text of several words that has no quotes, or with the second half of

@@ -27,7 +27,7 @@ class Commands:
         return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
-        """Plan into the file `out`; the addresses in `replace` are made anew."""
+        """Plan into the file `out`; the addresses in `replace` are made again."""
         return self._build_command("plan", **self._flag_changes(), out=out, replace=list(replace))
 
     def apply(self, plan: str) -> list[str]:

@@ -79,7 +79,7 @@ def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
 
 
 def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
-    """The first `Error: ...` among lines that are no events, without the box that Terraform draws; else the last lines."""
+    """The first `Error: ...` among lines that are not events, without the box that Terraform draws; else the last lines."""
     lines = [line.strip("│╷ ") for line in transcript.text]
     for index, line in enumerate(lines):
         if match := _PLAIN_ERROR.match(line):

@@ -39,7 +39,7 @@ def find_mirror(
 ) -> Path | None:
     """A folder on this machine that holds every provider of the stack: `given`, TF_PLUGIN_MIRROR, or a usual place.
 
-    None where there is none: then Terraform downloads them. Raises MissingError where one was named and is not there.
+    None if there is none: then Terraform downloads them. Raises MissingError if one was named and is not there.
     """
     named = given or (Path(environ[MIRROR_VARIABLE]).expanduser() if environ.get(MIRROR_VARIABLE) else None)
     if named is not None:

@@ -48,7 +48,7 @@ class Runner:
     ) -> Transcript:
         """Run `arguments` to the end and give back what Terraform said; its output is `paths.terraform_log(command)`.
 
-        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError where it cannot be
+        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be
         started, Interrupted after a stop was asked for, and whatever `watcher` raised, after Terraform has ended.
         """
         told = _Careful(watcher)

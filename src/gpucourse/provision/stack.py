@@ -58,7 +58,7 @@ class TerraformStack:
         return self.paths.folder
 
     def addresses(self) -> list[str]:
-        """What exists, as Terraform addresses, from the state file alone. Raises InfrastructureError where it is damaged."""
+        """What exists, as Terraform addresses, from the state file alone. Raises InfrastructureError if it is damaged."""
         return state.addresses(self.paths.state)
 
     def exists(self) -> bool:
@@ -69,7 +69,7 @@ class TerraformStack:
         """Make the folder ready: wait for the Terraform of a killed command, copy the template unless something exists
         already (then its own copy stays), store the variables.
 
-        Raises MissingError where the template is not there, StorageError, StackBusy, InfrastructureError, Interrupted.
+        Raises MissingError if the template is not there, StorageError, StackBusy, InfrastructureError, Interrupted.
         """
         self.settle(watcher)
         if not self.exists():
@@ -101,7 +101,7 @@ class TerraformStack:
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """What `up` would do, as (action, address), with `replace` made anew; saved, so that `up` does exactly this."""
+        """What `up` would do, as (action, address), with `replace` made again; saved, so that `up` does exactly this."""
         if not self._prepared:
             self.prepare(watcher)
         self._forget_plan()

@@ -13,7 +13,7 @@ from gpucourse.errors import InfrastructureError
 def addresses(state: Path) -> list[str]:
     """The addresses of everything that the state says was built; none where there is no state yet.
 
-    Raises InfrastructureError where the file is no state: it is never guessed at, and never overwritten.
+    Raises InfrastructureError if the file is not a state: it is never guessed at, and never overwritten.
     """
     return _read(state, _addresses)
 
@@ -21,7 +21,7 @@ def addresses(state: Path) -> list[str]:
 def values(state: Path) -> set[str]:
     """Every id and name that the state remembers of what was built: whatever exists as text in its attributes.
 
-    Raises InfrastructureError where the file is no state.
+    Raises InfrastructureError if the file is not a state.
     """
     return set(_read(state, _values))
 

@@ -26,7 +26,7 @@ def copy_template(template: Path, target: Path) -> None:
     """Put a fresh copy of `template` at `target` (0700), in place of what was there.
 
     A module that the files name by a relative path outside the template is copied to `modules/<its name>` inside, and the
-    path in the copy is changed to that. Raises MissingError where the template or a module is not there, StorageError.
+    path in the copy is changed to that. Raises MissingError if the template or a module is not there, StorageError.
     """
     if not is_stack(template):
         raise MissingError(

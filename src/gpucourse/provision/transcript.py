@@ -21,7 +21,7 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """An error or a warning in Terraform's words; `address` is empty where it is about no resource."""
+    """An error or a warning in Terraform's words; `address` is empty if it is about no resource."""
 
     severity: str
     summary: str
@@ -129,7 +129,7 @@ def _diagnostic(said: dict[str, Any]) -> Diagnostic:
 
 
 def _moment(stamp: str) -> float:
-    """Seconds since the epoch; 0 where the time is written in an unknown way, so that no duration is invented."""
+    """Seconds since the epoch; 0 if the time is written in an unknown way, so that no duration is invented."""
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:

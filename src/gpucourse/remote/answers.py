@@ -75,7 +75,7 @@ def interface(name: str) -> str:
 
 
 def check_range(value: float, least: float, most: float, what: str) -> None:
-    """Raises ValueError where a number is out of its range."""
+    """Raises ValueError if a number is out of its range."""
     if not least <= value <= most:
         raise ValueError(f"{what} is not between {least:g} and {most:g}")
 
@@ -127,7 +127,7 @@ class NodeEnd:
 
 @dataclass(kw_only=True)
 class RankEnd:
-    """As `model.record.RankExit`. `node` is empty where it is the one that tells it."""
+    """As `model.record.RankExit`. `node` is empty if it is the one that tells it."""
 
     code: int
     at: float
@@ -288,7 +288,7 @@ class Probe:
 
 
 def addresses(named: dict[str, str]) -> dict[str, str]:
-    """The IPv4 addresses of network interfaces, by their names. Raises ValueError where one is something else."""
+    """The IPv4 addresses of network interfaces, by their names. Raises ValueError if one is something else."""
     check_range(len(named), 0, 1000, "the number of network interfaces")
     for name, address in named.items():
         interface(name)
@@ -297,7 +297,7 @@ def addresses(named: dict[str, str]) -> dict[str, str]:
 
 
 def environment(words: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A node's description of itself, with every text of it cut and spelled out. Raises ValueError where it is too large."""
+    """A node's description of itself, with every text of it cut and spelled out. Raises ValueError if it is too large."""
     return None if words is None else {printable(name, 60): _make_printable(value, 4) for name, value in _few(words).items()}
 
 

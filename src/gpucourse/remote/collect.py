@@ -78,7 +78,7 @@ def collect(
 
 
 def max_files_of(nodes: int) -> int:
-    """How many files of each node are collected where so many nodes take part: the seal of a run names every one."""
+    """How many files of each node are collected where that many nodes take part: the seal of a run names every one."""
     return max(1, min(MOST_FILES, MOST_FILES_OF_RUN // max(1, nodes)))
 
 
@@ -116,7 +116,7 @@ class _StreamReader:
         self._pieces, self._piece, self._at = pieces, b"", 0
 
     def read(self, count: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """At most that many bytes; none at the end."""
         while self._at == len(self._piece):
             if (piece := next(self._pieces, None)) is None:
                 return b""

@@ -74,7 +74,7 @@ class EarlyTransport:
         return self._transport.connect(node, timeout_s=timeout_s)
 
     def find(self, node: Node, request: ProbeRequest) -> NodeFindings | None:
-        """What the node answered early; None where it was not asked for just that. Raises its error."""
+        """What the node answered early; None if it was not asked for just that. Raises its error."""
         attempt = self._attempts.get(node)
         return attempt.answer(request) if attempt else None
 
@@ -109,7 +109,7 @@ class _Attempt:
         return self._link
 
     def answer(self, request: ProbeRequest) -> NodeFindings | None:
-        """What the node answered, as soon as it is there; None where it was asked for something else, or long ago, and for
+        """What the node answered, as soon as it is there; None if it was asked for something else, or long ago, and for
         whoever asks again. Raises the error of a node that could not be asked."""
         if request != self._request:
             return None

@@ -107,7 +107,7 @@ class Exchange:
             self._input_ended = self._started
 
     def begins(self) -> bool:
-        """Wait until the command has begun. False where the shell that was to carry it out ends before that.
+        """Wait until the command has begun. False if the shell that was to carry it out ends before that.
 
         Raises UnreachableError as `stdout` does.
         """
@@ -128,7 +128,7 @@ class Exchange:
     def stdout(self) -> Iterator[bytes]:
         """What the command writes on standard output in pieces, none of them empty, until its end.
 
-        Raises UnreachableError where the login shell ends, prints too much, or takes too long before the command begins.
+        Raises UnreachableError if the login shell ends, prints too much, or takes too long before the command begins.
         """
         own = self._own_stdout
         if self._first_piece:
@@ -173,7 +173,7 @@ class Exchange:
         return piece
 
     def answer(self) -> bytes:
-        """The whole of standard output. Raises NodeUntrusted where it is longer than MAX_ANSWER, UnreachableError where it is
+        """The whole of standard output. Raises NodeUntrusted if it is longer than MAX_ANSWER, UnreachableError if it is
         not complete within twice the silence that is allowed: counted from the end of the input, or of what was taken of it."""
         data = bytearray()
         self._whole = True
@@ -194,7 +194,7 @@ class Exchange:
             raise EndedEarly(self._name, code, self.stderr())
 
     def code(self) -> int:
-        """The exit code, after standard output has ended. Raises UnreachableError where none came, or not all of the output."""
+        """The exit code, after standard output has ended. Raises UnreachableError if none came, or not all of the output."""
         if not self._own_stdout.ended:
             self._exit_code()
         self._wait_for_drain(_BESIDE_S)
@@ -207,7 +207,7 @@ class Exchange:
         return self._own_stdout.code
 
     def _wait_for_drain(self, beside_s: float = 0.0) -> None:
-        """Until all of standard error is here. Where it is joined to standard output, only the channel's end tells that, after
+        """Until all of standard error is here. If it is joined to standard output, only the channel's end tells that, after
         `beside_s`."""
         self._drain = self._drain or self._thread(self._drain_stderr)
         self._drain.join(beside_s)

@@ -25,7 +25,7 @@ CANCEL_GRACE_S = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What all nodes have, by name. `port`: the first free port of the range on the first node; None where all are taken."""
+    """What all nodes have, by name. `port`: the first free port of the range on the first node; None if all are taken."""
 
     port: int | None
     nodes: dict[str, NodeFindings]

@@ -99,7 +99,7 @@ class Fleet:
         return do_on_each(self.nodes if nodes is None else tuple(nodes), task, at_once=self._at_once)
 
     def link(self, node: Node) -> Link:
-        """The link to one node; made, or made anew where the old one is dead. Raises UnreachableError."""
+        """The link to one node; made, or made again where the old one is dead. Raises UnreachableError."""
         with self._locks[node.name]:
             link = self._links.get(node.name)
             if link is None or not link.alive:

@@ -61,13 +61,13 @@ def follow(
 
     `limit_s`: the time that this takes at most, besides what the logs take at `patience.PACE`; never longer than `until` (by
     the monotonic clock). FollowBroken afterwards.
-    `log_limit`: so many bytes of each log are kept; the run continues and the watcher is told.
-    `world_size`: the ranks that were started. `hosts`: the nodes that Slurm may start them on, None where nobody knows; a log
+    `log_limit`: that many bytes of each log are kept; the run continues and the watcher is told.
+    `world_size`: the ranks that were started. `hosts`: the nodes that Slurm may start them on, None if nobody knows; a log
     of another node or rank is refused (FollowBroken).
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
-    cancelled. A rank that torchrun may start again (`max_restarts`) is only named when it fails. A cut connection is made anew;
-    FollowBroken where that does not succeed for `give_up_s`, StorageError where the disk here is full; the run itself continues
+    cancelled. A rank that torchrun may start again (`max_restarts`) is only named when it fails. A cut connection is renewed;
+    FollowBroken if that does not succeed for `give_up_s`, StorageError if the disk here is full; the run itself continues
     then. A connection silent for `silence_s` counts as cut. The first rank that fails is named at once, and who says nothing
     for longer than `monitor` allow. `scheduled`: one node tells the logs of all.
     """
@@ -223,7 +223,7 @@ class _NodeFollower(threading.Thread):
         return False
 
     def _take(self, kind: bytes, stream: int, offset: int, payload: bytes) -> bool:
-        """Do what one frame says; True where it is the end of the run."""
+        """Do what one frame says; True if it is the end of the run."""
         name = self._node.name
         if kind == frames.LOG:
             self._append(self._whose(stream), offset, payload)

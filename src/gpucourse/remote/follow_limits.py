@@ -20,7 +20,7 @@ class TimeLimit:
         self._seconds, self._until, self._began = seconds, until, time.monotonic()
 
     def is_over(self, received: int) -> bool:
-        """Whether the time is over, where so many bytes of logs were received."""
+        """Whether the time is over, where that many bytes of logs were received."""
         now = time.monotonic()
         if self._until is not None and now >= self._until:
             return True
@@ -61,7 +61,7 @@ class LogLimits:
             self._hosts_known.add(node)
 
     def admit(self, node: str, rank: int | None) -> None:
-        """Take the log of a rank (None: of the launcher) on a host. Raises ValueError where the run cannot have it."""
+        """Take the log of a rank (None: of the launcher) on a host. Raises ValueError if the run cannot have it."""
         if self._hosts is not None and node not in {*self._hosts, self._head}:
             raise ValueError(f"{node} is not a node of this lab")
         if rank is not None and rank >= self._ranks:

@@ -225,7 +225,7 @@ class _OwnershipAnswer:
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
     """What the machine has, in one question. The first of `pythons` with torch is chosen, else the first that works.
 
-    Changes nothing there. Raises MissingError where no Python 3.8 or newer is found.
+    Changes nothing there. Raises MissingError if no Python 3.8 or newer is found.
     """
     words = " ".join(f'"$HOME"/{shlex.quote(name[2:])}' if name.startswith("~/") else shlex.quote(name) for name in pythons)
     asked = time.time()

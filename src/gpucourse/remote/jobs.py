@@ -71,7 +71,7 @@ class CancelResult:
 def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
     """Ask the agent on the node, pushing the agent first where it is not there yet; its answer, typed.
 
-    Raises the error that the answer tells, NodeUntrusted where the answer cannot be used.
+    Raises the error that the answer tells, NodeUntrusted if the answer cannot be used.
     """
     done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
     if done.code == _NO_AGENT:
@@ -120,7 +120,7 @@ def state(link: Link, run_id: str) -> JobState:
 
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, JobState]:
-    """The same for several runs, none of them under Slurm, in one request. Raises NodeUntrusted where it tells of others."""
+    """The same for several runs, none of them under Slurm, in one request. Raises NodeUntrusted if it tells of others."""
     answer = call(link, "states", answers.StatesOf, *run_ids)
     if set(answer.runs) != set(run_ids):
         raise answers.make_untrusted_error(
@@ -144,7 +144,7 @@ def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
 
 
 def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
-    """What each rank of a run does on this node right now: stopped, computing or waiting. Empty where that cannot be seen."""
+    """What each rank of a run does on this node right now: stopped, computing or waiting. Empty if that cannot be seen."""
     return {**call(link, "look", answers.Doing, run_id, timeout_s=timeout_s).ranks}
 
 
@@ -158,7 +158,7 @@ def probe(
 ) -> answers.Probe:
     """What the node has: Python, modules (their `versions` take longer), programs, free ports, disk, cores, interfaces.
 
-    Raises NodeUntrusted where it tells of another module, program or port than it was asked for.
+    Raises NodeUntrusted if it tells of another module, program or port than it was asked for.
     """
     wanted = {
         "python": link.node.python,
@@ -202,7 +202,7 @@ def stream_verb(
 
 
 def _complaint(said: bytes) -> answers.AgentComplaint | None:
-    """What the agent said was wrong, and of which kind; None where it said nothing of its own."""
+    """What the agent said was wrong, and of which kind; None if it said nothing of its own."""
     for line in reversed(said[-_COMPLAINT_BYTES:].splitlines()[-_COMPLAINT_LINES:]):
         with suppress(OutsideError):
             return parse_typed(line, answers.AgentComplaint)

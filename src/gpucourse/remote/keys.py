@@ -67,7 +67,7 @@ def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
 
 
 def parse_pinned_key(node: Node) -> tuple[str, str]:
-    """The host key that a node must show, as (kind, base64). Raises UnreachableError where none is on record."""
+    """The host key that a node must show, as (kind, base64). Raises UnreachableError if none is on record."""
     parts = node.host_key.split()
     if len(parts) < 2:
         raise UnreachableError(

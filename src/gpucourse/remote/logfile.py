@@ -40,7 +40,7 @@ class LogFile:
 
     @property
     def full(self) -> str:
-        """That the log reached its limit; empty where it did not."""
+        """That the log reached its limit; empty if it did not."""
         if self._limit is None or self.size < self._limit:
             return ""
         return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
@@ -48,7 +48,7 @@ class LogFile:
     def append(self, offset: int, data: bytes) -> bytes:
         """Add what follows from `offset` on; what of it was kept.
 
-        Raises NodeUntrusted where the piece does not belong at the end, StorageError where the disk here is full.
+        Raises NodeUntrusted if the piece does not belong at the end, StorageError if the disk here is full.
         """
         if self.full:
             return b""

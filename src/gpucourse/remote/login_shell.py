@@ -72,7 +72,7 @@ class OwnOutput:
     """What a command itself writes on one stream: the bytes between `begin` and `end`, given out as they arrive.
 
     `begun` and `ended` tell which marks have come; `noise_bytes` counts what came before `begin`. `code` is the exit code that
-    follows the end mark; None where what stands there is none.
+    follows the end mark; None if what stands there is none.
     """
 
     def __init__(self, begin: bytes, end: bytes) -> None:

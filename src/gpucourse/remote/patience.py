@@ -40,7 +40,7 @@ DESTROY_S = 1800.0
 
 
 def extra_s(count: int) -> float:
-    """What so many bytes add to the time of an answer, in seconds."""
+    """What that many bytes add to the time of an answer, in seconds."""
     return min(count / PACE, MOST_EXTRA_S)
 
 
@@ -55,12 +55,12 @@ class Patience:
         self._began, self._bytes = clock(), 0
 
     def count_bytes(self, count: int) -> None:
-        """So many bytes arrived. Raises UnreachableError where the time is over."""
+        """So many bytes arrived. Raises UnreachableError if the time is over."""
         self._bytes += count
         self.check()
 
     def check(self) -> None:
-        """Raises UnreachableError where the time is over."""
+        """Raises UnreachableError if the time is over."""
         now = self._clock()
         if self._until is not None and now >= self._until:
             raise self._make_error(now, "the time for all nodes together is over")

@@ -15,7 +15,7 @@ from gpucourse.model.node import Node
 def connect_through(node: Node, timeout_s: float) -> socket.socket:
     """A socket whose other end is the node's proxy command. The command ends when the socket is closed.
 
-    Raises UnreachableError where the command cannot be started. One that finds no way closes its end: the handshake says so.
+    Raises UnreachableError if the command cannot be started. One that finds no way closes its end: the handshake says so.
     """
     try:
         words = command(node)
@@ -42,8 +42,8 @@ def connect_through(node: Node, timeout_s: float) -> socket.socket:
 
 
 def command(node: Node) -> list[str]:
-    """The words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does. Raises ValueError where it is no
-    command."""
+    """The words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does. Raises ValueError if it is not
+    a command."""
     tokens = {"%h": node.address, "%p": str(node.port), "%r": node.user, "%%": "%"}
     if not node.proxy.strip() or "\0" in node.proxy:
         raise ValueError("it names no program")

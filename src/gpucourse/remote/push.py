@@ -139,7 +139,7 @@ def _join_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _read(path: Path, size: int) -> Iterator[bytes]:
-    """The file's bytes; raises UsageError where it is not `size` long any more."""
+    """The file's bytes; raises UsageError if it is not `size` long any more."""
     left = size
     with path.open("rb", buffering=0) as file:
         while left and (data := file.read(min(_PIECE, left))):

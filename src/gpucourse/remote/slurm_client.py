@@ -131,8 +131,8 @@ class SlurmCluster:
 
 
 def cluster(link: Link) -> SlurmCluster:
-    """Ask the node that takes jobs what its cluster has. Raises InfrastructureError where Slurm does not answer, MissingError
-    where there is none."""
+    """Ask the node that takes jobs what its cluster has. Raises InfrastructureError if Slurm does not answer, MissingError
+    if there is none."""
     from gpucourse.remote import jobs
 
     answer = jobs.call(link, "cluster", _ClusterOf, stdin=b"{}")

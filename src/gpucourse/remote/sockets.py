@@ -26,7 +26,7 @@ class PacketSocket(socket.socket):
     _at = _end = 0
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """As any socket does. Raises OSError where more is asked for than one packet has."""
+        """As any socket does. Raises OSError if more is asked for than one packet has."""
         if bufsize > MOST_PACKET:
             raise OSError(errno.EMSGSIZE, f"the server announces a packet of {bufsize} bytes; the limit is {MOST_PACKET}")
         if self._at == self._end:
@@ -72,7 +72,7 @@ class ArrivedData:
             self._changed.notify_all()
 
     def read(self, nbytes: int, timeout: float | None = None) -> bytes:
-        """Some of it, at most so many bytes; none at the end. Raises TimeoutError where none comes in so many seconds."""
+        """Some of it, at most that many bytes; none at the end. Raises TimeoutError if none comes in that many seconds."""
         taken: list[bytes | bytearray] = []
         with self._changed:
             if not self._changed.wait_for(lambda: self._pieces or self._closed, timeout):
@@ -113,7 +113,7 @@ class RegularChecks:
                 threading.Thread(target=self._run, args=(self._over,), name="ssh-checks", daemon=True).start()
 
     def drop(self, check: Callable[[], bool]) -> None:
-        """Do not call this one any more; does nothing where it has answered False."""
+        """Do not call this one any more; does nothing if it has answered False."""
         with self._lock:
             self._checks = [other for other in self._checks if other != check]
             if not self._checks:

@@ -45,7 +45,7 @@ class SshRoute:
 def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
     """How to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
 
-    Raises UsageError where it is not written like that, or where the known hosts revoke the machine's key; MissingError
+    Raises UsageError if it is not written like that, or where the known hosts revoke the machine's key; MissingError
     without OpenSSH's client.
     """
     match = _HOST.fullmatch(said)

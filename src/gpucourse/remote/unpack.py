@@ -35,7 +35,7 @@ _BESIDE = 4 * _NOTE_BYTES
 _AFTER_THE_END = 1 << 20
 _PIECE = 1 << 20
 _BATCH = 256 << 20
-"""After so many bytes of a node's files these get their names: what a killed program has to fetch again at most, but for one
+"""After that many bytes of a node's files these get their names: what a killed program has to fetch again at most, but for one
 larger file."""
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
@@ -105,7 +105,7 @@ def unpack(
 ) -> CollectedOutputs:
     """Take one node's tar. `have`: size and time of change of the files that were offered as here already.
 
-    Raises NodeUntrusted where it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
+    Raises NodeUntrusted if it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
     StorageError before the disk is full.
     """
     unpacking = _Unpacking(node, paths, limits, have, disk or DiskSpace())
@@ -219,7 +219,7 @@ class _Unpacking:
         self._bytes += size
 
     def _find_objection(self, member: TarMember, name: str) -> str | None:
-        """Why this member is not taken; None where it may be. Makes the folders on its way."""
+        """Why this member is not taken; None if it may be. Makes the folders on its way."""
         if not member.name.startswith("files/"):
             return "its name leads out of the run's folder"
         try:

@@ -35,7 +35,7 @@ def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Map
 
 
 def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """The rows of one table of an exercise over all subjects, each with its subject; None where no run has such rows."""
+    """The rows of one table of an exercise over all subjects, each with its subject; None if no run has such rows."""
     rows = [
         (name, *(number(row.get(column.key), column.digits) for column in table.columns))
         for name, subject_metrics in metrics.items()
@@ -62,7 +62,7 @@ def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]
 
 
 def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The rows at a path such as `metrics.rows`; empty where the run has none, and the first MOST_ROWS where it has more."""
+    """The rows at a path such as `metrics.rows`; empty if the run has none, and the first MOST_ROWS where it has more."""
     here: Any = {"metrics": metrics}
     for step in path.split("."):
         here = here.get(step) if isinstance(here, Mapping) else None

@@ -62,7 +62,7 @@ def render(
     """The report as a PDF file. `fonts` are TrueType files by style: regular, bold, italic; `spare` gives fonts for characters
     that these have not.
 
-    Raises MissingError where fpdf2 is not installed.
+    Raises MissingError if fpdf2 is not installed.
     """
     made = _make_pdf(report, fonts, (), scales[0])
     others = tuple(spare(made.lost)) if made.lost else ()
@@ -187,7 +187,7 @@ def _pictures_and_sayings(pdf: Pages, chapter: Chapter) -> None:
 
 
 def _fit(pdf: Pages, picture: Picture) -> float | None:
-    """The width in mm at which the rest of the page holds the picture: its usual one, or a smaller one; None where even the
+    """The width in mm at which the rest of the page holds the picture: its usual one, or a smaller one; None if even the
     smallest is too high."""
     across, down = struct.unpack(">II", picture.png[16:24])  # where every PNG has them
     full = PICTURE_MM * pdf.scale_of_text

@@ -19,9 +19,9 @@ from gpucourse.workspace.files import write_record
 
 
 def break_exercise(context: Context, run_request: RunRequest, how: How | None) -> RunResult:
-    """Run the exercise with a fault in it; with None, one by chance. Which it is appears in no log and no file of the run.
+    """Run the exercise with a fault in it; with None, one at random. Which it is appears in no log and no file of the run.
 
-    Raises UsageError where there is nothing to break, ExerciseFailed where the fault came too late; and what `run` raises.
+    Raises UsageError if there is nothing to break, ExerciseFailed if the fault came too late; and what `run` raises.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if exercise.launch.kind != "torchrun":
@@ -51,7 +51,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
 
 
 def _at_home(context: Context, module: Module, run_request: RunRequest) -> RunRequest:
-    """The order for the simulated lab, where there is one; else as it is, and the plan is refused with a reason."""
+    """The order for the simulated lab, if there is one; else as it is, and the plan is refused with a reason."""
     labs = (lab for lab in deployments.of_module(context.paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 

@@ -10,7 +10,7 @@ from gpucourse.runs.settle import collect_later, follow_on, settle
 
 
 def cancel(context: Context, record: RunRecord) -> RunRecord:
-    """End a run on every node, with the jobs that its own jobs submitted, and collect what it wrote. Raises UsageError where
+    """End a run on every node, with the jobs that its own jobs submitted, and collect what it wrote. Raises UsageError if
     all of it has ended already, and the error of a cancel that reached no node, or that Slurm did not take."""
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combine_errors

@@ -59,9 +59,9 @@ def list_faults(context: Context) -> dict[str, CodeFault]:
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
-    """Put a fault into a copy of the exercise and run the copy; with None, a fault by chance, first those never found.
+    """Put a fault into a copy of the exercise and run the copy; with None, a fault at random, first those never found.
 
-    Raises UsageError where the course has none for this exercise; and what `run` raises.
+    Raises UsageError if the course has none for this exercise; and what `run` raises.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
@@ -90,7 +90,7 @@ def is_newest_drill(context: Context, exercise_id: str) -> bool:
 
 
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
-    """Judge what the learner takes the fault of the newest copy for. Raises MissingError where there is no copy."""
+    """Judge what the learner takes the fault of the newest copy for. Raises MissingError if there is no copy."""
     _, exercise = context.catalog.exercise(exercise_id)
     history, drill, fault = _find_newest_drill(context, exercise)
     right = word == fault.id
@@ -106,7 +106,7 @@ def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagno
 def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     """Run the copy that the learner repaired, and judge it: the exercise's checks, and the judge of this fault.
 
-    Raises MissingError where there is no copy or a file of it is gone; and what `run` raises.
+    Raises MissingError if there is no copy or a file of it is gone; and what `run` raises.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     _, _, fault = _find_newest_drill(context, exercise)

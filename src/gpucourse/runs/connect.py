@@ -44,7 +44,7 @@ def reach(context: Context, fleet: Fleet) -> None:
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
-    """The nodes of a run in rank order; empty where the stack does not have all of them any more."""
+    """The nodes of a run in rank order; empty if the stack does not have all of them any more."""
     if deployment.inventory is None:
         return ()
     nodes = [deployment.inventory.find_node(name) for name in record.nodes]
@@ -71,7 +71,7 @@ class Connections:
         self._lock = threading.Lock()
 
     def reach_run(self, record: RunRecord) -> Fleet:
-        """The nodes of a run. Raises MissingError where its stack is gone, UnreachableError for nodes that do not answer."""
+        """The nodes of a run. Raises MissingError if its stack is gone, UnreachableError for nodes that do not answer."""
         deployment = deployments.load(self._context.paths, record.stack)
         nodes = nodes_of(deployment, record) if deployment else ()
         if deployment is None or not nodes:

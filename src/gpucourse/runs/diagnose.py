@@ -55,7 +55,7 @@ def make_silence_monitor(context: Context, record: RunRecord) -> SilenceMonitor:
 
 
 def read_planned_ranks(files: RunPaths) -> dict[str, tuple[int, ...]]:
-    """The ranks that were planned on each node; empty where the plan is of another kind, gone, or damaged."""
+    """The ranks that were planned on each node; empty if the plan is of another kind, gone, or damaged."""
     plan = _plan(files)
     return {} if plan is None or plan.batch else {command.node.name: command.ranks for command in plan.commands}
 
@@ -68,7 +68,7 @@ def time_limit(record: RunRecord, files: RunPaths) -> float | None:
 
 
 def _plan(files: RunPaths) -> _Plan | None:
-    """The plan of a run; None where it is gone or damaged."""
+    """The plan of a run; None if it is gone or damaged."""
     try:
         return read_record(files.plan, _Plan)
     except MissingError:

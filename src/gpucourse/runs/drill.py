@@ -43,7 +43,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
 def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge the learner's diagnosis of the newest drill of an exercise. A right one opens what the coach says of the run.
 
-    Raises MissingError where there is no drill, UsageError for a rank that the run does not have.
+    Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]

@@ -40,10 +40,10 @@ _JUDGING = threading.Lock()
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
-    """Fetch what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
+    """Fetch what the run left on its nodes, then judge it. Gives the verdict, None if the run did not succeed.
 
     `until`: the time (by the monotonic clock) at which collecting ends in any case. Raises UnreachableError (NodeUntrusted
-    where a node sent what cannot be true) where outputs of a node are not collected: the run is not judged then, and is stored
+    if a node sent what cannot be true) where outputs of a node are not collected: the run is not judged then, and is stored
     as `collecting`, so that the next command about it tries again.
     """
     files = runs.files_of(context.paths, record)
@@ -104,7 +104,7 @@ def _judge_and_hand_in(
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
     """Evaluate the exercise's checks on what the run left here, or those that a script of the learner's own brought, and
-    store the verdict; None where it is no evidence."""
+    store the verdict; None if it is not evidence."""
     if record.brings_checks:
         verdict = judge_own_checks(context, record)
     elif record.is_judged:

@@ -48,13 +48,15 @@ class FollowedRun:
 
 
 def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
-    """The verdict that was stored with the run, None where there is none."""
+    """The verdict that was stored with the run, None if there is none."""
     return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
 
 
 def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
-    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run keeps running then. Raises
-    UnreachableError where nodes are lost from sight, or outputs are not collected (see `conclude`).
+    """Follow the run to its end, then finish it.
+
+    Raises Interrupted when the person presses Ctrl-C (the run then continues), UnreachableError if nodes stop answering or
+    outputs are not collected (see `conclude`).
 
     It is followed for its own time limit and some minutes more, or for `limit_s`: see `remote.patience`.
     """
@@ -68,7 +70,7 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 def conclude(context: Context, fleet: Fleet, record: RunRecord, early: EarlyOutputs | None = None) -> FollowedRun:
     """Collect what an ended run left, besides what is fetched `early`, and judge it.
 
-    Raises Interrupted when the person lets go, UnreachableError where a node's outputs are not collected: the next command
+    Raises Interrupted when the person presses Ctrl-C, UnreachableError if a node's outputs are not collected: the next command
     about the run then tries again.
     """
     what, hint = (

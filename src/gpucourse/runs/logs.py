@@ -94,7 +94,7 @@ class StoredLog:
             place += len(block)
 
     def find_newest(self) -> float | None:
-        """When the last piece arrived; None where nothing says so."""
+        """When the last piece arrived; None if nothing says so."""
         last = next(_read_backwards(self.times), None) if self.times.is_file() else None
         return None if last is None else self._parse_time(last[1])[1]
 

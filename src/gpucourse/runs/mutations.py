@@ -16,7 +16,7 @@ from gpucourse.workspace.files import copy_file
 
 
 def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
-    """Raises UnknownName for a check that the exercise does not have, UsageError where none of its files is edited."""
+    """Raises UnknownName for a check that the exercise does not have, UsageError if none of its files is edited."""
     known = [item.id for item in exercise.checks]
     if check not in known:
         raise UnknownName("check", check, known, hint=f"checks of {exercise.id}: {', '.join(known)}")
@@ -59,7 +59,7 @@ def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:
 
 
 def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> str:
-    """The sentence where the very check that the learner named went red. Raises CheckFailed where another one, several or none
+    """The sentence where the very check that the learner named went red. Raises CheckFailed if another one, several or none
     did."""
     red = list_red_checks(verdict)
     if red == [record.expected_red]:

@@ -89,7 +89,7 @@ def sweep(
     do, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by then is kept
     whatever happens.
 
-    Raises what the first run raises before it starts (MissingError: no lab); Interrupted when the person let go.
+    Raises what the first run raises before it starts (MissingError: no lab); Interrupted when the person presses Ctrl-C.
     """
     _, exercise = context.catalog.exercise(run_request.exercise)
     place = run_request.place
@@ -251,7 +251,7 @@ def _metrics(context: Context, record: Sweep) -> dict[Any, tuple[RunRecord, Mapp
 
 
 def make_failure(record: Sweep) -> GpucourseError | None:
-    """The error of a sweep some of whose values failed; None where all succeeded."""
+    """The error of a sweep some of whose values failed; None if all succeeded."""
     bad = [str(point.value) for point in record.points if point.state != "succeeded"]
     if not bad:
         return None

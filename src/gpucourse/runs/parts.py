@@ -57,7 +57,7 @@ def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, fil
 def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
     """The verdict of the part's judge on `file`. A part as it is delivered, or without a judge, is open, and no process starts.
 
-    Raises MissingError where torch or a package of the part is needed and not here.
+    Raises MissingError if torch or a package of the part is needed and not here.
     """
     if (fault := _find_fault(file)) is not None:
         return replace(make_open(part), verdict="failed", way=fault[0], says=fault[1])
@@ -86,7 +86,7 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
 
 
 def _check_packages(part: LearnerPart) -> None:
-    """Raises MissingError where this computer lacks what the part's judge needs beside torch, before a process starts."""
+    """Raises MissingError if this computer lacks what the part's judge needs beside torch, before a process starts."""
     if missing := [name for name in part.packages if importlib.util.find_spec(name) is None]:
         raise MissingError(
             f"{', '.join(missing)} is not installed on this computer", hint=advise_install(missing, sys.executable, here=True)
@@ -95,7 +95,7 @@ def _check_packages(part: LearnerPart) -> None:
 
 def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, copies: Path | None = None) -> None:
     """Copy the learner's parts into the folder of a run that is about to start: they are judged as they are now. `copies` is
-    the folder whose files run in place of the learner's, where there is one."""
+    the folder whose files run in place of the learner's, if there is one."""
     if record.own_script:
         return
     for part, own_file in zip(exercise.yours, list_part_files(context, exercise).values(), strict=True):
@@ -233,7 +233,7 @@ def _course_folder(context: Context, exercise: Exercise) -> Path:
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:
-    """Why a file cannot be a part that a person wrote, as a name and a sentence; None where it can."""
+    """Why a file cannot be a part that a person wrote, as a name and a sentence; None if it can."""
     try:
         about = file.stat()
     except OSError as error:
@@ -246,7 +246,7 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
 
 
 def _read_kept(context: Context, exercise_id: str) -> KeptParts:
-    """What is stored of an exercise's parts; nothing where the file is damaged. Raises NewerFormat."""
+    """What is stored of an exercise's parts; nothing if the file is damaged. Raises NewerFormat."""
     try:
         return read_record(context.paths.yours(exercise_id), KeptParts) or KeptParts()
     except NewerFormat:
@@ -256,7 +256,7 @@ def _read_kept(context: Context, exercise_id: str) -> KeptParts:
 
 
 def _select_valid(context: Context, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
-    """The stored result, where it is one of this part and its file is the one that was judged."""
+    """The stored result, if it is one of this part and its file is the one that was judged."""
     if result is None or not result.sha256 or result.file != part.file:
         return None
     return result if seals.sha256(context.paths.yours_file(exercise_id, part.file)) == result.sha256 else None

@@ -91,7 +91,7 @@ def find_deployed_lab(context: Context, module: Module, *, target: str | None = 
 
 def find_script_lab(context: Context, usual: str, *, target: str | None, gpu: str | None) -> str | None:
     """The module on whose lab a script of the learner's own runs, where module `usual` has none that is ready: the one that was
-    touched last. None where `usual` has one, and where no lab is ready."""
+    touched last. None if `usual` has one, and where no lab is ready."""
     labs = [
         lab
         for lab in deployments.readable(context.paths)[0]
@@ -194,7 +194,7 @@ def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:
-    """What ranks may know of the link between simulated nodes, where it was given a speed."""
+    """What ranks may know of the link between simulated nodes, if it was given a speed."""
     if not lab.link:
         return {}
     from gpucourse.local.machines.link import parse
@@ -249,7 +249,7 @@ def choose(exercise: Exercise, inventory: Inventory, run_request: RunRequest, mo
 
 
 def _refuse_same_names(exercise: Exercise, uploads: list[Upload], named: list[Upload]) -> None:
-    """Raises UsageError where a file of --with would take the place of one of the exercise's own."""
+    """Raises UsageError if a file of --with would take the place of one of the exercise's own."""
     own = {upload.name: upload.source for upload in uploads}
     for upload in named:
         if upload.name in own and upload.source.resolve() != own[upload.name].resolve():

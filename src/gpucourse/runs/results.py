@@ -24,7 +24,7 @@ _LOG_BYTES = 2 << 20  # at each end of a log: what scripts of a course print is 
 
 
 def read_stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
-    """The verdict in `deliverables/`; None where there is none, or a damaged one: `check` judges anew and writes it again.
+    """The verdict in `deliverables/`; None if there is none, or a damaged one: `check` judges again and writes it again.
     Raises NewerFormat."""
     path = context.paths.verdict(exercise_id)
     try:
@@ -52,7 +52,7 @@ def read_handed_in_verdict(context: Context, exercise_id: str) -> ExerciseVerdic
 
 
 def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
-    """What the learner predicted of a run beside what it measured; None where nothing was, or the course asks for something
+    """What the learner predicted of a run beside what it measured; None if nothing was, or the course asks for something
     else now, or the metrics are not what the ranks printed. Raises MissingError for a damaged file."""
     from gpucourse.grading.checks import on_gpu
     from gpucourse.grading.predictions import compare
@@ -140,8 +140,8 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
 
 
 def contradict(context: Context, exercise: Exercise, record: RunRecord, metrics: Mapping[str, object]) -> tuple[str, ...]:
-    """Why the metrics of a run cannot be what its ranks measured, a sentence each; empty where nothing speaks against them, and
-    for a run that is no evidence."""
+    """Why the metrics of a run cannot be what its ranks measured, a sentence each; empty if nothing speaks against them, and
+    for a run that is not evidence."""
     from gpucourse.grading.contradictions import find_contradictions
 
     if not exercise.logs or not record.is_evidence:

@@ -42,7 +42,7 @@ InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What `run` did. `record` is None for a dry run; `followed_run` is None where the run continues without us."""
+    """What `run` did. `record` is None for a dry run; `followed_run` is None if the run continues without us."""
 
     plan: LaunchPlan
     record: RunRecord | None = None
@@ -85,8 +85,8 @@ def run(
     """Run an exercise on the nodes of its lab.
 
     For drills: `object_to` may refuse a plan before anything is recorded; what `inject_faults` makes of it is launched instead.
-    Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person let
-    go: the run then goes on.
+    Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person presses
+    Ctrl-C: the run then goes on.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     scheduled = slurm_runs.by_slurm(exercise, run_request)

@@ -39,7 +39,7 @@ class ExerciseRun:
 def labs(context: Context, module: Module, run_request: RunRequest) -> list[Deployment]:
     """Every lab of a module that is up, by name; those of one target or GPU where the order names it.
 
-    Raises MissingError, with the command that brings one, where there is none.
+    Raises MissingError, with the command that brings one, if there is none.
     """
     up = [
         deployment
@@ -59,8 +59,8 @@ def run_all(
 ) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and what to do.
 
-    What fails is recorded, and the next one runs. Raises MissingError where no lab is up, Interrupted when the person let
-    go.
+    What fails is recorded, and the next one runs. Raises MissingError if no lab is up, Interrupted when the person presses
+    Ctrl-C.
     """
     steps: list[ExerciseRun] = []
     for lab in labs(context, module, run_request):

@@ -17,7 +17,7 @@ from gpucourse.workspace.lock import try_lock
 def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
     """The record of a run as it is now. One that ended unattended is finished here; one under way is left alone.
 
-    Raises UnreachableError where its nodes do not answer.
+    Raises UnreachableError if its nodes do not answer.
     """
     if record.collected:
         return record
@@ -50,7 +50,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
+    """Follow a run to its end, whoever follows it; for `limit_s` at most where that is this process."""
     while True:
         with try_lock(runs.lock_of(context.paths, record.id), f"logs {record.id}") as mine:
             record = _reread(context, record) if mine else runs.reread(context.paths, record)

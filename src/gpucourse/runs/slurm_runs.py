@@ -42,7 +42,7 @@ def is_session(exercise: Exercise, run_request: RunRequest) -> bool:
 
 
 def lab_of(context: Context, module: Module) -> Module:
-    """The module whose lab has a Slurm: this one, or the first of the course. Raises MissingError where there is none."""
+    """The module whose lab has a Slurm: this one, or the first of the course. Raises MissingError if there is none."""
     slurm_module = next(
         (candidate for candidate in (module, *context.catalog.modules) if candidate.lab.scheduler == "slurm"), None
     )
@@ -257,7 +257,7 @@ def _enough(
 
 
 def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
-    """The nodes with as many GPUs as each node of the job needs. Raises UsageError where no node has them, or the cores."""
+    """The nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
     exercise, name = wanted.exercise.id, partition.name
     tasks, cores = launcher.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
     if tasks > cores:
@@ -282,7 +282,7 @@ def _again(wanted: planning.LaunchRequest) -> str:
 
 
 def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
-    """What a job wrote into a file; empty where there is none. One that cannot be used is named, and its run continues."""
+    """What a job wrote into a file; empty if there is none. One that cannot be used is named, and its run continues."""
     try:
         document = read_metrics(folder / relative_name(name))
     except (OutsideError, MissingError) as error:
@@ -299,7 +299,7 @@ def _describe_job(row: JobRow, measured: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count_most_at_once(rows: list[JobRow]) -> int | None:
-    """How many jobs ran at the same moment at most, by Slurm's clock, which counts whole seconds. None where none ran."""
+    """How many jobs ran at the same moment at most, by Slurm's clock, which counts whole seconds. None if none ran."""
     spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
     counts = (sum(begun <= moment < ended for begun, ended in spans) for moment, _ in spans)
     return max((max(1, count) for count in counts), default=None)  # one that ran within a second ran all the same

@@ -175,7 +175,7 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
 
 
 def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
-    """The job's row once it has ended; as it is after some time, where it does not end; None where there never was one."""
+    """The job's row once it has ended; as it is after some time, where it does not end; None if there never was one."""
     from gpucourse.remote.slurm_client import session
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1

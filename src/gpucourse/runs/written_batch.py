@@ -14,7 +14,7 @@ from gpucourse.runs.prepare import RunRequest
 
 
 def find_written_batch(context: Context, exercise: Exercise, run_request: RunRequest) -> WrittenBatch | None:
-    """The learner's batch file for this run; None where the course's own is submitted: the exercise has no such part, the part
+    """The learner's batch file for this run; None if the course's own is submitted: the exercise has no such part, the part
     is still open, or another script or launcher was typed.
 
     Raises CheckFailed, with the reason, where the file is wrong: nothing is submitted then. Raises MissingError.

@@ -73,7 +73,7 @@ class _Ahead:
             self.line, self.shape = self._lines[self._at], self._shapes[self._at]
 
     def distance(self, text: bytes) -> int | None:
-        """How many lines ahead the text is, or None where it is not in the window."""
+        """How many lines ahead the text is, or None if it is not in the window."""
         return self._lines.index(text, self._at) - self._at if self._last.get(text, -1) >= self._at else None
 
     def will_write(self, shape: bytes) -> bool:

@@ -71,7 +71,7 @@ class Progress:
             began = self._open[event.name] = OpenStage(event.name, event.text, now, event.silence)
             return self._tell(began, []) if self._at_once and event.silence else []
         ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
-        if ended.resources:  # what was planned is done; the next stack counts anew
+        if ended.resources:  # what was planned is done; the next stack counts again
             self._planned.clear()
         if ended.told:
             word = "done" if event.ok else "failed"

@@ -72,7 +72,7 @@ def _drop_columns(table: Table, width: int) -> Layout:
 
 
 def _squeeze(table: Table, width: int, gap: str, narrowest: int) -> tuple[int, ...] | None:
-    """The columns' widths, at most `width` in all; None where that cannot be. Titles give way first, then cells that wrap."""
+    """The columns' widths, at most `width` in all; None if that cannot be. Titles give way first, then cells that wrap."""
     sizes = _measure(table)
     bodies, floors = [], []
     for i, (title, column) in enumerate(zip(titles(table), table.columns, strict=True)):

@@ -28,7 +28,7 @@ def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = No
 
 
 def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
-    """The record of one stack, or None where it is not deployed. Raises MissingError, NewerFormat where it cannot be read."""
+    """The record of one stack, or None if it is not deployed. Raises MissingError, NewerFormat if it cannot be read."""
     file = paths.deployment(stack)
     document = read_json(file)
     target = document.get("target") if isinstance(document, dict) else None
@@ -77,7 +77,7 @@ def every(paths: WorkspacePaths) -> list[Deployment]:
 
 
 def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
-    """The records of every stack of one module, the one that was touched last first. Raises MissingError, NewerFormat where one
+    """The records of every stack of one module, the one that was touched last first. Raises MissingError, NewerFormat if one
     of this module cannot be read."""
     records, errors = readable(paths)
     if error := next((error for stack, error in errors.items() if is_of_module(stack, module)), None):

@@ -41,7 +41,7 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
 def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: str) -> dict[str, Path | None]:
     """Put the course's own files in place of the named copies that differ from them, and keep what the learner had.
 
-    Gives each file that was put back, and where the learner's copy lies now; None where there was none.
+    Gives each file that was put back, and where the learner's copy lies now; None if there was none.
     """
     restored: dict[str, Path | None] = {}
     with changing(paths, paths.originals) as originals:

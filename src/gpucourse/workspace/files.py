@@ -27,7 +27,7 @@ _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 
 def refuse_links(path: Path, inside: Path) -> None:
-    """Raises StorageError where a part of `path` below the folder `inside` is a link: what is written there would land
+    """Raises StorageError if a part of `path` below the folder `inside` is a link: what is written there would land
     elsewhere, and what is read there would not be the run's own."""
     place = inside
     for part in path.relative_to(inside).parts:
@@ -58,16 +58,16 @@ def to_json(record: object) -> bytes:
 
 
 def read_record(path: Path, kind: type[T]) -> T | None:
-    """The dataclass stored at `path`; None where there is no such file.
+    """The dataclass stored at `path`; None if there is no such file.
 
-    Raises NewerFormat where the file's version is above the dataclass's own, MissingError where it cannot be read, is not what
+    Raises NewerFormat if the file's version is above the dataclass's own, MissingError if it cannot be read, is not what
     the dataclass holds, or is larger than any record; in all cases the file stays as it is.
     """
     return convert_record(path, read_json(path), kind)
 
 
 def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
-    """The dataclass that the document read from `path` holds; None where there is no such file. Raises like `read_record`."""
+    """The dataclass that the document read from `path` holds; None if there is no such file. Raises like `read_record`."""
     if document is None:
         data = read_file(path, RECORD_BYTES)  # again: another command may have written it since `document` was read
         if data is None:
@@ -102,17 +102,17 @@ def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | No
 
 
 def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
-    """The plain JSON document at `path`; None where there is no such file. This is the only way by which a document of a
+    """The plain JSON document at `path`; None if there is no such file. This is the only way by which a document of a
     workspace comes in: a run's own script, or whoever sent a bundle, may have written it.
 
-    Raises MissingError where it cannot be read, is not JSON, or is larger or nested deeper than any honest one.
+    Raises MissingError if it cannot be read, is not JSON, or is larger or nested deeper than any honest one.
     """
     data = read_file(path, max_bytes)
     return None if data is None else _parse_document(path, data, max_bytes=max_bytes, max_items=max_items)
 
 
 def _parse_document(path: Path, data: bytes, *, max_bytes: int, max_items: int) -> Any:
-    """The plain document that `data`, read from `path`, is. Raises DamagedFile where it is none."""
+    """The plain document that `data`, read from `path`, is. Raises DamagedFile if it is none."""
     try:
         return parse_json(data, max_bytes=max_bytes, max_items=max_items)
     except OutsideError as error:
@@ -120,7 +120,7 @@ def _parse_document(path: Path, data: bytes, *, max_bytes: int, max_items: int) 
 
 
 def read_file(path: Path, max_bytes: int) -> bytes | None:
-    """The content of a plain file of at most `max_bytes`; None where there is no such file. Raises MissingError."""
+    """The content of a plain file of at most `max_bytes`; None if there is no such file. Raises MissingError."""
     try:
         return read_bounded(path, max_bytes)
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def read_metrics(path: Path) -> Any:
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The names and values stored at `path` by `write_mapping`; empty where there is no such file.
+    """The names and values stored at `path` by `write_mapping`; empty if there is no such file.
 
     Raises NewerFormat and MissingError as `read_record` does; the file then stays as it is.
     """

@@ -60,8 +60,8 @@ def settle(
 
 
 def read(path: Path) -> Bill:
-    """The ledger at `path`, empty where there is none. Lines that make no sense are counted, not read. Raises
-    MissingError where it is no plain file, or larger than any honest one."""
+    """The ledger at `path`, empty if there is none. Lines that make no sense are counted, not read. Raises
+    MissingError if it is not a plain file, or larger than any honest one."""
     lines = (read_file(path, _MOST_BYTES) or b"").split(b"\n")
     spans: list[Span] = []
     running: dict[str, int] = {}
@@ -99,7 +99,7 @@ def _texts(entry: dict[str, Any], names: str) -> dict[str, Any]:
 
 def _amount(text: str) -> Decimal:
     amount = Decimal(text)
-    if not 0 <= amount <= _LARGEST_AMOUNT:  # nor what is no number
+    if not 0 <= amount <= _LARGEST_AMOUNT:  # nor what is not a number
         raise ValueError(f"{text[:40]!r} is no amount")
     return amount
 

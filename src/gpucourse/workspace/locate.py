@@ -61,7 +61,7 @@ class Workspace:
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
     """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse.
 
-    Raises HomeMissing where only the last is left and there is no home, UsageError for `~name` of nobody.
+    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` of nobody.
     """
     if explicit is not None:
         return absolute(_expand(explicit, environ), cwd)

@@ -32,7 +32,7 @@ def hold_lock(
     """Hold the lock for the block, signed with `what` unless that is empty; yields its open file.
 
     Where another process holds it: tell `on_wait` once who, call `check` at each look (what it raises ends the wait), and
-    after `wait_s` seconds raise StackBusy. Raises StorageError where the file cannot be made.
+    after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
     """
     deadline, waiting = time.monotonic() + wait_s, False
     while (file := _create_and_take(path)) is None:
@@ -65,7 +65,7 @@ def try_lock(path: Path, what: str) -> Iterator[bool]:
 
 
 def take(path: Path, *, wait_s: float = 0.0) -> int | None:
-    """The open file that holds the lock; None where another process has held it for `wait_s` seconds. Closing the file (in
+    """The open file that holds the lock; None if another process has held it for `wait_s` seconds. Closing the file (in
     every process that has it) gives the lock back. Raises OSError."""
     deadline = time.monotonic() + wait_s
     while (file := _take(path)) is None:

@@ -96,7 +96,7 @@ def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
 
 
 def lock_of(paths: WorkspacePaths, run_id: str) -> Path:
-    """The lock that whoever attends the run holds."""
+    """The lock that whoever follows the run holds."""
     return paths.lock(f"run-{run_id}")
 
 
@@ -136,7 +136,7 @@ def iterate_predicted(paths: WorkspacePaths, exercise: str) -> Iterator[RunRecor
 
 
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
-    """The record of the run of that very id; None where there is none, or the id cannot be one. Raises MissingError."""
+    """The record of the run of that very id; None if there is none, or the id cannot be one. Raises MissingError."""
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
@@ -161,7 +161,7 @@ def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord
 def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
     """The run of that id, or of a part of it that fits only one, or of an exercise's number; with None, the newest.
 
-    Raises UnknownName where none fits, UsageError where several do, MissingError where it cannot be read.
+    Raises UnknownName if none fits, UsageError if several do, MissingError if it cannot be read.
     """
     if (record := _find_by_name(paths, wanted)) is not None:
         return record

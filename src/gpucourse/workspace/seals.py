@@ -24,7 +24,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is not waited for
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
-    """The digests that the run left, by path relative to its folder; empty where there is no readable seal."""
+    """The digests that the run left, by path relative to its folder; empty if there is no readable seal."""
     try:
         document = read_json(files.hashes)
     except MissingError:
@@ -85,7 +85,7 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 
 
 def digest_inside(folder: Path, name: str, known: set[str] | None = None) -> str | None:
-    """The digest of the plain file of that name below a folder; None where there is none, or the name leads elsewhere. A seal
+    """The digest of the plain file of that name below a folder; None if there is none, or the name leads elsewhere. A seal
     says which files it is about, and who made a bundle wrote its seals. `known`: as in `file_inside`."""
     try:
         if known is None or name.rpartition("/")[0] not in known:
@@ -96,7 +96,7 @@ def digest_inside(folder: Path, name: str, known: set[str] | None = None) -> str
 
 
 def sha256(path: Path) -> str | None:
-    """The digest of a plain file; None where there is none, or something else of that name."""
+    """The digest of a plain file; None if there is none, or something else of that name."""
     return _compute_digest(path, 0)
 
 

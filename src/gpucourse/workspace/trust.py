@@ -70,7 +70,7 @@ def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def trust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Allow a folder from now on; its name on the list. Raises UsageError where it is none, StorageError."""
+    """Allow a folder from now on; its name on the list. Raises UsageError if it is none, StorageError."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", hint="gpucourse trust DIR: the folder of a workspace or of a course")
     name = str(folder.resolve())
@@ -80,7 +80,7 @@ def trust(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def distrust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Take a folder off the list; its name there. Raises UnknownName where it is not on it, StorageError."""
+    """Take a folder off the list; its name there. Raises UnknownName if it is not on it, StorageError."""
     name = str(folder.resolve())
     with _changing(environ) as record:
         if name not in record.folders:
@@ -162,7 +162,7 @@ def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_
 
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
-    """Why what lies at `path` cannot be relied on; None where it can, or where nothing is there."""
+    """Why what lies at `path` cannot be relied on; None if it can, or where nothing is there."""
     shown = printable(str(path), 4096)  # others choose the names in their folders
     try:
         status = path.stat()

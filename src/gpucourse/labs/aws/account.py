@@ -12,7 +12,7 @@ from gpucourse.workspace import deployments
 def account_of(context: Context, deployment: AwsDeployment) -> Account:
     """The account of a lab, seen from its region.
 
-    Raises MissingError where the credentials are for another account: there nothing of the lab would be found, which would
+    Raises MissingError if the credentials are for another account: there nothing of the lab would be found, which would
     look as if it were gone. Raises what a call raises.
     """
     cloud = deployment.cloud
@@ -22,13 +22,13 @@ def account_of(context: Context, deployment: AwsDeployment) -> Account:
 
 
 def check_account(account: Account, deployment: AwsDeployment) -> None:
-    """Raises MissingError where the lab is in another account than the one that the credentials open."""
+    """Raises MissingError if the lab is in another account than the one that the credentials open."""
     if deployment.cloud.account:
         check_identity(account.identity(), deployment)
 
 
 def check_identity(who: AwsIdentity, deployment: AwsDeployment) -> None:
-    """Raises MissingError where the lab is in another account than this identity's."""
+    """Raises MissingError if the lab is in another account than this identity's."""
     held = deployment.cloud.account
     if held and held != who.account:
         raise MissingError(
@@ -40,7 +40,7 @@ def check_identity(who: AwsIdentity, deployment: AwsDeployment) -> None:
 def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
     """The lab of a module on AWS that is meant. `verb` is the command that was typed.
 
-    Raises MissingError where there is none, UsageError where it is not clear which.
+    Raises MissingError if there is none, UsageError if it is not clear which.
     """
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)

@@ -16,7 +16,7 @@ from gpucourse.workspace import deployments
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
     """Open SSH of a lab to `cidr`, else to the address that the settings name, else to the one that the internet sees.
 
-    Raises UsageError for anything but one public address, MissingError where it cannot be learnt or the lab has no rule.
+    Raises UsageError for anything but one public address, MissingError if it cannot be learnt or the lab has no rule.
     """
     with lock_lab(context, module, gpu=gpu, verb="allow-ip") as deployment:
         cloud = deployment.cloud

@@ -40,7 +40,7 @@ AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
 def build(context: Context, proposal: AwsProposal) -> BuildResult:
     """Build every lab of the proposal, side by side; each is tried, whatever happens to the others.
 
-    One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it. Raises UsageError where another
+    One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it. Raises UsageError if another
     deploy has used up the budget meanwhile.
     """
     _reserve(context, proposal)
@@ -174,7 +174,7 @@ def _note(
 def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     """Take away what the failed try left, also what Terraform does not know of or cannot remove.
 
-    Raises LeftoverError where something stays: a try elsewhere would then cost twice.
+    Raises LeftoverError if something stays: a try elsewhere would then cost twice.
     """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed attempt left"):
@@ -250,8 +250,8 @@ def _arm(
 def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance], *, fresh: bool) -> None:
     """Deadline and idle watch power a node off. Nothing makes EC2 end a spot instance then, so it is asked whether it will.
 
-    Raises InfrastructureError where it will not, or where it does not say and there is no backstop either. What was just made
-    (`fresh`) is taken down before; LeftoverError where that fails.
+    Raises InfrastructureError if it will not, or where it does not say and there is no backstop either. What was just made
+    (`fresh`) is taken down before; LeftoverError if that fails.
     """
     spot = [instance.id for instance in alive if instance.market == "spot"]
     try:
@@ -285,7 +285,7 @@ def _remove_refused(context: Context, lab: CloudLab, what: str) -> None:
 
 
 def _list_replaced_nodes(before: Inventory | None, lab_proposal: LabProposal) -> list[str]:
-    """The nodes that were there and are made anew, as Terraform addresses; one more node is none of these."""
+    """The nodes that were there and are made again, as Terraform addresses; one more node is none of these."""
     made = [
         address
         for action, address in lab_proposal.quote.changes

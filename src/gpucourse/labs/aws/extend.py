@@ -33,7 +33,7 @@ LONGEST = timedelta(hours=72)  # what a stack takes as its time to live
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """What so many seconds more would mean. Changes nothing.
+    """What that many seconds more would mean. Changes nothing.
 
     Raises UsageError for nothing at all and where the lab would live for more than 72 hours in all.
     """
@@ -69,7 +69,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
 def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
     """Give the lab that time: the nodes' deadline, the backstop, the tags, the record.
 
-    Raises UsageError where it costs more to its new end than the budget holds, unless `over_budget`; UnreachableError where a
+    Raises UsageError if it costs more to its new end than the budget holds, unless `over_budget`; UnreachableError if a
     node does not take it: then the earlier end holds, and the same command tries again.
     """
     module, gpu = extension.deployment.module, extension.deployment.gpu
@@ -86,7 +86,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Hold the idle agent off every node for so many seconds; 0 lets it continue at once. The deadline stays.
+    """Hold the idle agent off every node for that many seconds; 0 lets it continue at once. The deadline stays.
 
     Raises UnreachableError that names the nodes that did not take it, MissingError for a stopped lab.
     """

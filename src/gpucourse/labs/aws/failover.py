@@ -35,7 +35,7 @@ class Route:
     _round: list[tuple[Placement, Failure]] = field(default_factory=list)
 
     def after(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
-        """Where to try after this place failed so; None where no other place would help, or all were tried."""
+        """Where to try after this place failed so; None if no other place would help, or all were tried."""
         if place.placement_group and about_group(failure):
             return LaunchAttempt(attempt=place.attempt, placement_group=False)
         if not failure.elsewhere:
@@ -58,6 +58,6 @@ def about_group(failure: Failure) -> bool:
 
 
 def classify_failure(error: TerraformFailed) -> Failure | None:
-    """What AWS said when Terraform failed: of several errors the one that decides; None where AWS said nothing."""
+    """What AWS said when Terraform failed: of several errors the one that decides; None if AWS said nothing."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
     return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

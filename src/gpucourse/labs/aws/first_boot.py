@@ -100,7 +100,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
 
 
 def _look(context: Context, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
-    """What a node's marks say; a connection that a busy boot loses is made anew, five times in a row at most."""
+    """What a node's marks say; a connection that a busy boot loses is made again, five times in a row at most."""
     for _lost in range(_LOST_LOOKS):
         try:
             return _read_mark(fleet.link(node))

@@ -13,7 +13,7 @@ from gpucourse.model.deployment import AwsDeployment
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     """The nodes on record that the account no longer has, by name, with why they ended. A stopped node is not gone.
 
-    Empty where the account does not say: then only trying tells.
+    Empty if the account does not say: then only trying tells.
     """
     cloud = deployment.cloud
     try:

@@ -61,7 +61,7 @@ def validate_size(module: Module, size: str) -> str:
 
 
 def lab_of(module: Module) -> AwsLab:
-    """The module's lab on AWS, as the manifest has it. Raises UsageError where it has none."""
+    """The module's lab on AWS, as the manifest has it. Raises UsageError if it has none."""
     if module.lab.aws is None:
         raise UsageError(
             f"module {module.id} needs no cloud: its lab runs on this computer",

@@ -29,7 +29,7 @@ class AccountFacts:
 
 
 def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> AwsDeployment:
-    """The record with which the lab is planned. Not stored yet. Raises MissingError where no zone has what it takes."""
+    """The record with which the lab is planned. Not stored yet. Raises MissingError if no zone has what it takes."""
     if choice.standing is not None:
         return _use_former_record(context, choice, choice.standing)
     kind = instance_type(choice.instance_type)
@@ -67,7 +67,7 @@ def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> Aw
 
 
 def hours_left(choice: Choice, deployment: AwsDeployment) -> Decimal:
-    """Hours until the lab's end; 0 where it is over. A new one has its whole time before it."""
+    """Hours until the lab's end; 0 if it is over. A new one has its whole time before it."""
     if choice.standing is None:
         return Decimal(str(choice.ttl_hours))
     return max(Decimal(0), round(Decimal(str(-seconds_since(deployment.cloud.expires))) / 3600, 4))

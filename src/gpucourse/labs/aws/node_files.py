@@ -48,7 +48,7 @@ def remove(link: Link, name: str) -> None:
 
 
 def idle(link: Link) -> Idle | None:
-    """What the idle agent saw last; None where it has not looked yet."""
+    """What the idle agent saw last; None if it has not looked yet."""
     done = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
     try:
         known = parse_typed(done.stdout, _IdleReport, max_bytes=_LONGEST)

@@ -164,7 +164,7 @@ def _propose_lab(
 
 
 def _check_growth(account: Account, choice: Choice) -> None:
-    """Raises MissingError where a lab that stands is to have more instances than the quota holds beside what runs already."""
+    """Raises MissingError if a lab that stands is to have more instances than the quota holds beside what runs already."""
     if choice.standing is None:
         return
     growth = quota_fit.measure_growth(account, choice.need, choice.standing)

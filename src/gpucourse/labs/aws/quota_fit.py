@@ -90,7 +90,7 @@ def count_fitting_nodes(choice: Choice, growth: LabNeed, quotas: list[Quota]) ->
 
 
 def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
-    """How many more labs the region has room for, since each has a network of its own; None where that is not known."""
+    """How many more labs the region has room for, since each has a network of its own; None if that is not known."""
     try:
         held, allowed = networks(account)
     except GpucourseError:

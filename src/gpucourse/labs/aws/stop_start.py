@@ -34,7 +34,7 @@ ASLEEP = {"stopping", "stopped"}
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
     """Stop every instance of a lab: its disks stay and cost, nothing else does.
 
-    Raises UsageError for spot instances and while a run is under way, MissingError where no instance is left.
+    Raises UsageError for spot instances and while a run is under way, MissingError if no instance is left.
     """
     with lock_lab(context, module, gpu=gpu, verb="stop") as deployment:
         cloud = deployment.cloud
@@ -80,7 +80,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
     """Start a stopped lab, learn its new addresses, and wait until it is ready. Also heals a record with old addresses.
 
-    Raises CloudError of kind capacity where AWS has no room for it now, UsageError where its time is over and, unless
+    Raises CloudError of kind capacity where AWS has no room for it now, UsageError if its time is over and, unless
     `over_budget`, where it costs more to its end than the budget holds, and what the readiness checks raise.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
@@ -149,7 +149,7 @@ def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
 
 
 def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
-    """The instances that still exist, by node. Raises MissingError where one of the lab's nodes has none."""
+    """The instances that still exist, by node. Raises MissingError if one of the lab's nodes has none."""
     cloud_instances = instances.find(account, stack=deployment.uid)
     alive = [instance for instance in cloud_instances if instance.alive]
     if alive:

@@ -38,7 +38,7 @@ class Usable:
 
 
 def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the GPUs that the driver lists, by nvidia-smi on the PATH of `environ` or where WSL keeps it. Empty where
+    """The names of the GPUs that the driver lists, by nvidia-smi on the PATH of `environ` or where WSL keeps it. Empty if
     there is no driver or it does not answer."""
     program = shutil.which("nvidia-smi", path=f"{environ.get('PATH', '')}:{_WSL}")
     if program is None:
@@ -52,7 +52,7 @@ def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def find_usable(python: str) -> Usable:
-    """What this Python can compute on, by its own torch. Raises MissingError where it does not start or does not answer."""
+    """What this Python can compute on, by its own torch. Raises MissingError if it does not start or does not answer."""
     hint = "name a Python that has torch: node_python in gpucourse.yaml"
     try:
         completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)

@@ -71,7 +71,7 @@ for address in reached[:1]: call(address, b"bye")
 
 def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> tuple[list[Node], int]:
     """The nodes with their private addresses: the first one's is an address that every other machine reached it by, at a port
-    of `rendezvous_ports`; and another port of these that is free there (0 where there is one machine alone). `fleet` leads to
+    of `rendezvous_ports`; and another port of these that is free there (0 if there is one machine alone). `fleet` leads to
     all of them.
 
     Raises InfrastructureError that names who does not reach it.

@@ -36,7 +36,7 @@ MOST = 64
 @dataclass(kw_only=True)
 class HostsProposal(Proposal):
     """Machines that were looked at and can be taken, with connections to them. `meet`: a port of the first one that is free and
-    that the others reach, 0 where it is alone; `began` is a monotonic time."""
+    that the others reach, 0 if it is alone; `began` is a monotonic time."""
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -53,7 +53,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
     """These machines for the lab of a module, looked at. Nothing is installed there, and nothing left on them yet.
 
     No `hosts` in the request: those on record, else those of the settings. Raises UsageError, MissingError (UnknownHosts among
-    them), UnreachableError, and InfrastructureError where the machines cannot reach each other.
+    them), UnreachableError, and InfrastructureError if the machines cannot reach each other.
     """
     began = time.monotonic()
     module = context.catalog.module(request.module)
@@ -90,7 +90,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
 
 
 def build(context: Context, proposal: HostsProposal) -> BuildResult:
-    """Take them. Raises UnreachableError, and InfrastructureError where the machines cannot work together."""
+    """Take them. Raises UnreachableError, and InfrastructureError if the machines cannot work together."""
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context, deployment):
@@ -138,7 +138,7 @@ def _choose_hosts(context: Context, module: Module, hosts: Sequence[str], nodes:
 
 
 def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
-    """Raises UsageError for more than a login node, MissingError where that has no Slurm."""
+    """Raises UsageError for more than a login node, MissingError if that has no Slurm."""
     first = entered[0]
     if len(entered) > 1:
         raise UsageError(
@@ -175,7 +175,7 @@ def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
 def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
     """Take what is ours off the machines that are not among `nodes`, after what they hold was collected.
 
-    One that does not answer is named and forgotten. Raises UnreachableError where outputs on it are not collected.
+    One that does not answer is named and forgotten. Raises UnreachableError if outputs on it are not collected.
     """
     wanted = {(node.user, node.address, node.port) for node in nodes}
     former = before.inventory.nodes if before.inventory else ()
@@ -208,7 +208,7 @@ def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> N
 
 
 def _find_interfaces(proposal: HostsProposal) -> dict[str, str] | None:
-    """The interface of each machine that has its private address; None where one has that address by other means (NAT)."""
+    """The interface of each machine that has its private address; None if one has that address by other means (NAT)."""
     interfaces = {
         node.name: interface
         for node, host in zip(proposal.nodes, proposal.entered, strict=True)

@@ -36,7 +36,7 @@ def _words(name: str) -> str:
 def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
     """The nodes, each with the host key that it must show from now on.
 
-    Raises UnknownHosts for those that nobody vouches for, UnreachableError where one does not answer.
+    Raises UnknownHosts for those that nobody vouches for, UnreachableError if one does not answer.
     """
     unknown = [node for node in nodes if not node.host_key]
     outcomes = do_on_each(unknown, fetch_host_key)

@@ -87,7 +87,7 @@ class HostsLab:
     def down(self, watcher: Watcher) -> list[str]:
         """End our runs on every machine and take our folders away; the machines stay as they are.
 
-        Raises UnreachableError where one does not answer: then nothing is proved of it.
+        Raises UnreachableError if one does not answer: then nothing is proved of it.
         """
         left = self._ask(self._clear)
         for node, belongings in zip(self.nodes, left, strict=True):

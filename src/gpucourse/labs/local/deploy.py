@@ -92,7 +92,7 @@ def _plan_fresh(context: Context, lab: SimulatedLab) -> tuple[list[tuple[str, st
 
 
 def _plan(context: Context, lab: SimulatedLab, *, fresh: bool) -> tuple[list[tuple[str, str]], list[str]]:
-    """What will change, as (action, address), and the addresses of nodes that do not answer and are made anew."""
+    """What will change, as (action, address), and the addresses of nodes that do not answer and are made again."""
     lab.prepare(context.watch)
     sick = [] if fresh else lab.sick()
     with stage(context.watch, "plan", "planning"):

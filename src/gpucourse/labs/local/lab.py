@@ -86,7 +86,7 @@ def choose(
 
 
 def _nothing_runs(context: Context, deployment: LocalDeployment) -> None:
-    """Raises UsageError where a run is on the nodes, or not collected yet: another link makes all of them anew."""
+    """Raises UsageError if a run is on the nodes, or not collected yet: another link makes all of them anew."""
     if going := runs.under_way(context.paths, deployment.stack):
         raise UsageError(
             f"--link: another link recreates the nodes, and run {going[0].id} is still on them",

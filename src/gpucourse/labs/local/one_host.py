@@ -17,7 +17,7 @@ _LACKS = (
 
 def fall_back(context: Context, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces) -> None:
     """Enter into the record that Slurm's daemons stand side by side on this computer, and what is missing so. Raises
-    MissingError where a link is asked for as well, which only machines can have, and where Slurm is not installed here."""
+    MissingError if a link is asked for as well, which only machines can have, and where Slurm is not installed here."""
     again = f"gpucourse deploy {deployment.module}"
     if deployment.link:
         raise MissingError(

@@ -25,7 +25,7 @@ class Computer:
 
 
 def choose_programs(context: Context, computer: Computer, *, unpack: bool = False) -> Path | None:
-    """The folder of packages to lay over the machines' programs: None where Slurm is installed, or not to be had so.
+    """The folder of packages to lay over the machines' programs: None if Slurm is installed, or not to be had so.
 
     With `unpack` they are fetched, once. Raises MissingError, StorageError.
     """

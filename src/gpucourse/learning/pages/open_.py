@@ -18,7 +18,7 @@ from gpucourse.workspace import deployments, runs
 
 @dataclass(frozen=True, kw_only=True)
 class PageContent:
-    """What all pages speak of: the syllabus, the next step (None where it is not known), every run, sweep and receipt, and a
+    """What all pages speak of: the syllabus, the next step (None if it is not known), every run, sweep and receipt, and a
     sentence for each that cannot be read. Runs and receipts are in the order of their times, sweeps the newest first."""
 
     syllabus: Syllabus

@@ -85,7 +85,7 @@ class _Request(BaseHTTPRequestHandler):
         return host in HOSTS
 
     def _read(self) -> bytes | None:
-        """The file that the path names; None for a wrong token, and for everything that is no page."""
+        """The file that the path names; None for a wrong token, and for everything that is not a page."""
         _, _, rest = self.path.partition("/")
         token, _, name = rest.partition("?")[0].partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):

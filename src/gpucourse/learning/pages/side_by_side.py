@@ -43,7 +43,7 @@ class ComparedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedRow:
-    """One value in all runs; None where a run does not have it."""
+    """One value in all runs; None if a run does not have it."""
 
     title: str
     values: tuple[ComparedValue | None, ...]
@@ -54,7 +54,7 @@ class ComparedRow:
         return len({value.text if value else None for value in self.values}) > 1
 
     def list_differences(self) -> list[str]:
-        """How far each value is from the first one, such as `+12 %`; empty where that is not known."""
+        """How far each value is from the first one, such as `+12 %`; empty if that is not known."""
         base = self.values[0]
         return [_tell_difference(base, value) for value in self.values]
 

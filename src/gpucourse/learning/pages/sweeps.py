@@ -22,7 +22,7 @@ MOST_SWEEPS = 40
 
 @dataclass(frozen=True, kw_only=True)
 class SweepContent:
-    """A sweep, its exercise (None where the course does not have it any more), and the chart over its values, if any."""
+    """A sweep, its exercise (None if the course no longer has it), and the chart over its values, if any."""
 
     sweep: Sweep
     exercise: Exercise | None

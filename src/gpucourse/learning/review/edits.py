@@ -23,7 +23,7 @@ def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
     """The edits behind the run that counts for an exercise: the course's own scripts first, then the learner's parts. Empty
-    where there is no such run, or nothing was edited."""
+    if there is no such run, or nothing was edited."""
     try:
         record = evidence.find_counting_run(context, exercise)
     except GpucourseError:  # the grade says why

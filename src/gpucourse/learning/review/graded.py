@@ -26,5 +26,5 @@ class GradedBundle:
 
 
 def grade_bundle(bundle: OpenBundle) -> GradedBundle:
-    """The points of a bundle that is open, from its evidence. Raises ManifestError where the rubric is wrong."""
+    """The points of a bundle that is open, from its evidence. Raises ManifestError if the rubric is wrong."""
     return GradedBundle(bundle=bundle, grade=grade(bundle.context), edits=list_all_edits(bundle.context))

@@ -159,7 +159,7 @@ def _rerun_module(place: _Place, module: Module, due: Sequence[tuple[Exercise, R
 
 
 def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
-    """Why an exercise cannot be run again on simulated nodes; empty where it can."""
+    """Why an exercise cannot be run again on simulated nodes; empty if it can."""
     if exercise.launch.kind == "slurm-pty":
         return "it is a session at the learner's own terminal"
     try:
@@ -244,7 +244,7 @@ def list_start_options(record: RunRecord) -> list[str]:
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, again: Sequence[Mapping[str, Any]]) -> str:
-    """Which checks that need no GPU came out otherwise, in a sentence; empty where none did. `again` are the checks of the new
+    """Which checks that need no GPU came out differently, in a sentence; empty if none did. `again` are the checks of the new
     run as `run --json` lists them; among them may be failed ones that the bundle's run does not have, such as `logs-agree`."""
     words = {str(check.get("id")): str(check.get("verdict")) for check in again}
     before = verdict_on(bundle, exercise, record).checks

@@ -57,7 +57,7 @@ def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
 
 
 def find_process(name: str, at: str = "") -> int | None:
-    """The daemon's process, by the numbers of the machine whose root is seen at `at`; None where it is not there."""
+    """The daemon's process, by the numbers of the machine whose root is seen at `at`; None if it is not there."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pid = int(Path(f"{at}{PID_FILES[name]}").read_text(encoding="utf-8"))
         stat = Path(f"{at}/proc/{pid}/stat").read_text(encoding="utf-8")

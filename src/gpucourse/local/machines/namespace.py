@@ -118,7 +118,7 @@ class MachineNamespace:
         self._visit(asked, asked["name"], lambda: _SLURM.output(asked["argv"]))
 
     def _do_check(self, asked: Document) -> None:
-        """What is wrong with each machine, in words; empty where nothing is."""
+        """What is wrong with each machine, in words; empty if nothing is."""
         states = {}
         for name, wanted in self._machines.items():
             pid = self._first.get(name)

@@ -43,7 +43,7 @@ def can_unpack(environ: Mapping[str, str]) -> bool:
 
 
 def find_unpacked(environ: Mapping[str, str]) -> Path | None:
-    """The folder that was unpacked last, whole; None where there is none."""
+    """The folder that was unpacked last, whole; None if there is none."""
     try:
         folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
     except HomeMissing:

@@ -41,7 +41,7 @@ def describe_ended_daemons(absent: Sequence[str]) -> str:
 
 
 def symptom(logs: str) -> str:
-    """What a daemon's log means, since the daemon began; empty where nothing known is in it."""
+    """What a daemon's log means, since the daemon began; empty if nothing known is in it."""
     logs = _BEGAN.split(logs)[-1]
     newest, meaning_of_newest = -1, ""
     for pattern, meaning in _SYMPTOMS:
@@ -52,7 +52,7 @@ def symptom(logs: str) -> str:
 
 
 def find_distrust(logs: str) -> str:
-    """Why the machine's slurmd takes nothing from the head since it began, by its log; empty where it does."""
+    """Why the machine's slurmd takes nothing from the head since it began, by its log; empty if it does."""
     meaning_of_log = symptom(logs)
     return meaning_of_log if meaning_of_log in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
 
@@ -77,7 +77,7 @@ def log_of(pid: int | str, name: str) -> str:
 
 
 def end_of(log: Path) -> str:
-    """The end of a log; empty where there is none."""
+    """The end of a log; empty if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
@@ -93,7 +93,7 @@ def parse_held_jobs(queue: str) -> list[str]:
 
 
 def states(listed: str) -> dict[str, str]:
-    """What is wrong with each node, by Slurm's own word, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty where nothing is."""
+    """What is wrong with each node, by Slurm's own word, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty if nothing is."""
     node_states = {}
     for line in listed.splitlines():
         name, state, gres, reason = (*line.split("|", 3), "", "", "")[:4]

@@ -37,7 +37,7 @@ class NoNamespaces(Lacking):
 
 
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
-    """Raises Lacking where machines, a Slurm on them, or a cable of this speed cannot be had here. What runs inside machines
+    """Raises Lacking if machines, a Slurm on them, or a cable of this speed cannot be had here. What runs inside machines
     may come from `layer`, packages that were unpacked aside."""
     if not sys.platform.startswith("linux"):
         raise Lacking("separate machines need Linux namespaces", "on a Linux computer, or: --target aws")
@@ -69,7 +69,7 @@ def unpackable() -> list[str]:
 
 
 def find_program(name: str, path: str = _PATH) -> str:
-    """Where a program is, those for root among them; empty where it is not installed."""
+    """Where a program is, those for root among them; empty if it is not installed."""
     return shutil.which(name, path=path) or ""
 
 

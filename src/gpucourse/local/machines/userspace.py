@@ -50,7 +50,7 @@ def _ranges(own: int, file: str) -> list[str]:
 
 
 def read_lent_ids(file: str, own: int) -> tuple[int, int]:
-    """The numbers that the system lends to this user: the first, and how many. Raises OSError where it lends none."""
+    """The numbers that the system lends to this user: the first, and how many. Raises OSError if it lends none."""
     names = {str(own), pwd.getpwuid(os.getuid()).pw_name}
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         who, _, rest = line.partition(":")

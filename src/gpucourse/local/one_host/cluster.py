@@ -80,7 +80,7 @@ class SlurmDaemons:
         self._daemons.clear()
 
     async def check(self) -> dict[str, str]:
-        """What is wrong with each node, in words; empty where nothing is."""
+        """What is wrong with each node, in words; empty if nothing is."""
         states = {name: self._absent(spec) for name, spec in self._members.items()}
         head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
         if head is None or states[head]:

@@ -61,7 +61,7 @@ def _loopback_store(original: Any) -> type:
 
 
 def _loopback(host_name: str) -> str:
-    """The loopback address that the name stands for, IPv4 first; empty where it is another computer's or cannot be resolved."""
+    """The loopback address that the name stands for, IPv4 first; empty if it is another computer's or cannot be resolved."""
     try:
         infos = socket.getaddrinfo(host_name, None, type=socket.SOCK_STREAM)
     except OSError:

@@ -72,7 +72,7 @@ class Job:
         return os.path.lexists(self.path(*names))
 
     def read(self, *names: str) -> dict[str, object] | None:
-        """The JSON object in that file; None where it is not there."""
+        """The JSON object in that file; None if it is not there."""
         try:
             with open(self.path(*names), "rb") as file:
                 document = json.loads(file.read().decode())
@@ -99,7 +99,7 @@ class Job:
             return None
 
     def lock(self, name: str = "lock", *, wait: bool = False) -> int | None:
-        """Take the supervisor's lock, or the one of that name; the descriptor that holds it, or None where another process has
+        """Take the supervisor's lock, or the one of that name; the descriptor that holds it, or None if another process has
         it, unless that is waited for."""
         handle = os.open(self.path(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -134,7 +134,7 @@ class Job:
         return "ended" if self.has("done") else ("lost" if self.has("started") else "absent")
 
     def log_limit(self) -> int | None:
-        """How many bytes of each log are kept; None where the run was asked for without a limit."""
+        """How many bytes of each log are kept; None if the run was asked for without a limit."""
         limit = (self.read("job.json") or {}).get("log_limit")
         return limit if isinstance(limit, int) else None
 

@@ -23,7 +23,7 @@ class Line:
         self._nap_s, self._last_sent, self._hurry_until = _NAP_MIN_S, 0.0, 0.0
 
     def send(self, kind: bytes, stream: int = 0, offset: int = 0, data: bytes = b"") -> None:
-        """Send one frame, whole. Raises BrokenPipeError where nobody follows any more."""
+        """Send one frame, whole. Raises BrokenPipeError if nobody follows any more."""
         view = memoryview(frames.frame(kind, stream, offset, data))
         while view:
             view = view[os.write(self._out, view) :]

@@ -101,7 +101,7 @@ def free_ports(first: int, last: int, count: int) -> list[int]:
 
 
 def gpus() -> list[dict[str, str]]:
-    """What nvidia-smi says of each GPU; empty where there is none, or where it does not answer in time."""
+    """What nvidia-smi says of each GPU; empty if there is none, or where it does not answer in time."""
     try:
         said = subprocess.run(
             ["nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader"],

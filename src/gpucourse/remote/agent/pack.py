@@ -187,7 +187,7 @@ class _Pieces:
 
 
 def _send_file(pieces: _Pieces, name: str, path: str) -> bool:
-    """Send one file; False where it shrank, grew or vanished while it was read (what lacks of its size is zeros)."""
+    """Send one file; False if it shrank, grew or vanished while it was read (what lacks of its size is zeros)."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

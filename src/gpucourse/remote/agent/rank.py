@@ -54,7 +54,7 @@ def run(job: Job, argv: list[str]) -> int:
 
 
 def largest_group(path: str) -> int | None:
-    """The size of the largest process group in the lines that torch's extension wrote; None where it wrote none."""
+    """The size of the largest process group in the lines that torch's extension wrote; None if it wrote none."""
     try:
         with open(path, "rb") as file:
             lines = file.read(_MOST_BYTES).split()

@@ -82,7 +82,7 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Whether a process has not ended; False where only a look at all of them tells (macOS)."""
+    """Whether a process has not ended; False if only a look at all of them tells (macOS)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")

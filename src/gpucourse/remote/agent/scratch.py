@@ -52,7 +52,7 @@ def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
 def make_shared(job: Job, on_one_machine: Callable[[], bool], longest: int = LONGEST) -> str:
     """The same for jobs on several machines, which share the job's folder: then the short link stands beside the jobs, too.
 
-    Where even its path is too long, one in LINKS does if `on_one_machine`; empty where none does.
+    Where even its path is too long, one in LINKS does if `on_one_machine`; empty if none does.
     """
     if len(os.fsencode(link_of(job, links_nearby()))) <= longest:
         return make(job, links_nearby(), longest)

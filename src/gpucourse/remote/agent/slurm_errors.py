@@ -16,7 +16,7 @@ _WORD = re.compile(r"%(\d*)([%a-zA-Z])")
 
 
 def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
-    """Add the error file of every job to that job's log, once. Where it is not there, or no regular file, a line says so."""
+    """Add the error file of every job to that job's log, once. If it is not there, or no regular file, a line says so."""
     asked = mapping(mapping(job.read("slurm.json") or {}).get("slurm") or {})
     files = asked.get("files")
     wishes = (

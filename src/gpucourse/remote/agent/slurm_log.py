@@ -105,7 +105,7 @@ def _describe_requeue(job: Job, old: Row, new: Row) -> tuple[str, ...]:
 
 
 def _down(nodes: str) -> str:
-    """Which of these nodes take no jobs, in Slurm's words; empty where all do, or Slurm does not say."""
+    """Which of these nodes take no jobs, in Slurm's words; empty if all do, or Slurm does not say."""
     try:
         listed = say.nodes(slurm_jobs.ask("sinfo", "-h", "-a", "-N", "-n", nodes, "-o", say.NODES))
     except slurm_jobs.Controller:

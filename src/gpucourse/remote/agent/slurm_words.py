@@ -100,7 +100,7 @@ def ending(state: str) -> str:
 
 
 def explain_reason(reason: str) -> str:
-    """A reason for waiting in plain words; empty where there are none."""
+    """A reason for waiting in plain words; empty if there are none."""
     return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
 
 
@@ -206,7 +206,7 @@ def count_held_gpus(text: str) -> int:
 
 
 def code(text: str) -> int | None:
-    """The shell's exit code of Slurm's `code:signal`; None where there is none."""
+    """The shell's exit code of Slurm's `code:signal`; None if there is none."""
     first, _, signal = text.partition(":")
     if not first.isdigit():
         return None

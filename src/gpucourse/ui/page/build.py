@@ -57,7 +57,7 @@ class BookPart:
 
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
-    """Every file of the page; the first page comes first. `costs`: what labs on AWS have cost, None where there was none."""
+    """Every file of the page; the first page comes first. `costs`: what labs on AWS have cost, None if there was none."""
     yield _build_index(content)
     parts = list(_list_parts(context, content))
     yield from _build_book(content, parts)

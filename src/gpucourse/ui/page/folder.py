@@ -19,7 +19,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Write all files into `folder`, in place of the page that was there. How many there are.
 
     They are not flushed one by one: everything can be made again. Raises UsageError for a folder that holds something else,
-    StorageError where it cannot be written.
+    StorageError if it cannot be written.
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
         raise UsageError(

@@ -18,7 +18,7 @@ from gpucourse.ui.text import clean
 
 KINDS = {"svg": "image/svg+xml", "png": "image/png"}
 Pictures = Callable[[str], bytes | None]
-"""Gives the bytes of a picture by the name that the lesson has for it; None where there is none."""
+"""Gives the bytes of a picture by the name that the lesson has for it; None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)

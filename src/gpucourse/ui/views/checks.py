@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def checks(verdict: ExerciseVerdict) -> list[Block]:
-    """The checks of a run with their marks, hints for what did not pass, and nothing where there are none."""
+    """The checks of a run with their marks, hints for what did not pass, and nothing if there are none."""
     if not verdict.checks:
         return []
     columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]

@@ -280,7 +280,7 @@ def _row(row: RowScore, without_run: Collection[str]) -> Sequence[Content]:
 
 
 def _say_edited(graded: GradedBundle) -> str:
-    """Which exercises have edited scripts of the course, with the number of lines; empty where none has."""
+    """Which exercises have edited scripts of the course, with the number of lines; empty if none has."""
     counted = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded.edits.items()}
     listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in counted.items() if lines]
     if not listed:

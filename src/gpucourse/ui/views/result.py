@@ -127,7 +127,7 @@ def describe_own(record: RunRecord) -> str:
 
 
 def format_duration(record: RunRecord) -> str:
-    """How long the ranks ran; empty where nobody knows."""
+    """How long the ranks ran; empty if nobody knows."""
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     if seconds:
         return format_seconds(max(seconds))

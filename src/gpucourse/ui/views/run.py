@@ -165,7 +165,7 @@ def _summary(record: RunRecord) -> Facts:
 
 
 def _full_logs(record: RunRecord) -> Cell | None:
-    """That logs reached their limit; None where all are whole."""
+    """That logs reached their limit; None if all are whole."""
     if not record.full_logs:
         return None
     more = f" and {format_count(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""

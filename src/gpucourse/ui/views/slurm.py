@@ -61,7 +61,7 @@ def summary(record: RunRecord) -> str:
 
 
 def describe_later(record: RunRecord) -> str:
-    """The jobs that a run's own jobs submitted and that still run; empty where there are none."""
+    """The jobs that a run's own jobs submitted and that still run; empty if there are none."""
     later = record.slurm.later if record.slurm else []
     if not later:
         return ""

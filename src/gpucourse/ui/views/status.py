@@ -58,7 +58,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
 
 
 def _cure(status: StackStatus) -> str:
-    """What to type for a lab that is not well; nothing where nobody knows how it is."""
+    """What to type for a lab that is not well; nothing if nobody knows how it is."""
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
         return ""

@@ -48,8 +48,8 @@ class ScannedResource:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakScan:
-    """What the account holds of the course. `usd_per_hour` is what the leaks cost, None where that is not known; `course` is
-    the tag of this workspace; `unasked`: why other regions than these may hold something, empty where none does."""
+    """What the account holds of the course. `usd_per_hour` is what the leaks cost, None if that is not known; `course` is
+    the tag of this workspace; `unasked`: why other regions than these may hold something, empty if none does."""
 
     account: str
     course: str
@@ -131,7 +131,7 @@ def _classify_resource(
 
 
 def _is_expired(expires: str) -> bool:
-    """Whether the end has passed; also where it is no time that can be read."""
+    """Whether the end has passed; also where it is not a time that can be read."""
     try:
         return datetime.fromisoformat(expires) <= ledger.now()
     except (ValueError, TypeError):
@@ -139,7 +139,7 @@ def _is_expired(expires: str) -> bool:
 
 
 def _cost(context: Context, account: Account, things: list[ScannedResource]) -> Decimal | None:
-    """USD an hour of the leaks; None where a look at them is refused, or what costs is of no stack."""
+    """USD an hour of the leaks; None if a look at them is refused, or what costs is of no stack."""
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(
         not thing.stack and thing.resource.kind in _COSTING for thing in leaking

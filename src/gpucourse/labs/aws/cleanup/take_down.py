@@ -42,8 +42,8 @@ BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they go last, when there is not
 def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
     """Remove everything of this deployment, and write into the receipt what existed, what went and what is still there.
 
-    Raises CredentialsError or CloudError where the account cannot be asked at the outset (nothing was touched then),
-    LeftoverError where it can no longer be asked later on, Interrupted, StackBusy.
+    Raises CredentialsError or CloudError if the account cannot be asked at the outset (nothing was touched then),
+    LeftoverError if it can no longer be asked later on, Interrupted, StackBusy.
     """
     account = Account(deployment.cloud.region, context.environ)
     receipt.regions = list(places(context, deployment))
@@ -166,7 +166,7 @@ def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
 
 
 def with_terraform(context: Context, lab: CloudLab, before: list[CloudResource]) -> None:
-    """Let Terraform remove what it knows of. Where it cannot, that is only said: the tags find what it leaves."""
+    """Let Terraform remove what it knows of. If it cannot, that is only said: the tags find what it leaves."""
     stack = lab.deployment.stack
     with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
         try:

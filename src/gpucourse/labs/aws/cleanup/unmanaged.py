@@ -17,7 +17,7 @@ IN_THE_WAY = {INSTANCE.name, KEY_PAIR.name, PLACEMENT_GROUP.name}  # what costs,
 
 def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
     """Remove what carries this lab's tags and is not in Terraform's state; what was found. `standing`: what a look at the lab
-    found a moment ago, where there was one.
+    found a moment ago, if there was one.
 
     Where the state knows nothing, that is everything; else only instances, and what would be in the way of the next try.
     Raises what a look raises; what cannot be removed is left for `destroy`.

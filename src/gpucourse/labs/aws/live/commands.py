@@ -22,7 +22,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """How a command ended. `in_time` is False where its limit of time ended it; `err` are the last characters."""
+    """How a command ended. `in_time` is False if its limit of time ended it; `err` are the last characters."""
 
     code: int
     out: str
@@ -32,7 +32,7 @@ class Answer:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The JSON document that it printed; empty where it printed none."""
+        """The JSON document that it printed; empty if it printed none."""
         try:
             document = parse_json(self.out)
         except OutsideError:

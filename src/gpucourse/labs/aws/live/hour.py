@@ -159,7 +159,7 @@ def least_usd(price: Decimal) -> Decimal:
 def prepare(context: Context, most: Decimal) -> Hour:
     """An hour in a workspace of its own, below this one, with the settings that say where and how AWS is reached.
 
-    Raises UsageError where the amount is too little, MissingError where an earlier hour left a lab.
+    Raises UsageError if the amount is too little, MissingError if an earlier hour left a lab.
     """
     files = LiveHourPaths(context.paths.root)
     root, paths = files.root, open_workspace(files.root).paths

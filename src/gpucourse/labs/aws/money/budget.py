@@ -39,13 +39,13 @@ class Budget:
         return self.remaining is None or not usd or usd <= self.remaining
 
     def check(self, quotes: list[Quote], *, over_budget: bool) -> None:
-        """Raises UsageError where these labs, left alone until their end, cost more than is left."""
+        """Raises UsageError if these labs, left alone until their end, cost more than is left."""
         wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
         command = f"gpucourse deploy {quotes[0].module} --target aws" if quotes else ""
         self.check_usd(wanted, less="a shorter life (--ttl), --spot, fewer --nodes", command=command, over_budget=over_budget)
 
     def check_usd(self, usd: Decimal, *, less: str, command: str, over_budget: bool) -> None:
-        """Raises UsageError where that is more than is left. `less`: what costs less; `command`: what was typed."""
+        """Raises UsageError if that is more than is left. `less`: what costs less; `command`: what was typed."""
         if over_budget or self.allows(usd):
             return
         remaining = max(self.remaining or Decimal(0), Decimal(0))
@@ -79,7 +79,7 @@ def read_budget(context: Context, stacks: Collection[str]) -> Budget:
 @contextmanager
 def reserve(context: Context, deployment: AwsDeployment, spending: Spending, *, over_budget: bool) -> Iterator[None]:
     """Look at the budget and put on record what the lab is about to cost, under one lock, for the block: another command that
-    asks meanwhile sees it. Raises UsageError where it is more than is left, StackBusy."""
+    asks meanwhile sees it. Raises UsageError if it is more than is left, StackBusy."""
     usd = usd_over(spending.per_hour, max(spending.until - stack_ledger.now(), stack_ledger.NO_TIME))
     with context.lock("budget", spending.command.removeprefix("gpucourse ")):
         read_budget(context, {deployment.stack}).check_usd(

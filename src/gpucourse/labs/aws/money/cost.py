@@ -30,7 +30,7 @@ WITHIN_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """One stack that costs now: USD an hour, so far, and to its end (None where no deadline is on record)."""
+    """One stack that costs now: USD an hour, so far, and to its end (None if no deadline is on record)."""
 
     stack: str
     module: str

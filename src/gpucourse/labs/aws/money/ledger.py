@@ -50,7 +50,7 @@ def close(context: Context, account: Account, uid: str, *, expires: str = "") ->
 
 
 def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
-    """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None where neither says."""
+    """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None if neither says."""
     bill = ledger.read(context.paths.ledger).of(deployment.uid)
     if bill.spans:
         return cents(bill.per_hour())
@@ -93,7 +93,7 @@ def machines(context: Context, uid: str) -> list[str]:
 
 
 def describe_cost_meanwhile(context: Context, deployment: AwsDeployment) -> str:
-    """What a lab costs while somebody thinks about what to do, in words; nothing where it costs nothing or is not known."""
+    """What a lab costs while somebody thinks about what to do, in words; nothing if it costs nothing or is not known."""
     rate = per_hour(context, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 

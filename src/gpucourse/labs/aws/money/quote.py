@@ -52,12 +52,12 @@ class Quote:
 
     @property
     def creates(self) -> int:
-        """How many resources are to be made, or made anew."""
+        """How many resources are to be made, or made again."""
         return sum(action in {"create", "replace"} for action, _address in self.changes)
 
     @property
     def ends(self) -> int:
-        """How many nodes that stand are to be taken away, or made anew."""
+        """How many nodes that stand are to be taken away, or made again."""
         return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in self.changes)
 
     @property
