@@ -71,6 +71,7 @@ class Stack:
             **account.administrator,  # the stacks are the tests' own: the policy of the course is not made for them
             "TF_CLI_CONFIG_FILE": os.devnull,
             "CHECKPOINT_DISABLE": "1",
+            "GOGC": "400",  # as gpucourse does: a fifth less of a processor for each start of the provider
         }
         mirror = find_mirror(self.folder, os.environ, None)
         if mirror is None:
@@ -108,15 +109,16 @@ class Stack:
         return self.run("destroy", "-auto-approve", "-json")
 
 
-def whole_life(folder: Path, *, spot: bool) -> None:
-    """Apply, look again and find nothing to do, take down, and nothing is left."""
+def whole_life(folder: Path) -> None:
+    """Apply, look again and find nothing to do, take down, and nothing is left. With spot requests: instances without them are
+    built, planned again and taken down by tests/system/aws."""
     with mock_account(folder / "account") as account:
-        stack = Stack("mock-aws", folder, account, public_key=KEY, spot=spot)
+        stack = Stack("mock-aws", folder, account, public_key=KEY, spot=True)
         applied = stack.apply()
         assert applied.code == 0, applied.text
         kinds = [resource.kind for resource in account.resources()]
         assert kinds.count("instance") == kinds.count("volume") == 2
-        assert kinds.count("spot request") == (2 if spot else 0)
+        assert kinds.count("spot request") == 2
         assert {"vpc", "subnet", "security group", "placement group", "key pair", "file system", "mount target"} <= set(kinds)
         untagged = [
             str(r) for r in account.resources() if r.tags.get("Project") != "gpucourse" and r.kind in {"instance", "volume"}
@@ -175,11 +177,7 @@ def test_terraform_lives_in_the_mock_account(tmp_path: Path) -> None:
     any_terraform()
     if find_mirror(STACKS / "mock-aws", os.environ, None) is None:
         pytest.skip("no mirror of Terraform's AWS provider on this machine")
-    with ThreadPoolExecutor(3) as pool:
-        work = [
-            pool.submit(whole_life, tmp_path / "on-demand", spot=False),
-            pool.submit(whole_life, tmp_path / "spot", spot=True),
-            pool.submit(every_error, tmp_path / "errors"),
-        ]
+    with ThreadPoolExecutor(2) as pool:
+        work = [pool.submit(whole_life, tmp_path / "spot"), pool.submit(every_error, tmp_path / "errors")]
         for job in work:
             job.result()

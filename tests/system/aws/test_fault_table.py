@@ -1,5 +1,6 @@
 """What AWS may refuse while a lab is built or taken down, a row a fault: the exit code, the words, and what is left of it.
 
+One row for each call that fails in another way; the words for every code of AWS are in tests/unit/aws/test_failures.py.
 One learner for all rows: each ends with an account where nothing is left.
 """
 
@@ -43,6 +44,12 @@ def deny(action: str) -> Callable[[Account], None]:
     return lambda account: account.deny(action)
 
 
+def fail_and_deny(account: Account) -> None:
+    """Two faults that a lab survives: a call that fails, and one that the identity may not make."""
+    account.fail("ec2:GetConsoleOutput", "InternalError", times=5)
+    account.deny("scheduler:*")
+
+
 ROLE = "The execution role you provide must allow AWS EventBridge Scheduler to assume the role."
 LAUNCH = {"nth": 2}  # the first is the trial run, which tells of permissions alone
 FAULTS = [
@@ -67,27 +74,6 @@ FAULTS = [
         left=frozenset({"key pair"}),
     ),
     Fault(
-        name="the region is full of networks",
-        disturb=refuse("ec2:CreateVpc", "VpcLimitExceeded"),
-        code=6,
-        words=("as many VPCs as the account may have", "gpucourse leaks --clean"),
-        left=frozenset({"key pair"}),
-    ),
-    Fault(
-        name="the disk is too small for the image",
-        disturb=refuse("ec2:RunInstances", "InvalidBlockDeviceMapping", **LAUNCH),
-        code=6,
-        words=("the root disk is smaller than the machine image", "75 GiB at least"),
-        left=frozenset(NETWORK),
-    ),
-    Fault(
-        name="AWS fails once after the tries of its own library",
-        disturb=refuse("ec2:GetConsoleOutput", "InternalError", times=5),
-        code=0,
-        words=(),
-        left=frozenset(NETWORK | NODE | {"schedule", "schedule group"}),
-    ),
-    Fault(
         name="the console may not be read",
         disturb=deny("ec2:GetConsoleOutput"),
         code=3,
@@ -102,8 +88,8 @@ FAULTS = [
         left=frozenset(NETWORK | NODE | {"schedule", "schedule group"}),
     ),
     Fault(
-        name="no schedule may be made",
-        disturb=deny("scheduler:*"),
+        name="AWS fails once after the tries of its own library, and no schedule may be made",
+        disturb=fail_and_deny,
         code=0,
         words=("backstop outside the nodes: not in place", "scheduler:CreateScheduleGroup"),
         left=frozenset(NETWORK | NODE),
