@@ -8,6 +8,6 @@ printf '%s %s\n' "$(date -u +%FT%TZ)" "$reason" >>"$root/var/lib/gpucourse/ended
 timeout 10 logger --tag gpucourse "this node ends: $reason"
 echo "gpucourse: this node ends: $reason" >"$root/dev/console"
 timeout 10 wall "gpucourse ends this node: $reason"
-# A hard NFS mount whose server is gone would hold the shutdown up.
-if mountpoint --quiet "$root${SHARED_FOLDER:-/shared}"; then timeout 30 umount --lazy "$root${SHARED_FOLDER:-/shared}"; fi
+# A hard NFS mount whose server is gone would hold the shutdown up, and whoever looks at the folder, as mountpoint does.
+timeout 30 umount --internal-only --lazy "$root${SHARED_FOLDER:-/shared}" 2>/dev/null
 systemctl poweroff || systemctl poweroff --force || systemctl poweroff --force --force
