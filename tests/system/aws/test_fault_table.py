@@ -81,6 +81,17 @@ FAULTS = [
         left=frozenset(NETWORK | NODE | {"schedule", "schedule group"}),
     ),
     Fault(
+        name="a code that no row has",
+        disturb=refuse("ec2:CreateSubnet", "BrandNewFailure", message="Nobody has seen this before.", status=400),
+        code=6,
+        words=(
+            "AWS refused [BrandNewFailure: Nobody has seen this before.]",
+            "read its own words above",
+            "gpucourse destroy 1",
+        ),
+        left=frozenset(NETWORK - {"subnet"}),
+    ),
+    Fault(
         name="the scheduler does not know a new role yet",
         disturb=refuse("scheduler:CreateSchedule", "ValidationException", message=ROLE, times=1),
         code=0,
