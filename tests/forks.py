@@ -43,6 +43,7 @@ READ_AT_START = ("PYTHON", "LD_", "LC_", "TZ", "TERMINAL_WIDTH", "FORCE_COLOR", 
 IMPORTED = {
     "torch": ("numpy", "torch", "torch.distributed", "torch._dynamo", "torch.utils.benchmark", "torch.nn.parallel"),
     "gpucourse": ("paramiko", "boto3", "rich.live", "rich.table", "typer.rich_utils"),
+    "moto": ("tests.mock_aws.server", "tests.mock_aws.warm"),
 }
 SERVICES = ("ec2", "efs", "iam", "resourcegroupstaggingapi", "scheduler", "service-quotas", "ssm", "sts")
 
@@ -51,17 +52,24 @@ class Fork:
     """A script or a command under way, with the part of subprocess.Popen's interface that tests use."""
 
     def __init__(
-        self, words: Sequence[str], folder: Path, env: Mapping[str, str], *, apart: bool = False, library: str = ""
+        self,
+        words: Sequence[str],
+        folder: Path,
+        env: Mapping[str, str],
+        *,
+        apart: bool = False,
+        library: str = "",
+        streams: Sequence[int] = (),
     ) -> None:
         """Start it. `apart`: standard error is kept apart from standard output. `library`: what it has already, gpucourse for
-        a command and torch for a script where nothing is said."""
+        a command and torch for a script where nothing is said. `streams`: its standard input, where it has one."""
         self.args = list(words)
         self.returncode: Any = None  # as subprocess has it
         self._files = [tempfile.NamedTemporaryFile(prefix="gpucourse-fork-") for _ in range(1 + apart)]  # noqa: SIM115
         outputs = (self._files[0].name, self._files[-1].name)
         request = {"words": self.args, "folder": str(folder), "env": dict(env), "outputs": outputs}
         library = library or ("gpucourse" if words[1] == "-m" else "torch")
-        self._answers = _find_server(library, env.get("PYTHONPATH", "")).start(request)
+        self._answers = _find_server(library, env.get("PYTHONPATH", "")).start(request, streams)
         self.pid = self._read_answer()
 
     def poll(self) -> Any:
@@ -142,11 +150,11 @@ class _Server:
                     self._process = start_server(library, path, door)
         return line
 
-    def start(self, request: dict[str, Any]) -> socket.socket:
+    def start(self, request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
         """Have it forked. Where the answers come from: the process id, and the exit code in the end."""
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
-            socket.send_fds(self._line, [json.dumps(request).encode()], [there.fileno()])
+            socket.send_fds(self._line, [json.dumps(request).encode()], [there.fileno(), *streams])
         return here
 
     def _end(self) -> None:
@@ -231,13 +239,14 @@ def serve(end: socket.socket) -> dict[str, Any] | None:
         if door is not None and door in ready:
             lines.append(door.accept()[0])
         for line in [line for line in lines if line in ready]:
-            text, files, *_ = socket.recv_fds(line, 1 << 20, 1)
+            text, files, *_ = socket.recv_fds(line, 1 << 20, 4)
             if not text:
                 lines.remove(line)
                 line.close()
                 lines += [] if lines or door is None else _close(door)
                 continue
-            caller = socket.socket(fileno=files[0])
+            answers, *streams = files
+            caller = socket.socket(fileno=answers)
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
@@ -246,7 +255,9 @@ def serve(end: socket.socket) -> dict[str, Any] | None:
                     os.close(inherited)
                 for other in (caller, *callers.values(), *lines, *([door] if door else [])):
                     other.close()
-                return dict(json.loads(text))
+                return {**json.loads(text), "streams": streams}
+            for stream in streams:
+                os.close(stream)
             callers[pid] = caller
             _answer(caller, pid)
     return None
@@ -281,10 +292,11 @@ def _answer(caller: socket.socket, number: int) -> None:
 
 def take_over(request: dict[str, Any]) -> None:
     """In a fork: be the process that was asked for, up to its first line."""
-    for stream, name in enumerate(request["outputs"], 1):
-        output = os.open(name, os.O_WRONLY | os.O_APPEND)
-        os.dup2(output, stream)
-        os.close(output)
+    streams = dict(enumerate(request["streams"]))  # handed over by whoever asked, if they are no files
+    streams |= {stream: os.open(name, os.O_WRONLY | os.O_APPEND) for stream, name in enumerate(request["outputs"], 1)}
+    for stream, file in streams.items():
+        os.dup2(file, stream)
+        os.close(file)
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -305,6 +317,8 @@ def run(words: Sequence[str]) -> NoReturn:
             from gpucourse.__main__ import main
 
             main()
+        elif words[1] == "-u":  # -u -c TEXT
+            exec(words[-1], vars(sys.modules["__main__"]))
         else:
             runpy.run_path(words[1], run_name="__main__")
     except SystemExit as ended:

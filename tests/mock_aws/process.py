@@ -1,21 +1,23 @@
 """The process of one mock account, as a test starts and ends it.
 
-To import moto takes two seconds of a processor. One process does it once and is forked for every account: the fork server of
-the standard library, which ends with whoever runs the tests.
+To import moto takes two seconds of a processor. One process does it once and is forked for every account of every test.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import subprocess
+import sys
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from tests.forks import Fork
 
 ROOT = Path(__file__).parent.parent.parent
 LOG = "server.log"
 ENDING_S = 60.0
-_FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload(["tests.mock_aws.server", "tests.mock_aws.warm"])
+PROGRAM = "from tests.mock_aws.process import serve\nserve({folder!r}, {behind!r})"
 
 
 class AccountProcess:
@@ -23,10 +25,10 @@ class AccountProcess:
 
     def __init__(self, folder: Path, behind: str) -> None:
         """Start it. Raises RuntimeError with the end of its log if it does not get that far."""
-        self._line, there = _FORKING.Pipe()
-        self._process = _FORKING.Process(target=_serve, args=(folder, behind, there), daemon=True)
-        self._process.start()
-        there.close()
+        self._line, there = Pipe()
+        words = [sys.executable, "-u", "-c", PROGRAM.format(folder=str(folder), behind=behind)]
+        with there:
+            self._fork = Fork(words, ROOT, os.environ, library="moto", streams=[there.fileno()])
         try:
             self.port = int(self._line.recv())
         except EOFError:
@@ -36,22 +38,23 @@ class AccountProcess:
     def end(self) -> None:
         """End it, by force where it has not done so by itself within a minute."""
         self._line.close()
-        self._process.join(ENDING_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-        self._process.close()
+        try:
+            self._fork.communicate(ENDING_S)
+        except subprocess.TimeoutExpired:
+            self._fork.kill()
+            self._fork.communicate()
 
 
-def _serve(folder: Path, behind: str, line: Connection) -> None:
-    """What the fork does: a session, a folder and a log of its own, then the server."""
+def serve(folder: str, behind: str) -> None:
+    """What the fork does: a session and a log of its own, then the server, whose line came as its standard input."""
     os.setsid()
-    os.chdir(ROOT)
-    log = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    for stream in (1, 2):
-        os.dup2(log, stream)
-    os.close(log)
+    line = Connection(os.dup(0))
+    nothing, log = os.open(os.devnull, os.O_RDONLY), os.open(Path(folder) / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for stream, file in enumerate((nothing, log, log)):
+        os.dup2(file, stream)
+    for file in (nothing, log):
+        os.close(file)
 
     from tests.mock_aws.server import main
 
-    main(folder, behind, line)
+    main(Path(folder), behind, line)
