@@ -112,13 +112,21 @@ def check_all(context: Context) -> list[Recheck]:
 
 def _keep_verdict(context: Context, files: RunPaths, record: RunRecord, verdict: ExerciseVerdict) -> None:
     """Store the verdict with the run, and seal it where the record was as the run left it."""
-    untouched = not seals.find_changed_files(files, ("run.json",))
+    document = _read_seal_document(files)
+    untouched = not seals.find_changed_files(files, ("run.json",), seal=seals.select_digests(document))
     record.verdict = verdict.verdict
     write_record(files.verdict, verdict)
     if not untouched:
         runs.save(context.paths, record)
         return
-    seals.save_sealed(files, record, read_json(files.hashes), written=(files.verdict.name,))
+    seals.save_sealed(files, record, document, written=(files.verdict.name,))
+
+
+def _read_seal_document(files: RunPaths) -> object:
+    try:
+        return read_json(files.hashes)
+    except MissingError:  # damaged: then the record counts as changed
+        return None
 
 
 def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:

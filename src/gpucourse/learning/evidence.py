@@ -198,6 +198,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
     files = runs.files_of(context.paths, record)
     gpu = on_gpu(material(context, record)["metrics"], record.mode)
     wanted = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
+    seal = seals.read_seal(files)
     return ExerciseEvidence(
         exercise=exercise.id,
         run=record.id,
@@ -207,8 +208,8 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         prediction=prediction,
         parts=parts,
         wanted=wanted,
-        handed_in=_list_handed_in(context, exercise, record),
-        changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE),
+        handed_in=_list_handed_in(context, exercise, record, seal),
+        changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE, seal=seal),
         contradiction=list_contradictions(verdict.checks),
         trouble=trouble,
     )
@@ -276,10 +277,9 @@ def _judge(
         )
 
 
-def _list_handed_in(context: Context, exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
-    """The titles of the deliverables that are there, each as the run left it."""
+def _list_handed_in(context: Context, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
+    """The titles of the deliverables that are there, each as the run left it and as its `seal` says."""
     files, folder = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
-    seal = seals.read_seal(files)
     there: list[str] = []
     for wanted in exercise.deliverables:
         names = [source.relative_to(files.folder).as_posix() for source in sorted(files.folder.glob(wanted.source))]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from gpucourse.errors import MissingError
 from gpucourse.outside.files import file_inside
-from gpucourse.outside.names import OutsideError, printable, relative_name
+from gpucourse.outside.names import OutsideError, printable
 from gpucourse.storage import storing
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
@@ -26,20 +26,27 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is not waited for
 def read_seal(files: RunPaths) -> dict[str, str]:
     """The digests that the run left, by path relative to its folder; empty if there is no readable seal."""
     try:
-        document = read_json(files.hashes)
+        return select_digests(read_json(files.hashes))
     except MissingError:
         return {}
+
+
+def select_digests(document: object) -> dict[str, str]:
+    """The digests in the document of a seal; empty where it is none."""
     digests = document.get("sha256") if isinstance(document, dict) else None
     return {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, dict) else {}
 
 
-def find_changed_files(files: RunPaths, names: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The files that are not as the run left them, or gone. `names`: only these, where the run had them.
+def find_changed_files(
+    files: RunPaths, names: Iterable[str] | None = None, *, seal: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The files that are not as the run left them, or gone. `names`: only these, where the run had them. `seal`: its digests,
+    for whoever has just read them.
 
     Evidence that was put there later is named as well. A verdict is left out: it is computed anew from the rest.
     """
     complete(files)
-    seal = read_seal(files)
+    seal = read_seal(files) if seal is None else seal
     if not seal:
         return (files.hashes.name,)
     wanted = {name for name in names if name in seal} if names is not None else set(seal)
@@ -60,16 +67,16 @@ def save_sealed(files: RunPaths, record: object, document: object, *, written: I
     document["sha256"].update({name: digest for name in written if (digest := sha256(files.folder / name))})
     document["sha256"][files.record.name] = sha256(files.next_record)
     write_record(files.hashes, document)
-    complete(files)
+    complete(files, document["sha256"])
 
 
-def complete(files: RunPaths) -> bool:
+def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
     """Give a record its name that `save_sealed` had sealed when it was cut off; whether there was one. One that is not as it
-    was sealed stays where it is, and nobody reads it."""
+    was sealed stays where it is, and nobody reads it. `seal`: its digests, for whoever has just written them."""
     if not files.next_record.exists():
         return False
     sealed = digest_inside(files.folder, files.next_record.name)
-    if sealed is None or sealed != read_seal(files).get(files.record.name):
+    if sealed is None or sealed != (read_seal(files) if seal is None else seal).get(files.record.name):
         return False
     with storing(files.record), suppress(FileNotFoundError):  # another command did it at this moment
         files.next_record.replace(files.record)
@@ -88,9 +95,10 @@ def digest_inside(folder: Path, name: str, known: set[str] | None = None) -> str
     """The digest of the plain file of that name below a folder; None if there is none, or the name leads elsewhere. A seal
     says which files it is about, and who made a bundle wrote its seals. `known`: as in `file_inside`."""
     try:
-        if known is None or name.rpartition("/")[0] not in known:
+        place, _, last = name.rpartition("/")
+        if known is None or place not in known or last in {"", ".", ".."} or not last.isprintable():
             return sha256(file_inside(folder, name, known))
-        return _compute_digest(f"{folder}/{relative_name(name)}", os.O_NOFOLLOW)
+        return _compute_digest(f"{folder}/{name}", os.O_NOFOLLOW)
     except OutsideError:
         return None
 
