@@ -17,6 +17,7 @@ from tests.system.exercising import (
     list_unanswered,
     needs_torch,
     read_finished,
+    replace_words,
     start,
     wait,
     with_a_gpu,
@@ -102,6 +103,14 @@ SHORT = {"samples": "32", "rounds": "1"}
 FASTER = {"fast", "no-looks", "no-float64", "nothing-kept", "no-copies", "faults-gone"}
 
 
+UNREAD = [
+    ("slow_training.py", "ablation = repair_one_by_one()", 'ablation = [{"fault": 1, "alone_repaired": 1.0}]'),
+    ("slow_training.py", 'busy_before = write_profile(train_delivered, "profile-before.txt")', "busy_before = None"),
+    ("slow_training.py", "busy = write_profile(train_delivered if broken", "busy = None and (train_delivered if broken"),
+]
+"""No ablation and no profiles, which take most of a run: for tests that look at neither."""
+
+
 @pytest.mark.slow
 def test_the_training_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
     run = with_faults("5.9", tmp_path / "work", **SHORT)
@@ -128,7 +137,7 @@ def test_the_repaired_training_is_five_times_as_fast(tmp_path: Path) -> None:
 def test_a_training_of_fewer_samples_gets_no_score(tmp_path: Path) -> None:
     name, delivered, solution = read_change("my_training.py")
     cheat = solution.replace("out = model(x[chosen])", "chosen = chosen[:4]\n            out = model(x[chosen])")
-    run = with_faults("5.9", tmp_path / "work", (name, delivered, cheat), **SHORT)
+    run = with_faults("5.9", tmp_path / "work", (name, delivered, cheat), *UNREAD, **SHORT)
     assert list_failed_checks(run) >= {"same-losses", "same-weights", "every-sample"}
     assert run.metrics["score"] == "none: other results"
 
@@ -137,7 +146,7 @@ def test_a_training_of_fewer_samples_gets_no_score(tmp_path: Path) -> None:
 def test_a_timed_training_without_the_model_has_no_speed(tmp_path: Path) -> None:
     name, delivered, solution = read_change("my_training.py")
     cheat = solution.replace("out = model(x[chosen])", "out = model.forward(x[chosen])")
-    run = with_faults("5.9", tmp_path / "work", (name, delivered, cheat), **SHORT)
+    run = with_faults("5.9", tmp_path / "work", (name, delivered, cheat), *UNREAD, **SHORT)
     assert run.code == 0, run.output
     assert "training-runs" in list_failed_checks(run)
     assert "called the model 0 times" in run.metrics["training_broken"]
@@ -154,6 +163,7 @@ def test_samples_that_fill_no_batch_are_refused_with_the_rule(tmp_path: Path) ->
 @pytest.mark.slow
 def test_the_training_on_a_gpu_says_what_blocks(tmp_path: Path) -> None:
     exercise, script = lay_out("5.9", tmp_path / "work")
+    replace_words(script.parent, UNREAD)
     process = start([sys.executable, script.name, *flags(exercise, **SHORT)], script.parent, with_a_gpu(script.parent))
     output = wait(process)
     assert process.returncode == 0, output
