@@ -63,13 +63,19 @@ def test_every_node_is_idle_with_its_gpu_and_as_many_as_the_quota_holds(lab: Clo
     assert "Slurm has every node with its GPUs" in said
     record = lab.deployment(STACK)
     assert (record["phase"], record["nodes_wanted"], record["shared"]) == ("ready", 2, "/shared")
-    assert [(node["name"], node["role"], node["gpus"]) for node in lab.inventory(STACK)] == [
-        ("node0", "head", 0),
-        ("node1", "worker", 1),
-        ("node2", "worker", 1),
+    nodes = [(node["name"], node["role"], node["gpus"], node["instance_type"]) for node in lab.inventory(STACK)]
+    assert nodes == [
+        ("node0", "head", 0, "t3.medium"),
+        ("node1", "worker", 1, "g4dn.xlarge"),
+        ("node2", "worker", 1, "g4dn.xlarge"),
     ]
     assert slurm.on_head(lab, "sinfo -h -N -o '%N|%T|%G'").splitlines() == ["node1|idle|gpu:1", "node2|idle|gpu:1"]
     assert sorted(slurm.on_head(lab, "srun -N2 --gres=gpu:1 hostname").split()) == ["node1", "node2"]
+
+
+def test_a_second_plan_changes_nothing(lab: CloudLearner) -> None:
+    [quote] = lab.types("deploy", "2", "--target", "aws", "--dry-run", "--json", timeout=240).document["quotes"]
+    assert quote["changes"] == []
 
 
 def test_the_key_of_munge_is_nowhere_but_on_the_nodes(lab: CloudLearner) -> None:
