@@ -223,6 +223,17 @@ def test_down_from_any_state(lab: SimulatedNodes, damage: str) -> None:
     assert lab.leftovers() == []
 
 
+def test_one_driver_takes_every_node_down(lab: SimulatedNodes) -> None:
+    running, pid = start_on(lab, "node1", "GPUCOURSE_RUN_DIR=/run/7 sleep 600"), lab.host_pid
+    cleared = lab.folder.with_name("cleared")
+    assert lab.drive("down", "node0", GPUCOURSE_CLEARED=str(cleared)).returncode == 0
+    assert cleared.exists()
+    assert has_ended(running)
+    assert has_ended(pid)
+    assert list(lab.folder.iterdir()) == []
+    assert lab.leftovers() == []
+
+
 def test_a_new_stack_in_the_folder_of_a_lost_one(lab: SimulatedNodes) -> None:
     (lab.home("node0") / "old").write_text("of the old stack")
     pid, running = lab.host_pid, start_on(lab, "node0", "GPUCOURSE_RUN_DIR=/run/7 sleep 600")

@@ -118,6 +118,20 @@ def test_two_nodes_up_unchanged_and_down(stack: Terraformed) -> None:
     stack.assert_nothing_is_left()
 
 
+def test_a_driver_that_cleared_the_stack_is_the_last(stack: Terraformed, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack.apply()
+    cleared = stack.root / "cleared"
+    monkeypatch.setenv(driver.CLEARED_VARIABLE, str(cleared))
+    cleared.touch()
+    stack.destroy()
+    assert stack.sick() == [], "whoever made the file took the nodes down: no driver was started"
+    cleared.unlink()
+    stack.apply()
+    stack.destroy()
+    assert cleared.exists()
+    stack.assert_nothing_is_left()
+
+
 @pytest.mark.slow
 def test_64_nodes(stack: Terraformed) -> None:
     stack.set_count(64)

@@ -5,6 +5,7 @@
     run {name, argv}            done {code, output, errors}
     add {the node's spec}       node {what Terraform reads}   or   ending
     remove {the node's spec}    kept   or   last
+    clear {a node's spec}       kept   or   last: every node of the stack is gone;   or   each: they have to go one by one
     ping {}                     here
     anything                    error {why}
 
@@ -14,9 +15,11 @@ So whoever asks must have made the folder its working directory. Loads as little
 
 from __future__ import annotations
 
-import socket
+import _socket  # every driver would take 8 ms of a processor for socket, which brings selectors and enum along
 
 SOCKET = "control.sock"
+
+_PIECE = 1 << 16
 
 
 class NobodyAnswers(Exception):
@@ -35,20 +38,29 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
     """Ask the host of the current folder, or the one whose socket is `at`; its answer's first word, and the rest.
 
     Raises NobodyAnswers, HostStuck or ControlRefused."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
         line.settimeout(timeout_s)
-        try:
-            line.connect(at)
-            line.sendall(f"{verb} {spec}\n".encode())
-            with line.makefile("rb") as reader:
-                said = reader.readline().decode()
-        except TimeoutError as error:
-            raise HostStuck(f"no answer in {timeout_s:.0f} s") from error
-        except OSError as error:
-            raise NobodyAnswers(str(error)) from error
+        line.connect(at)
+        line.sendall(f"{verb} {spec}\n".encode())
+        said = _read_line(line)
+    except TimeoutError as error:
+        raise HostStuck(f"no answer in {timeout_s:.0f} s") from error
+    except OSError as error:
+        raise NobodyAnswers(str(error)) from error
+    finally:
+        line.close()
     if not said.endswith("\n"):
         raise NobodyAnswers("it hung up")
     word, _, rest = said.strip().partition(" ")
     if word == "error":
         raise ControlRefused(rest)
     return word, rest
+
+
+def _read_line(line: _socket.socket) -> str:
+    """What comes up to the end of a line, or of the connection."""
+    said = bytearray()
+    while not said.endswith(b"\n") and (piece := line.recv(_PIECE)):
+        said += piece
+    return said.decode()

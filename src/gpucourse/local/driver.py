@@ -3,7 +3,9 @@
 """What Terraform runs for a node: `driver.py up FILE`, `driver.py down FILE`, with the node's spec in the environment.
 
 `up` leaves the node answering and writes FILE last; typed again it heals what is broken. `down` works from any half-built
-state, and the last one leaves the folder empty. Run by path with `python -I -S`, so nothing but the standard library is there.
+state, and the last one leaves the folder empty. Where every node of the stack goes, GPUCOURSE_CLEARED names a file: the first
+`down` has all of them removed and makes that file, and Terraform starts no other driver then. Run by path with
+`python -I -S`, so nothing but the standard library is there.
 All the work is done by the process that hosts the nodes, which is started by whichever driver comes first.
 """
 
@@ -19,6 +21,7 @@ if __name__ == "__main__":  # run by path, outside any package; at the end, wher
 from gpucourse.local import control
 
 SPEC_VARIABLE = "GPUCOURSE_NODE_SPEC"
+CLEARED_VARIABLE = "GPUCOURSE_CLEARED"
 
 _ADD_S, _REMOVE_S, _PING_S = 3.0, 10.0, 3.0
 _GIVE_UP_S = 120.0
@@ -36,7 +39,10 @@ def main(arguments: list[str]) -> int:
         return 2
     verb, file = arguments
     try:
-        (up if verb == "up" else down)(file, os.environ[SPEC_VARIABLE])
+        if verb == "up":
+            up(file, os.environ[SPEC_VARIABLE])
+        else:
+            down(file, os.environ[SPEC_VARIABLE], cleared=os.environ.get(CLEARED_VARIABLE, ""))
     except (DriverError, control.ControlRefused, OSError) as error:
         sys.stderr.write(f"cannot bring {file} {verb}: {error}\n")
         return 1
@@ -69,8 +75,10 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
     raise DriverError(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
 
 
-def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
+def down(file: str, spec: str, *, cleared: str = "", remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
     """End every process of the node and remove its files; with the last node, also the host and its files. Raises DriverError.
+
+    `cleared`: every node of the stack goes, and this file is made once all of them are gone.
 
     A host has `remove_s` seconds to answer, and `ping_s` to say that it lives, before it is ended.
     """
@@ -79,7 +87,7 @@ def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _
     while time.monotonic() < deadline:
         try:
             os.chdir(folder)
-            if control.ask("remove", spec, timeout_s=remove_s)[0] != "last":
+            if _remove(spec, cleared, remove_s) != "last":
                 return
         except (control.NobodyAnswers, FileNotFoundError):
             pass  # there is none, or it is on its way in or out: the lock tells
@@ -88,6 +96,22 @@ def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _
         if _remove_by_hand(folder, spec):
             return
     raise DriverError(f"the process that hosts the nodes of {folder} does not end; see its host.log")
+
+
+def _remove(spec: str, cleared: str, remove_s: float) -> str:
+    """Have the node removed, or every node of the stack; whether it was the "last" one."""
+    if cleared:
+        try:
+            word = control.ask("clear", spec, timeout_s=remove_s)[0]
+        except control.ControlRefused:
+            word = "each"  # a host of before, or processes that do not end: asked by itself, each node tells its own trouble
+        if word != "each":
+            try:
+                os.close(os.open(cleared, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            except OSError as error:
+                sys.stderr.write(f"cannot make {cleared}, so every node has a driver of its own: {error}\n")
+            return word
+    return control.ask("remove", spec, timeout_s=remove_s)[0]
 
 
 def _start(folder: str, spec: str) -> None:

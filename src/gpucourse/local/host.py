@@ -15,6 +15,7 @@ import resource
 import signal
 import sys
 from collections import defaultdict
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class Host:
         self._lock = lock
         self._awaited = False
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._clearing = asyncio.Lock()
         self._changes = 0
         self._over = asyncio.Event()
         self._control: asyncio.Server | None = None
@@ -127,8 +129,10 @@ class Host:
         try:
             if verb == "add":
                 return await self._add(Spec.read(asked))
-            if verb == "remove":
-                await self._remove(str(asked["uid"]), str(asked["name"]))
+            if verb == "clear" and not self._can_clear(str(asked["uid"])):
+                return "each"
+            if verb in {"remove", "clear"}:
+                await (self._clear() if verb == "clear" else self._remove(str(asked["uid"]), str(asked["name"])))
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1
@@ -201,6 +205,30 @@ class Host:
             await asyncio.to_thread(layout.remove_node_files, self.folder, name)
         if left:
             raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
+
+    def _can_clear(self, uid: str) -> bool:
+        """Whether no node is more than a door to this computer: machines, and daemons of Slurm, have an end of their own."""
+        return uid == self.uid and all(type(node) is HostedNode for node in self.nodes.values())
+
+    async def _clear(self) -> None:
+        """Remove every node, with one look at all processes instead of one a node."""
+        async with AsyncExitStack() as turns:
+            await turns.enter_async_context(self._clearing)
+            names = sorted({*self.nodes, *layout.node_names(self.folder)})
+            for name in names:
+                await turns.enter_async_context(self._turns[name])
+            for node in self.nodes.values():
+                await node.end()
+            if names:  # in one go: on a busy machine each change of threads waits for a processor
+                await asyncio.to_thread(self._end_and_remove, names)
+            self.nodes.clear()
+
+    def _end_and_remove(self, names: list[str]) -> None:
+        _ended, left = processes.end(processes.marker(processes.STACK, self.uid))
+        if left:
+            raise RuntimeError(f"processes {', '.join(map(str, left))} do not end")
+        for name in names:
+            layout.remove_node_files(self.folder, name)
 
     async def _watch(self) -> None:
         """End when the folder is deleted or emptied from outside, or when nobody ever asks for a node."""

@@ -123,8 +123,9 @@ class TerraformStack:
             self._forget_plan()
         return inventory(self.paths.folder.name, said.outputs)
 
-    def down(self, watcher: Watcher = ignore_event) -> list[str]:
-        """Remove everything, with the very files that built it; the addresses that were removed.
+    def down(self, watcher: Watcher = ignore_event, extra: Mapping[str, str] | None = None) -> list[str]:
+        """Remove everything, with the very files that built it; the addresses that were removed. `extra` are variables for the
+        environment of Terraform and of what it starts.
 
         Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
         """
@@ -137,7 +138,7 @@ class TerraformStack:
             self._store_variables()
         self._forget_plan()
         self.init(watcher)
-        said = self._runner().run("destroy", self._commands().destroy(), watcher)
+        said = self._runner().run("destroy", self._commands().destroy(), watcher, extra=extra)
         if left := self.addresses():
             raise InfrastructureError(
                 f"Terraform says it removed everything, but its state still holds {', '.join(left)}",

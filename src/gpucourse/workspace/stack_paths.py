@@ -57,6 +57,11 @@ class StackPaths:
         return self.folder / "nodes"
 
     @property
+    def cleared_marker(self) -> Path:
+        """Made by the driver that removes every simulated node at once, while Terraform destroys them."""
+        return self.folder / "cleared"
+
+    @property
     def ssh_config(self) -> Path:
         """For plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
         return self.folder / "ssh_config"

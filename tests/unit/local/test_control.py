@@ -104,6 +104,17 @@ def test_a_busy_host_is_left_alone(folder: Path, host_process: subprocess.Popen[
     assert host_process.poll() is None
 
 
+def test_where_every_node_goes_one_request_does_it(folder: Path) -> None:
+    cleared = folder / "cleared"
+    with host(folder, {"clear": ["each\n", "error processes 7 do not end\n", "kept\n"], "remove": ["kept\n"] * 2}) as heard:
+        for _ in range(2):
+            driver.down(str(folder / "node0.json"), "{}", cleared=str(cleared))
+            assert not cleared.exists()
+        driver.down(str(folder / "node0.json"), "{}", cleared=str(cleared))
+    assert cleared.exists()
+    assert heard == ["clear", "remove", "clear", "remove", "clear"]
+
+
 def test_a_host_that_answers_nothing_is_ended(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
     with host(folder, {"add": [None, 'node {"port": 7}\n'], "ping": [None]}):
         driver.up(str(folder / "node0.json"), "{}", add_s=0.2, ping_s=0.2)

@@ -140,7 +140,10 @@ class SimulatedLab:
 
     def down(self, watcher: Watcher) -> list[str]:
         """Remove every node."""
-        return self.terraform.down(watcher)
+        from gpucourse.local.driver import CLEARED_VARIABLE
+
+        self.paths.cleared_marker.unlink(missing_ok=True)
+        return self.terraform.down(watcher, {CLEARED_VARIABLE: str(self.paths.cleared_marker)})
 
     def scan_leftovers(self) -> list[Leftover]:
         """What is still there, looked up by process, port and folder."""
