@@ -1,7 +1,8 @@
 """How commands grow with the nodes of a lab: `python -m benchmarks growth nodes`.
 
 The nodes are simulated on the same machine: on two cores, what 64 of them do takes much longer than what the command does. So
-the factor is of the command's own processor time; its time by the clock and the most threads it had are beside it.
+the factors are of processor time, with what the command starts (Terraform and its drivers) and without; its time by the clock
+and the most threads it had are beside it. Of `ROUNDS` rounds the least counts, which a busy machine changes least.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.growth import Cost, Growth
 from benchmarks.lab import GPUCOURSE, Lab
 
 NODES = (1, 8, 64)
+ROUNDS = 3
 STAGES = ("connect", "launch", "run", "collect")
 SCRIPTS = {
     "host.py": "import os, pathlib, socket\nprint(socket.gethostname())\n"
@@ -32,10 +34,12 @@ SAMPLE_S = 0.01
 
 @dataclass(frozen=True)
 class CommandCost(Cost):
-    """Also the seconds by the clock, and the most threads at a time; None where they are not counted."""
+    """Also the seconds by the clock, and what only /proc tells: the most threads at a time, and how much of the processor time
+    was the command's own process."""
 
     wall_s: float
     threads: int | None
+    own_s: float | None
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,13 @@ class NodesGrowth(Growth):
 
     def __str__(self) -> str:
         costs = "  ".join(
-            f"{size}: {cost.cpu_s:.2f} s, by the clock {cost.wall_s:.2f} s, {cost.threads or '?'} threads"
+            f"{size}: {cost.cpu_s:.2f} s (own {cost.own_s or 0:.2f}), clock {cost.wall_s:.2f} s, {cost.threads or '?'} threads"
             for size, cost in zip(self.sizes, self.costs, strict=True)
         )
         wall = self.costs[-1].wall_s / self.costs[-2].wall_s
-        return f"{self.command:12} {costs}  = {self.factor:.1f}x, by the clock {wall:.1f}x for the last eight times"
+        last, before = (cost.own_s or 0.0 for cost in (self.costs[-1], self.costs[-2]))
+        own = f" (own {last / before:.1f}x)" if before else ""
+        return f"{self.command:12} {costs}  = {self.factor:.1f}x{own}, by the clock {wall:.1f}x for the last eight times"
 
 
 @dataclass(frozen=True)
@@ -74,15 +80,22 @@ def grow_nodes() -> Iterator[Growth]:
     from tempfile import TemporaryDirectory
 
     costs: dict[str, list[CommandCost]] = {}
-    stages: dict[str, list[float]] = {name: [] for name in STAGES}
+    stages: dict[str, list[float]] = {}
     with TemporaryDirectory(prefix="gpucourse-bench-") as folder:
         for count in NODES:
-            bench_lab = Lab(Path(folder) / f"nodes-{count}")
-            try:
-                for name, cost in _measure_lab(bench_lab, count, stages):
-                    costs.setdefault(name, []).append(cost)
-            finally:
-                bench_lab.type("destroy", "--all", "--yes", "--discard")
+            rounds: dict[str, list[CommandCost]] = {}
+            phases: dict[str, list[float]] = {name: [] for name in STAGES}
+            for number in range(ROUNDS):
+                bench_lab = Lab(Path(folder) / f"nodes-{count}-{number}")
+                try:
+                    for name, cost in _measure_lab(bench_lab, count, phases):
+                        rounds.setdefault(name, []).append(cost)
+                finally:
+                    bench_lab.type("destroy", "--all", "--yes", "--discard")
+            for name, measured in rounds.items():
+                costs.setdefault(name, []).append(take_least(measured))
+            for name, seconds in phases.items():
+                stages.setdefault(name, []).append(min(seconds))
     sizes = [f"{count} nodes" for count in NODES]
     yield from (NodesGrowth(name, sizes, rows) for name, rows in costs.items())
     yield from (StageGrowth(name, sizes, (), seconds=seconds) for name, seconds in stages.items())
@@ -106,13 +119,25 @@ def _measure_lab(bench_lab: Lab, count: int, stages: dict[str, list[float]]) -> 
     yield "destroy", measure_command(bench_lab, "destroy", "3", "--yes")
 
 
+def take_least(rounds: Sequence[CommandCost]) -> CommandCost:
+    """The least of each time over all rounds, and the most memory and threads."""
+    own = [cost.own_s for cost in rounds if cost.own_s is not None]
+    return CommandCost(
+        min(cost.cpu_s for cost in rounds),
+        max(cost.memory_mb for cost in rounds),
+        min(cost.wall_s for cost in rounds),
+        max((cost.threads or 0 for cost in rounds), default=0) or None,
+        min(own, default=None),
+    )
+
+
 def measure_command(bench_lab: Lab, *words: str) -> CommandCost:
     """One command from its start to its end, Terraform included where it starts one. Raises RuntimeError where it fails."""
     began = time.monotonic()
     with subprocess.Popen(
         [GPUCOURSE, *words], env=bench_lab.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
-        counter = ThreadCounter(process.pid)
+        counter = ProcessWatcher(process.pid)
         counter.start()
         said = process.stderr.read() if process.stderr else b""
         _, status, usage = os.wait4(process.pid, 0)
@@ -121,21 +146,28 @@ def measure_command(bench_lab: Lab, *words: str) -> CommandCost:
     if process.returncode:
         raise RuntimeError(f"gpucourse {' '.join(words)} ended with code {process.returncode}: {said.decode()[-500:]}")
     scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
-    return CommandCost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / scale, time.monotonic() - began, counter.most or None)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    own_s = cpu_s - counter.children_s if counter.threads else None
+    return CommandCost(cpu_s, usage.ru_maxrss / scale, time.monotonic() - began, counter.threads or None, own_s)
 
 
-class ThreadCounter(threading.Thread):
-    """Looks how many threads a process has until it is stopped; only where there is /proc."""
+class ProcessWatcher(threading.Thread):
+    """Looks at a process until it is stopped: the most threads that it had, and the processor time of what it started and has
+    waited for; only where there is /proc."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
-        self._tasks, self._ended, self.most = Path(f"/proc/{pid}/task"), threading.Event(), 0
+        self._stat, self._ended = Path(f"/proc/{pid}/stat"), threading.Event()
+        self.threads, self.children_s = 0, 0.0
 
     def run(self) -> None:
         """Look every SAMPLE_S."""
+        ticks = os.sysconf("SC_CLK_TCK")
         while not self._ended.wait(SAMPLE_S):
-            with suppress(OSError):
-                self.most = max(self.most, len(list(self._tasks.iterdir())))
+            with suppress(OSError, IndexError):
+                words = self._stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                self.threads = max(self.threads, int(words[17]))
+                self.children_s = max(self.children_s, (int(words[13]) + int(words[14])) / ticks)
 
     def stop(self) -> None:
         """Look no more."""
