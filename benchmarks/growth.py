@@ -209,7 +209,10 @@ def count_trips(bench_lab: Lab, _original: Path) -> Iterator[Trips]:
     from tests.trips import count_on_hosts, count_on_simulated_nodes
 
     for count in (count_on_simulated_nodes, count_on_hosts):
-        near, far = (list(count(bench_lab.root.with_name(f"{count.__name__}-{rtt_s}"), rtt_s)) for rtt_s in (0.0, RTT_S))
+        folders = [bench_lab.root.with_name(f"{count.__name__}-{rtt_s}") for rtt_s in (0.0, RTT_S)]
+        for folder in folders:
+            folder.mkdir()
+        near, far = (list(count(folder, rtt_s)) for folder, rtt_s in zip(folders, (0.0, RTT_S), strict=True))
         for quick, slow in zip(near, far, strict=True):
             by_time = (slow.seconds - quick.seconds) / RTT_S
             yield Trips(slow.command, slow.trips, by_time, slow.connections, slow.limit)
