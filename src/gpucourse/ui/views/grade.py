@@ -31,6 +31,9 @@ FIELDS = (
     "who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing", "edited_lines",
 )  # fmt: skip
 
+OF_A_RUN = ("checks", "deliverables")
+"""The kinds of evidence that a run leaves; without one, the note of their pieces is NO_RUN."""
+
 
 def grade(result: Grade, *, who: str = "", bundle: str = "", verbose: bool = False) -> View:
     """The rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun are one
@@ -256,12 +259,14 @@ def _part(part: PartScore) -> Block:
 
 
 def _is_begun(part: PartScore, result: Grade) -> bool:
-    """Whether there is anything to show for a module: a run, a part, an answer, or files that were changed."""
+    """Whether there is anything to show for a module: a run, even one that cannot count, a part, an answer, or files that were
+    changed."""
     pieces = [piece for row in part.rows for piece in row.pieces]
     signs = [result.signs[name] for name in {piece.exercise for piece in pieces} & set(result.signs)]
     return (
         any(row.earned or row.waiting or row.level != "none" for row in part.rows)
         or any(piece.got or piece.exercise in result.changed for piece in pieces)
+        or any(piece.kind in OF_A_RUN and piece.note != NO_RUN for piece in pieces)
         or any(sign.ran or sign.yours or sign.answered for sign in signs)
     )
 
