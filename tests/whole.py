@@ -46,6 +46,9 @@ WAITING = (
     "tests/system/test_slurm_bad_luck.py",
     "tests/system/test_one_host.py",
     "tests/system/test_hosts_matrix.py",
+    "tests/system/test_exercises_crashes.py",
+    "tests/system/test_exercises_on_nodes.py",
+    "tests/system/test_hostile_traced.py",
 )
 """What waits for Terraform's AWS provider, or for nodes that are silent; what takes longest first."""
 
@@ -53,6 +56,9 @@ WAITING_TOO = (
     "tests/system/test_slurm_exercises.py",
     "tests/system/test_slurm_own_files.py",
     "tests/system/test_slurm_machines.py",
+    "tests/system/test_slurm_destroyed.py",
+    "tests/system/test_simulated_nodes_host.py",
+    "tests/system/test_simulated_nodes_sessions.py",
     "tests/system/test_plain_user.py",
     "tests/system/test_simulated_nodes_terraform.py",
     "tests/system/test_provision_luck.py",
