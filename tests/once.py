@@ -3,6 +3,8 @@
 pytest-xdist runs a test that ended its process in the next process again, and gives up where two of them end. With this plugin
 each test leaves a file in the folder NOTES when it begins and another when it has ended. A test that began before has failed,
 and a pytest that goes on where another stopped leaves out what has ended.
+
+It says as well what stays in one worker: the tests of a file, since they may share a lab, and all that parse every source.
 """
 
 from __future__ import annotations
@@ -11,12 +13,28 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 NOTES = "GPUCOURSE_TESTS_NOTES"
 """Names the folder."""
 BEGAN, ENDED, LEFT_OUT = "began", "ended", "left-out"
+PARSING = "tests/test_"
+"""How the names of the files begin whose tests parse every source."""
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+    """File by file, in the order of their names."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return PARSING if nodeid.startswith(PARSING) else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    """Hand the tests out so."""
+    return Scheduling(config, log)
 
 
 def prepare(folder: Path) -> int:
@@ -34,7 +52,8 @@ def _find_note(kind: str, item: pytest.Item) -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what an earlier pytest brought to its end."""
-    items[:] = [item for item in items if not _find_note(LEFT_OUT, item).exists()]
+    if any((Path(os.environ[NOTES]) / LEFT_OUT).iterdir()):
+        items[:] = [item for item in items if not _find_note(LEFT_OUT, item).exists()]
 
 
 @pytest.hookimpl(wrapper=True)

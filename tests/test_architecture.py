@@ -33,8 +33,9 @@ IMPORTED_AS = {
     "markdown-it-py": "markdown_it",
     "PyYAML": "yaml",
     "Hypothesis": "hypothesis",
+    "pytest-xdist": "xdist",
 }
-NOT_IMPORTED = [("pytest-xdist", "tests/whole.py", '"-n"'), ("pytest-timeout", "pyproject.toml", "\ntimeout = ")]
+NOT_IMPORTED = [("pytest-timeout", "pyproject.toml", "\ntimeout = ")]
 TABLE = dict(re.findall(r"^\| ([\w-]+)(?: \(tests\))? \| (`[^|]+`) \|", PAGE, re.MULTILINE))
 ROWS = {library: homes for library, homes in TABLE.items() if library not in {row[0] for row in NOT_IMPORTED}}
 # Each of these comes with one that is listed.

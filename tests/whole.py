@@ -25,6 +25,7 @@ from typing import IO
 
 from tests import once
 from tests.forks import SHARED
+from tests.workers import offer_forks
 
 ROOT = Path(__file__).parent.parent
 # Without bytecode every worker, and every process that a test starts, would compile all of it anew.
@@ -71,6 +72,7 @@ WAITING_TOO = (
 """What waits for Slurm or for Terraform two to five times as long as it computes. In `make test` they are with the others that
 wait: both groups are to end at the same time, else a processor is idle in the end."""
 
+BUSY_IMPORTS = ("torch", "tests.mock_aws.warm")
 FUZZ = "tests/fuzz"
 NOTHING_COLLECTED = 5
 BROKE_OFF = 3
@@ -89,6 +91,8 @@ class Group:
     title: str
     workers: int
     chosen: Sequence[str]
+    modules: Sequence[str] = ()
+    """What many of its tests import when they run."""
     counts: Counter[str] = field(default_factory=Counter)
     code: int = 0
     seconds: float = 0.0
@@ -96,15 +100,15 @@ class Group:
     process: subprocess.Popen[str] | None = None
     stopped: bool = False
 
-    def command(self, *more: str) -> list[str]:
-        """What starts it. A file stays in one worker, since its tests may share a lab."""
-        workers = ("-n", str(self.workers), "--dist", "loadfile", "--no-loadscope-reorder") if self.workers > 1 else ()
+    def command(self, python: str, *more: str) -> list[str]:
+        """What starts it. `python`: starts its workers, if it has any."""
+        workers = ("--tx", f"{self.workers}*popen//python={python}", "--dist", "loadfile", "--no-loadscope-reorder")
         apart = ["-p", "tests.once", "-o", f"cache_dir=.pytest_cache/{self.name}"]
         if (
             SHARED in ENVIRONMENT
         ):  # pytest tidies up among the folders of earlier runs, and trips over another that does the same
             apart.append(f"--basetemp={ENVIRONMENT[SHARED]}/{self.name}")
-        return [sys.executable, "-m", "pytest", *self.chosen, *workers, *apart, *more]
+        return [sys.executable, "-m", "pytest", *self.chosen, *(workers if python else ()), *apart, *more]
 
     def run(self, arguments: Sequence[str], output: IO[str]) -> None:
         """Run it to its end; pytest's output goes to `output`, how it ended into this object. Where pytest breaks off, for an
@@ -122,23 +126,29 @@ class Group:
     def run_pytest(self, arguments: Sequence[str], output: IO[str], notes: str) -> int:
         """Run one pytest; its exit code."""
         last = ""
-        self.process = subprocess.Popen(
-            self.command(*arguments),
-            cwd=ROOT,
-            env=ENVIRONMENT | {once.NOTES: notes},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            bufsize=1,
-        )
-        with self.process as process:
-            for line in process.stdout or ():
-                output.write(line)
-                output.flush()
-                last = line if line.strip() else last
-                if FAILED.match(line):
-                    self.failed.append(line)
+        environment = ENVIRONMENT | {once.NOTES: notes}
+        with ExitStack() as stack:
+            python = ""
+            if self.workers > 1:
+                forks = offer_forks(Path(notes, "workers"), self.chosen, ROOT, environment, modules=self.modules)
+                python = stack.enter_context(forks)
+            self.process = subprocess.Popen(
+                self.command(python, *arguments),
+                cwd=ROOT,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                bufsize=1,
+            )
+            with self.process as process:
+                for line in process.stdout or ():
+                    output.write(line)
+                    output.flush()
+                    last = line if line.strip() else last
+                    if FAILED.match(line):
+                        self.failed.append(line)
         self.end(process.returncode, last)
         return process.returncode
 
@@ -159,7 +169,7 @@ def groups(*, slow: bool) -> list[Group]:
     waiting = WAITING if slow else (*WAITING_TOO, *WAITING)
     elsewhere = (*waiting, FUZZ) if slow else waiting
     chosen = [
-        Group("busy", "tests that keep the processors busy", 3, [f"--ignore={path}" for path in elsewhere]),
+        Group("busy", "tests that keep the processors busy", 3, [f"--ignore={path}" for path in elsewhere], BUSY_IMPORTS),
         Group("waiting", "tests that mostly wait, for Terraform, for Slurm or for nodes that are silent", 4, waiting),
     ]
     if slow:

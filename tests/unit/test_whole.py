@@ -81,7 +81,7 @@ def test_what_fails_once_has_failed_in_any_group(group: str, tmp_path: Path) -> 
 ENDS = "import os\ndef test_is_well(): pass\ndef test_ends(): os.kill(os.getpid(), 9)\ndef test_is_well_too(): pass\n"
 
 
-@pytest.mark.parametrize("workers", slow_after(1, 1, 2))
+@pytest.mark.parametrize("workers", slow_after(1, 2, 1))
 def test_a_process_that_ends_in_a_test_leaves_the_rest(workers: int, tmp_path: Path) -> None:
     """A pytest without workers ends itself; with workers, one of them. The test has failed, once, and the others are run."""
     code, out = run(tmp_path, waiting=ENDS, workers=workers)
@@ -90,6 +90,15 @@ def test_a_process_that_ends_in_a_test_leaves_the_rest(workers: int, tmp_path: P
     assert "ERROR test_waiting.py::test_ends - " in out[out.index("what failed among waiting") :]
     left = 1 if workers == 1 else 2  # a pytest that a signal ended had no time to count
     assert f" {1 + left} passed in " in out.splitlines()[-1]
+
+
+IMPORTED = "open('imported', 'a').write('once ')\n"
+
+
+def test_workers_are_forks_of_a_process_that_imported_the_tests(tmp_path: Path) -> None:
+    code, out = run(tmp_path, waiting=IMPORTED + WELL, workers=2)
+    assert code == 0, out
+    assert (tmp_path / "imported").read_text() == "once "
 
 
 BREAKS_OFF = """
