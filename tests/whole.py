@@ -68,6 +68,9 @@ WAITING_TOO = (
     "tests/system/test_first_boot_slurm.py",
     "tests/system/test_first_boot.py",
     "tests/system/test_remote_logs.py",
+    "tests/system/test_remote_jobs.py",
+    "tests/system/test_rendezvous.py",
+    "tests/system/test_whole_run.py",
 )
 """What waits for Slurm or for Terraform two to five times as long as it computes. In `make test` they are with the others that
 wait: both groups are to end at the same time, else a processor is idle in the end."""
