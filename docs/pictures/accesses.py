@@ -65,8 +65,9 @@ def draw_banks() -> Canvas:
     words = read_accesses()["words"]
     picture = Canvas(
         "A column of a tile, and its banks",
-        "Two grids of 32 lanes by 32 banks. With rows of 32 words all 32 lanes of a warp that read a column ask the same "
-        "bank, which serves them one after the other: 31 conflicts. With rows of 33 words each lane asks another bank: none.",
+        "Two grids of 32 lanes by 32 banks. With rows of 32 words all 32 lanes of a warp that read a column use the same "
+        "bank, which serves them one after the other: 31 conflicts. With rows of 33 words each lane uses a different bank: "
+        "none.",
         350,
     )
     cell = 8.5
@@ -92,9 +93,9 @@ def draw_tree() -> Canvas:
     requests = {name: [len({thread // WARP for thread in threads}) for threads in rows] for name, rows in steps.items()}
     picture = Canvas(
         "Which threads add, step by step",
-        "Two charts of 8 warps over 8 steps. By halves the threads that add are the first 128, 64, 32 and so on, in "
-        f"{', '.join(map(str, requests['halves']))} warps. By neighbours the same numbers of threads are spread over the "
-        f"block, in {', '.join(map(str, requests['neighbours']))} warps.",
+        "Two charts of 8 warps over 8 steps. With halving, the threads that add are the first 128, 64, 32 and so on, in "
+        f"{', '.join(map(str, requests['halves']))} warps. With neighbours first, the same numbers of threads are spread over "
+        f"the block, in {', '.join(map(str, requests['neighbours']))} warps.",
         290,
     )
     warp = 38.0

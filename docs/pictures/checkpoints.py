@@ -34,8 +34,8 @@ def draw_slices() -> Canvas:
         + "; ".join(
             f"rows {low} to {high - 1} in __{n}_0.distcp from byte {FIRST[n]:,}" for n, (low, high) in enumerate(cut(4))
         )
-        + f", {BYTES:,} bytes each. Below, three trainings load it: four ranks read one file each, two ranks read two files "
-        "each, and one rank reads all four.",
+        + f", {BYTES:,} bytes each. Below, three training runs load it: four ranks read one file each, two ranks read two "
+        "files each, and one rank reads all four.",
         392,
     )
     left, wide = 96, 640

@@ -172,8 +172,8 @@ def draw_roofline() -> Canvas:
     """What a kernel can reach at most, by how many operations it makes with each byte, on three GPUs."""
     picture = Canvas(
         "Rooflines of three GPUs",
-        "Both axes are logarithmic: operations a byte from a quarter to 4,096, and TFLOP/s. Each GPU has a slope, its memory "
-        "bandwidth, and a flat roof, its peak for half precision: T4 320 GB/s and 65, L4 300 GB/s and 121, A100 and 312 "
+        "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. Each GPU has a slope, its "
+        "memory bandwidth, and a flat roof, its peak for half precision: T4 320 GB/s and 65, L4 300 GB/s and 121, A100 and 312 "
         "TFLOP/s. Adding vectors lies far down the slope; a product of large matrices lies under the flat roof.",
         330,
     )
@@ -219,9 +219,10 @@ def draw_price() -> Canvas:
     """What a million tokens cost by how much of the time the GPU is used."""
     price, speed = 0.526, 1000.0  # dollars an hour of g4dn.xlarge; tokens a second, assumed
     picture = Canvas(
-        "Idle hours are paid",
+        "Idle hours are paid for",
         "A falling curve: the price of a million tokens over the share of time in which the GPU works, for a T4 at 0.526 "
-        "dollars an hour and 1,000 tokens a second. At full use 0.15 dollars, at half twice, at a tenth ten times as much.",
+        "dollars an hour and 1,000 tokens a second. At full use it is 0.15 dollars, at half use twice as much, at a tenth ten "
+        "times as much.",
         280,
     )
     left, top, wide, high = 70, 20, 640, 200

@@ -77,10 +77,10 @@ def draw_two_roofs() -> Canvas:
     """The roofs of a T4 and of one core, with the kernels of 5.7 at their intensities."""
     picture = Canvas(
         "Two rooflines and eight kernels",
-        "Both axes are logarithmic: operations a byte from an eighth to 2,048, and GFLOP/s. Two roofs: a T4 in float32 with "
-        "320 GB/s and 8,100 GFLOP/s, its ridge at 25 operations a byte; and one core of a server with 10 GB/s and 168 GFLOP/s, "
-        "as measured, its ridge at 17. Dots under both roofs: sparse product 0.14, saxpy 0.17, stencil 0.75, layer norm 1, "
-        "GEMM of 16 2.7, FFT 3.75 on the slopes; GEMM of 512 85 and forces 731 under the flat parts.",
+        "Both axes are logarithmic: operations per byte, from an eighth to 2,048, and GFLOP/s. Two roofs: a T4 in float32 with "
+        "320 GB/s and 8,100 GFLOP/s, its ridge at 25 operations per byte; and one core of a server with 10 GB/s and 168 "
+        "GFLOP/s, as measured, its ridge at 17. Dots under both roofs: sparse product 0.14, saxpy 0.17, stencil 0.75, layer "
+        "norm 1, GEMM of 16 2.7, FFT 3.75 on the slopes; GEMM of 512 85 and forces 731 under the flat parts.",
         366,
     )
     left, top, wide, high = 70, 20, 660, 280
@@ -123,14 +123,14 @@ NUMBER = 4  # bytes
 
 
 def draw_passes() -> Canvas:
-    """The bytes a point of each operation of a stencil, as delivered and in place."""
+    """The bytes per point of each operation of a stencil, as delivered and in place."""
     steps = {"delivered": DELIVERED, "in place": IN_PLACE}
     sums = {name: NUMBER * sum(operands + 1 for operands in step) for name, step in steps.items()}
     picture = Canvas(
         "What a stencil's operations move",
-        f"Bars of bytes a point. The delivered step has ten operations of 8 or 12 bytes, {sums['delivered']} in all. In place "
-        f"there are five: a product into out of 8, and four additions of 12, {sums['in place']} in all. A dashed line at 8 is "
-        "the least: read once, written once.",
+        f"Bars of bytes per point. The delivered step has ten operations of 8 or 12 bytes, {sums['delivered']} in all. In "
+        f"place there are five: a product into out of 8, and four additions of 12, {sums['in place']} in all. A dashed line at "
+        "8 marks the minimum: read once, written once.",
         150,
     )
     left, scale = 84, 6.0
@@ -144,7 +144,7 @@ def draw_passes() -> Canvas:
         picture.text(x + 6, y + 20, f"{sums[name]}", kind="ink small")
     least = left + 2 * NUMBER * scale
     picture.parts.append(f'<line class="line" x1="{least}" y1="14" x2="{least}" y2="112" stroke-dasharray="4 3"/>')
-    picture.text(least, 128, "the least: 8 bytes a point", kind="dim small")
+    picture.text(least, 128, "the minimum: 8 bytes per point", kind="dim small")
     picture.text(8, 144, "A box: one operation, with the bytes that it reads and writes for each point.", kind="dim small")
     return picture
 

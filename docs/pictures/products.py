@@ -35,9 +35,9 @@ def draw_lanes() -> Canvas:
     (naive_a, naive_b), (good_a, good_b) = counts["naive"], counts["coalesced"]
     picture = Canvas(
         "What the 32 lanes of a warp read for one k",
-        f"Corners of the matrices A and B, twice. In naive the lanes read a column of A, in {naive_a} sectors of which "
-        f"each serves one lane, and all the same number of B, {naive_b} sector. In coalesced all read the same number of A, "
-        f"{good_a} sector, and a row of B, in {good_b} sectors that are used whole.",
+        f"Corners of the matrices A and B, twice. In naive the lanes read a column of A, in {naive_a} sectors "
+        f"that serve one lane each, and all read the same number of B, {naive_b} sector. In coalesced all read the same number "
+        f"of A, {good_a} sector, and a row of B, in {good_b} sectors that are used in full.",
         270,
     )
     cell = 5.2
@@ -45,7 +45,7 @@ def draw_lanes() -> Canvas:
         (("naive", "naive: lanes differ in the row"), ("coalesced", "coalesced: in the column"))
     ):
         left = 14 + place * 376
-        picture.text(left, 20, f"{title}; {data['sectors'][name]:g} sectors a request", kind="ink bold small")
+        picture.text(left, 20, f"{title}; {data['sectors'][name]:g} sectors per request", kind="ink bold small")
         for operand, matrix in enumerate("AB"):
             x, y = left + operand * 182, 48
             count = counts[name][operand]
@@ -139,8 +139,8 @@ def draw_limits() -> Canvas:
     picture = Canvas(
         "What a T4's memory allows each version",
         f"Both axes are logarithmic. A slope of {gb_per_s} GB/s meets the roof of {peak:,.0f} GFLOP/s at "
-        f"{peak / gb_per_s:.0f} FLOP a byte. "
-        + "; ".join(f"{name} with {intensity[name]:g} FLOP a byte: {limits[name]:,.0f} GFLOP/s" for name in limits)
+        f"{peak / gb_per_s:.0f} FLOP per byte. "
+        + "; ".join(f"{name} with {intensity[name]:g} FLOP per byte: {limits[name]:,.0f} GFLOP/s" for name in limits)
         + ".",
         300,
     )

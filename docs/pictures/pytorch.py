@@ -94,7 +94,7 @@ def draw_formats() -> Canvas:
         "What three formats can hold",
         "Three bars on an axis of powers of two. float32 and bfloat16 reach from below 2 to the power of -126 up to 2 to the "
         "power of 127; float16 from 2 to the power of -24 to 2 to the power of 15. Gradients about 2 to the power of -30 "
-        "become 0 in float16. Times 65,536, which is 2 to the power of 16, they lie inside.",
+        "become 0 in float16. Multiplied by 65,536, which is 2 to the power of 16, they lie within its range.",
         238,
     )
     left, right, low, high = 92, 740, -150, 128

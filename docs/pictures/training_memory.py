@@ -107,11 +107,11 @@ def draw_checkpoint() -> Canvas:
     whole = sum(KEPT.values())
     picture = Canvas(
         "What a block keeps for backward",
-        "Boxes for the tensors that one block keeps, their width in proportion to their size, in inputs of the block: "
+        "Boxes for the tensors that one block keeps, their width in proportion to their size, in units of the block's input: "
         + ", ".join(f"{name} {size}" for name, size in KEPT.items())
         + f", {whole} in all. Below, checkpointed: only the input is kept, 1. In backward the block is computed again up to "
-        "gelu, so that all of them are there for that one block; the product by down is left out, for backward needs no result "
-        "of it.",
+        "gelu, so that all of them are there for that one block; the product by down is left out, because backward does not "
+        "need its result.",
         196,
     )
     left, unit = 16, 45.5

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from docs.pictures.canvas import Canvas
 
 KINDS = (("weights", 4, 3, "a"), ("gradients", 4, 2, "b"), ("moments", 8, 1, "c"))
-"""What a rank holds: its bytes a parameter in float32 with AdamW, the stage that divides it, its colour."""
+"""What a rank holds: its bytes per parameter in float32 with AdamW, the stage that divides it, its colour."""
 
 STEPS: dict[int, tuple[tuple[str, str], ...]] = {
     0: (("forward", ""), ("backward", ""), ("all-reduce", "gradients"), ("step", "all weights")),
@@ -37,9 +37,10 @@ def draw_stages(ranks: int = 4) -> Canvas:
     sums = [count_bytes(stage, ranks) for stage in range(4)]
     picture = Canvas(
         "What a rank holds at each stage of ZeRO",
-        f"Four groups of {ranks} rows, a group a stage and a row a rank. At stage 0 each rank holds all weights, all gradients "
-        f"and all moments, {sums[0]:g} bytes a parameter. Stage 1 leaves it a quarter of the moments, {sums[1]:g} bytes; stage "
-        f"2 a quarter of the gradients as well, {sums[2]:g} bytes; stage 3 a quarter of everything, {sums[3]:g} bytes.",
+        f"Four groups of {ranks} rows, one group per stage and one row per rank. At stage 0 each rank holds all weights, all "
+        f"gradients and all moments, {sums[0]:g} bytes per parameter. Stage 1 leaves it a quarter of the moments, {sums[1]:g} "
+        f"bytes; stage 2 a quarter of the gradients as well, {sums[2]:g} bytes; stage 3 a quarter of everything, {sums[3]:g} "
+        "bytes.",
         338,
     )
     left, scale, row_height = 66, 17.0, 15
@@ -57,11 +58,11 @@ def draw_stages(ranks: int = 4) -> Canvas:
                 share = size * scale / (ranks if stage >= first else 1)
                 picture.box(x + (rank * share if stage >= first else 0), y, share, row_height - 3, colour)
                 x += size * scale + 8
-        picture.text(x + 14, top + 26, f"{sums[stage]:g} bytes a parameter", kind="ink bold")
+        picture.text(x + 14, top + 26, f"{sums[stage]:g} bytes per parameter", kind="ink bold")
         picture.text(
             x + 14, top + 44, f"on each of {ranks} ranks; {100 * sums[stage] / sums[0]:g} % of stage 0", kind="dim small"
         )
-    words = f"A row is a rank, with its share of {ranks} coloured. float32 and AdamW: 4 + 4 + 8 bytes a parameter."
+    words = f"A row is a rank, with its share of {ranks} coloured. float32 and AdamW: 4 + 4 + 8 bytes per parameter."
     picture.text(8, 330, words, kind="dim small")
     return picture
 
