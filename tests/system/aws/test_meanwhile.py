@@ -16,7 +16,7 @@ from gpucourse.labs import change
 from gpucourse.labs.aws import allow_ip, extend, stop_start
 from gpucourse.labs.aws.status import Outlook
 from gpucourse.labs.status import Status, status
-from gpucourse.model.deployment import AwsDeployment, LocalDeployment
+from gpucourse.model.deployment import AwsDeployment, LocalDeployment, Reservation
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
@@ -180,14 +180,29 @@ def test_a_start_beyond_the_budget_is_refused_as_a_deploy_is(learner: CloudLearn
     lab = hand_made.lab(learner)
     stop_start.stop(hand_made.context(learner), "3")
     learner.sets(budget_usd=3)
-    typed = learner.types("start", "3", code=2)
+    typed = learner.types("start", "3", "--gpu", "t4", code=2)
     assert "this would cost $6.1" in typed.err
     assert "of the budget of $3.00 $2.99 is left" in typed.err
-    assert "gpucourse start 3 --yes-over-budget" in typed.err
+    assert "gpucourse start 3 --gpu t4 --yes-over-budget" in typed.err
     assert describe_instance(learner.account, hand_made.ids(learner)[0])["State"]["Name"] == "stopped"
     assert load_stored(learner, lab).cloud.stopped
     learner.account.fail("ec2:StartInstances", "InsufficientInstanceCapacity")
     assert "no room for g4dn" in learner.types("start", "3", "--yes-over-budget", code=6).err
+    assert load_stored(learner, lab).cloud.reservation is None
+
+
+def test_what_a_start_set_aside_is_in_the_ledger_at_its_end(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    context = hand_made.context(learner)
+    stop_start.stop(context, "3")
+    learner.account.fail("ec2:StartInstances", "UnauthorizedOperation", after=True)
+    assert learner.types("start", "3", code=None).code != 0
+    assert ledger.read(context.paths.ledger).of(lab.uid).per_hour() > 0.7, "it runs all the same"
+    lab = load_stored(learner, lab)
+    assert lab.cloud.reservation is None
+    lab.cloud.reservation = Reservation(usd_per_hour="9", until=lab.cloud.expires)  # of a start that was killed
+    deployments.save(context.paths, lab)
+    assert stop_start.start(context, "3").title == "03-aws-t4 is back"
     assert load_stored(learner, lab).cloud.reservation is None
 
 

@@ -62,7 +62,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         usd_added=usd_over(rate or Decimal(0), max(timedelta(), expires - max(before, at))),
         usd_to_end=usd_over(rate or Decimal(0), max(timedelta(), expires - at)),
         left=budget.remaining,
-        command=f"gpucourse extend {module} {seconds / 60:.0f}m",
+        command=f"gpucourse extend {module} {seconds / 60:.0f}m{f' --gpu {gpu}' if gpu else ''}",
     )
 
 

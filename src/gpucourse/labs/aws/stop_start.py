@@ -98,15 +98,18 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         account = account_of(context, deployment)
         cloud_instances = _find_alive(account, deployment)
         asleep = any(instance.state in ASLEEP for instance in cloud_instances)
-        spending = _find_spending(context, deployment, module)
+        spending = _find_spending(context, deployment, f"gpucourse start {module}{f' --gpu {gpu}' if gpu else ''}")
         with reserve(context, deployment, spending, over_budget=over_budget) if asleep else nullcontext():
-            with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
-                running = _start_instances(context, account, deployment, cloud_instances)
-            before = {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
-            deployment.inventory = _update_addresses(deployment, running)
-            cloud.stopped = False
-            deployments.save(context.paths, deployment)
-            _settle(context, account, deployment)
+            try:
+                with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
+                    running = _start_instances(context, account, deployment, cloud_instances)
+                before = {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
+                deployment.inventory = _update_addresses(deployment, running)
+                cloud.stopped = False
+                deployments.save(context.paths, deployment)
+            finally:  # what runs costs, even if this was interrupted or AWS answered with an error
+                _settle(context, account, deployment)
+        cloud.reservation = None  # also that of a start which was killed: the ledger has by now what the lab costs
         late: list[list[str]] = []
 
         def move() -> None:
@@ -131,13 +134,13 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         )
 
 
-def _find_spending(context: Context, deployment: AwsDeployment, module: str) -> Spending:
-    """What the lab costs once it runs: what it was offered for."""
+def _find_spending(context: Context, deployment: AwsDeployment, command: str) -> Spending:
+    """What the lab costs once it runs: what it was offered for. `command`: what was typed."""
     return Spending(
         per_hour=max(Decimal(deployment.cloud.usd_per_hour or 0), ledger.per_hour(context, deployment) or Decimal(0)),
         until=datetime.fromisoformat(deployment.cloud.expires),
         less="destroy a lab that you no longer need",
-        command=f"gpucourse start {module}",
+        command=command,
     )
 
 

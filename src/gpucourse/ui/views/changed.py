@@ -25,7 +25,7 @@ def change_result(done: ChangeResult, next_step: str = "") -> View:
 
 
 def more_time(extension: Extension) -> View:
-    """What more time costs, before the person is asked."""
+    """What more time costs, if the budget does not hold it."""
     about = facts(
         [
             ("stack", extension.deployment.stack),

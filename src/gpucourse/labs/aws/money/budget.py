@@ -87,7 +87,7 @@ def reserve(context: Context, deployment: AwsDeployment, spending: Spending, *, 
         )
         until = spending.until.isoformat(timespec="seconds")
         deployment.cloud.reservation = Reservation(usd_per_hour=f"{spending.per_hour:.4f}", until=until)
-        deployments.save(context.paths, deployment)
+        deployments.save(context.paths, deployment, error=deployment.error)
     try:
         yield
     finally:

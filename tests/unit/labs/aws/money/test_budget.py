@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.errors import DamagedFile, ExitCode, UsageError
+from gpucourse.errors import DamagedFile, ExitCode, UnreachableError, UsageError
+from gpucourse.labs.aws.extend import more_time
 from gpucourse.labs.aws.money.budget import Spending, read_budget, reserve
 from gpucourse.model.deployment import AwsDeployment, Reservation
 from gpucourse.model.money import Charge, Rate
@@ -76,6 +77,20 @@ def test_what_failed_meanwhile_sets_nothing_aside(context: Context) -> None:
         raise KeyboardInterrupt
     assert lab.cloud.reservation is None
     assert read_budget(context, ()).reserved < Decimal("0.1")
+
+
+def test_what_failed_meanwhile_leaves_the_error_that_the_lab_has(context: Context) -> None:
+    lab = stopped_lab(context)
+    deployments.save(context.paths, lab, error="node1 has not answered")
+    with pytest.raises(UnreachableError), reserve(context, lab, make_spending("3"), over_budget=False):
+        raise UnreachableError("node1 does not answer")
+    assert deployments.load(context.paths, lab.stack).error == "node1 has not answered"  # type: ignore[union-attr]  # on record
+
+
+def test_of_several_labs_the_one_that_was_meant_stays_in_the_command(context: Context) -> None:
+    for gpu in ("t4", "l4"):
+        deployments.save(context.paths, deployment_of("4", gpu=gpu))
+    assert more_time(context, "4", 3600, gpu="l4").command == "gpucourse extend 4 60m --gpu l4"
 
 
 def test_what_a_killed_command_set_aside_counts_until_its_lab_is_changed(context: Context) -> None:
