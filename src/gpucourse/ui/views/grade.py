@@ -307,9 +307,10 @@ def _without_run(part: PartScore) -> set[str]:
 
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
-    """`0.1: 7 open; 0.2, 0.3: no run yet`: of an exercise without a run only that, since everything else comes after it."""
+    """`0.1: 7 open; 0.2, 0.3: no run yet`: of an exercise without a run only that, since everything else comes after it. It
+    is not named if it lacks nothing for this row, such as a part that was judged without a run."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
-    names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.exercise in without_run)
+    names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
     told = say_missing(replace(row, pieces=tuple(pieces)), short=True)
     return "; ".join(filter(None, (told, f"{', '.join(names)}: {NO_RUN}" if names else "")))
 

@@ -1,0 +1,24 @@
+"""What `grade` shows of rows whose exercise has no run that counts."""
+
+from __future__ import annotations
+
+from gpucourse.model.score import NO_RUN, Grade, PartScore, Piece, RowScore
+from gpucourse.ui.tables import Table
+from gpucourse.ui.views.grade import grade
+
+
+def row(name: str, *pieces: Piece, earned: float = 0.0) -> RowScore:
+    """A row of the rubric that is worth five points."""
+    return RowScore(id=name, title=name, points=5, earned=earned, pieces=pieces)
+
+
+def test_a_row_that_has_all_its_points_lacks_no_run() -> None:
+    rows = (
+        row("completed", Piece(exercise="1.1", kind="checks", got=0, of=1, note=NO_RUN, short=NO_RUN)),
+        row("yours", Piece(exercise="1.1", kind="yours", got=2, of=2), earned=5),
+        row("answers", Piece(exercise="1.1", kind="answers", got=0, of=7, note="open: why", short="7 open")),
+    )
+    part = PartScore(module="1", title="Rivers", counts="course", here=True, points=15, earned=5, waiting=0, rows=rows)
+    [table, *_] = grade(Grade(points=15, earned=5, bonus_points=0, bonus=0, waiting=0, parts=(part,))).blocks
+    assert isinstance(table, Table)
+    assert [cells[-1] for cells in table.rows] == ["1.1: no run yet", "", "1.1: no run yet"]
