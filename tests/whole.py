@@ -50,6 +50,7 @@ WAITING = (
     "tests/system/test_exercises_crashes.py",
     "tests/system/test_exercises_on_nodes.py",
     "tests/system/test_hostile_traced.py",
+    "tests/system/test_trips.py",
 )
 """What waits for Terraform's AWS provider, or for nodes that are silent; what takes longest first."""
 
