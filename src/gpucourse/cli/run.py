@@ -153,7 +153,8 @@ def _connect_early(session: Session, exercise: str | None, nodes: int | None, ta
     from gpucourse.workspace.deployments import find_ready
 
     module = (exercise or "").partition(".")[0]
-    lab = find_ready(session.context.paths, module, target=target, gpu=gpu) if module else None
+    # Only a look: the options are not read yet, and a command that is refused by them makes no workspace.
+    lab = find_ready(session.look().paths, module, target=target, gpu=gpu) if module else None
     if lab is None or lab.inventory is None:
         return
     count = 1 if lab.has_slurm else min(nodes or _USUAL_NODES, _MOST_EARLY)

@@ -55,3 +55,9 @@ def test_what_is_refused(
     error = " ".join(capfd.readouterr().err.split())
     assert what in error
     assert hint in error
+
+
+def test_what_is_refused_by_its_options_makes_no_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path / "workspace"))
+    assert run_command(["run", "3.2", "--timeout", "soon"]) == 2
+    assert list(tmp_path.iterdir()) == []
