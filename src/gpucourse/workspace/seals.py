@@ -96,7 +96,7 @@ def digest_inside(folder: Path, name: str, known: set[str] | None = None) -> str
     says which files it is about, and who made a bundle wrote its seals. `known`: as in `file_inside`."""
     try:
         place, _, last = name.rpartition("/")
-        if known is None or place not in known or last in {"", ".", ".."} or not last.isprintable():
+        if known is None or place not in known or last in {"", ".", ".."} or name[0] == "/" or not last.isprintable():
             return sha256(file_inside(folder, name, known))
         return _compute_digest(f"{folder}/{name}", os.O_NOFOLLOW)
     except OutsideError:

@@ -25,7 +25,7 @@ from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import follow
 from gpucourse.runs.finish import _collect, _draw, deliver, seal, seal_screen
-from gpucourse.workspace import deployments, runs
+from gpucourse.workspace import deployments, runs, seals
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.locate import open_workspace
 
@@ -110,6 +110,14 @@ def test_an_older_run_that_comes_home_late_does_not_replace_a_newer_one(context:
 def test_a_run_that_is_not_good_hands_nothing_in(context: Context, verdict: str | None, state: str) -> None:
     deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=1, verdict=verdict, state=state))
     assert read_handed_in_logs(context) == {}
+
+
+def test_a_seal_is_about_names_below_its_folder_only(context: Context) -> None:
+    folder = runs.files_of(context.paths, save_an_ended_run(context, "20260101-000000-a", ranks=0)).folder
+    known = {""}  # the folder itself, after the first file in it
+    assert seals.digest_inside(folder, "metrics.json", known)
+    names = ("/metrics.json", "//metrics.json", "./metrics.json", "a/../metrics.json", "", "/", "..", "metrics.json/")
+    assert [name for name in names if seals.digest_inside(folder, name, known)] == []
 
 
 def test_the_seal_shows_a_later_change_and_takes_the_screen_in(context: Context) -> None:
