@@ -100,14 +100,15 @@ class PlotWorker:
 
     def _ask(self, line: bytes) -> list[dict[str, Any]] | None:
         """The answers of the process, one a plot; None if it is not there any more."""
-        if self.process is None or self.process.stdin is None or self.process.stdout is None:
+        process = self.process
+        if process is None or process.stdin is None or process.stdout is None:
             return None
         self._at_work = True
         try:
-            self.process.stdin.write(line)
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-        except OSError:
+            process.stdin.write(line)
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except (OSError, ValueError):  # ValueError: another thread has closed it meanwhile
             answer = b""
         self._at_work = False
         if not answer.endswith(b"\n"):

@@ -87,6 +87,15 @@ def test_what_is_drawn_already_is_not_drawn_again(plot_worker: PlotWorker, tmp_p
     assert (tmp_path / first).stat().st_ino != drawn
 
 
+def test_a_process_that_another_thread_has_left_draws_no_more(plot_worker: PlotWorker, tmp_path: Path) -> None:
+    """A Ctrl-C closes it while early outputs are drawn."""
+    stdin = begin(plot_worker).stdin
+    assert stdin is not None
+    stdin.close()
+    assert draw_both(plot_worker, tmp_path) == ["speed.png", "speed.svg", "time.png", "time.svg"]
+    assert plot_worker.process is None
+
+
 def test_setting_it_up_again_changes_nothing(plot_worker: PlotWorker) -> None:
     assert begin(plot_worker) is begin(plot_worker)
 
