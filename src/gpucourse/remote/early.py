@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpucourse.errors import GpucourseError
 from gpucourse.model.node import Node
 from gpucourse.ports import Link, Transport
 from gpucourse.remote.patience import CONNECT_S
@@ -91,7 +90,7 @@ class _Attempt:
         self._link: Link | None = None
         self._error: BaseException | None = None
         self._request = ProbeRequest(modules=tuple(modules)) if modules is not None else None
-        self._answer: NodeFindings | GpucourseError | None = None
+        self._answer: NodeFindings | Exception | None = None
         self._taken, self._abandoned, self._asked = False, False, 0.0
         self._connected, self._answered = threading.Event(), threading.Event()
         threading.Thread(
@@ -115,7 +114,7 @@ class _Attempt:
             return None
         self._answered.wait()
         self._request = None  # whoever asks again wants to know how it is then
-        if isinstance(self._answer, GpucourseError):
+        if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer if time.monotonic() - self._asked < _FRESH_S else None
 
@@ -137,7 +136,7 @@ class _Attempt:
             elif self._link is not None and self._request is not None:
                 self._asked = time.monotonic()
                 self._answer = look_at(self._link, self._request)
-        except GpucourseError as error:
+        except Exception as error:  # noqa: BLE001  raised again in the thread of whoever asks for the answer
             self._answer = error
         finally:
             self._answered.set()

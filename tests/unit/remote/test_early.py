@@ -31,6 +31,8 @@ class _Link:
 
     def run(self, _command: str, *, stdin: object = b"", timeout_s: float = 0.0) -> CommandResult:
         self.asked += 1
+        if self.node.name == "broken":
+            raise ValueError("this is not what a link raises")
         return CommandResult(code=0, stdout=ANSWER, stderr=b"")
 
     @contextmanager
@@ -100,6 +102,17 @@ def test_only_the_answer_to_the_very_question_is_used() -> None:
         assert findings.free_ports == (29500,)
         assert early.find(NODES[0], ProbeRequest(modules=("torch",))) is None  # it may be another a second time
         assert transport.links[0].asked == 1
+
+
+def test_a_fault_in_the_early_question_is_raised_where_the_answer_is_asked_for() -> None:
+    """pytest reports an error that ends a thread."""
+    transport, broken = _Transport(), replace(NODES[0], name="broken")
+    transport.open.set()
+    with (
+        closing(EarlyTransport(transport, [broken], modules=("torch",))) as early,
+        pytest.raises(ValueError, match="not what a link raises"),
+    ):
+        early.find(broken, ProbeRequest(modules=("torch",)))
 
 
 def test_links_that_nobody_asked_for_are_dropped_also_those_in_the_making() -> None:
