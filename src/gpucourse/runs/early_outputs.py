@@ -28,10 +28,12 @@ class EarlyOutputs:
     def __init__(self, context: Context, fleet: Fleet, record: RunRecord, *, at_once_s: float = AT_ONCE_S) -> None:
         self._context, self._fleet, self._record = copy(context), fleet, record
         self._context.watch = ignore_event  # `finish` tells it
-        closes_slowly = record.launcher == "torchrun" and not record.drill
+        # Where one rank fails and restarts are left, torchrun also begins those again that have ended well.
+        closes_slowly = record.launcher == "torchrun" and not record.drill and not record.max_restarts
         self._waited_for = set(range(record.world_size)) if closes_slowly else set()
         self._over, self._at_once_s = threading.Event(), at_once_s
         self._thread: threading.Thread | None = None
+        self._has_begun = False
 
     def watch(self, watcher: Watcher) -> Watcher:
         """The watcher; when the last rank has ended well, the outputs are fetched beside it."""
@@ -46,14 +48,16 @@ class EarlyOutputs:
 
         return tell
 
-    def wait(self) -> None:
-        """Until nothing is fetched or drawn any more; the run has ended."""
+    def wait(self) -> bool:
+        """Until nothing is fetched or drawn any more; the run has ended. Whether anything was asked for."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
+        return self._has_begun
 
     def _fetch(self) -> None:
         if self._over.wait(self._at_once_s):
             return
-        with suppress(GpucourseError):  # whatever it is, `finish` meets it again and says so
+        self._has_begun = True
+        with suppress(GpucourseError, OSError):  # whatever it is, `finish` meets it again and says so
             finish.fetch_early(self._context, self._fleet, self._record)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -23,6 +25,7 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm_runs
 from gpucourse.runs.end_state import end_state
 from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
+from gpucourse.storage import storing
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
 from gpucourse.workspace.mapping import changing
@@ -39,10 +42,13 @@ _JUDGING = threading.Lock()
 """Several runs may come home at the same time. What draws and what judges is one process each, for one run after the other."""
 
 
-def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
+def finish(
+    context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None, fetched_early: bool = False
+) -> ExerciseVerdict | None:
     """Fetch what the run left on its nodes, then judge it. Gives the verdict, None if the run did not succeed.
 
-    `until`: the time (by the monotonic clock) at which collecting ends in any case. Raises UnreachableError (NodeUntrusted
+    `until`: the time (by the monotonic clock) at which collecting ends in any case. `fetched_early`: outputs were fetched
+    before the run had ended; those that the nodes have no longer are removed. Raises UnreachableError (NodeUntrusted
     if a node sent what cannot be true) where outputs of a node are not collected: the run is not judged then, and is stored
     as `collecting`, so that the next command about it tries again.
     """
@@ -57,6 +63,8 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
         )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         digests = _collect(context, fleet, record, exercise, files, until)
+        if fetched_early:
+            remove_other_outputs(files, digests)
     with _JUDGING:
         return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
 
@@ -80,6 +88,18 @@ def fetch_early(context: Context, fleet: Fleet, record: RunRecord) -> None:
     metrics = _read_node_metrics(context, record, files)
     if metrics is not None and exercise.plots and not record.own_script and context.plot_worker.process is not None:
         _draw(context, exercise, {**metrics, "mode": record.mode}, record, files)
+
+
+def remove_other_outputs(files: RunPaths, digests: Mapping[str, str]) -> None:
+    """Remove the outputs that are not among these, by path relative to the run's folder: a file that was fetched early and was
+    removed on its node since, or may no longer be taken, is no result of the run."""
+    # By number, not by name: there are disks that spell a name otherwise than it was written.
+    kept = {(info.st_dev, info.st_ino) for info in (os.lstat(files.folder / name) for name in digests)}
+    for path in list(files.outputs.rglob("*")):
+        info = path.lstat()
+        if stat.S_ISREG(info.st_mode) and (info.st_dev, info.st_ino) not in kept:
+            with storing(path):
+                path.unlink()
 
 
 def _judge_and_hand_in(

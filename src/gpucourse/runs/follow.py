@@ -78,9 +78,8 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord, early: EarlyOutp
         f"gpucourse logs {record.id} collects the rest",
     )
     try:
-        if early is not None:
-            early.wait()
-        verdict = finish(context, fleet, record)
+        fetched_early = early is not None and early.wait()
+        verdict = finish(context, fleet, record, fetched_early=fetched_early)
     except KeyboardInterrupt as error:
         raise Interrupted(what, hint=hint) from error
     except UnreachableError as error:

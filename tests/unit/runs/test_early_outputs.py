@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from gpucourse.context import Context
@@ -9,10 +14,23 @@ from gpucourse.model.event import RankEvent
 from gpucourse.model.record import RunRecord
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs.early_outputs import EarlyOutputs
+from gpucourse.runs.finish import _collect, fetch_early, remove_other_outputs
+from gpucourse.workspace import runs
+from tests.unit.remote.parcels import Parcel, everything
 from tests.unit.runs.test_finish import EXERCISE, NODE, Answering, context, save_an_ended_run
 from tests.waiting import STUCK_S, until
 
 __all__ = ["context"]  # a fixture
+
+
+class _Failing(Answering):
+    """A node whose outputs find a disk here that fails."""
+
+    @contextmanager
+    def stream(self, _command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        self.asked.append(stdin)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+        yield iter(())
 
 
 class _Course:
@@ -74,8 +92,8 @@ def test_a_run_that_ended_at_once_is_asked_only_by_finish(
         assert not node.asked
 
 
-@pytest.mark.parametrize("changes", [{"launcher": "python"}, {"drill": True}])
-def test_what_closes_at_once_or_is_broken_on_purpose_is_left_to_finish(
+@pytest.mark.parametrize("changes", [{"launcher": "python"}, {"drill": True}, {"max_restarts": 1}])
+def test_what_closes_at_once_is_broken_or_begins_again_is_left_to_finish(
     context: Context,
     record: RunRecord,
     changes: dict[str, object],
@@ -86,3 +104,27 @@ def test_what_closes_at_once_or_is_broken_on_purpose_is_left_to_finish(
         early = EarlyOutputs(context, fleet, record)
         _end(early, {0: 0, 1: 0})
         assert early._thread is None
+
+
+def test_an_error_of_the_disk_is_left_to_finish(context: Context, record: RunRecord) -> None:
+    """pytest reports an error that ends a thread."""
+    node = _Failing()
+    with Fleet(node, [NODE]) as fleet:
+        early = EarlyOutputs(context, fleet, record)
+        _end(early, {0: 0, 1: 0})
+        until(lambda: node.asked)
+        early.wait()
+
+
+def test_what_was_fetched_early_and_is_no_output_in_the_end_is_gone(context: Context, record: RunRecord) -> None:
+    files = runs.files_of(context.paths, record)
+    sent = Parcel().add("files/metrics.json", b"{}").add("files/a/temporary").add("files/kept").finish()
+    with Fleet(Answering(sent), [NODE]) as fleet:
+        fetch_early(context, fleet, record)
+    assert everything(files.outputs) == {"node0/metrics.json", "node0/a/temporary", "node0/kept"}
+    sent = Parcel(left=[{"name": "metrics.json", "reason": "it is a link", "bytes": 0}]).add("files/kept", b"2").finish()
+    with Fleet(Answering(sent), [NODE]) as fleet:
+        digests = _collect(context, fleet, record, EXERCISE, files, None)
+    remove_other_outputs(files, digests)
+    assert everything(files.outputs) == {"node0/kept"}
+    assert set(digests) == {"outputs/node0/kept"}
