@@ -157,10 +157,9 @@ def _connect_early(session: Session, exercise: str | None, nodes: int | None, ta
     lab = find_ready(session.look().paths, module, target=target, gpu=gpu) if module else None
     if lab is None or lab.inventory is None:
         return
-    count = 1 if lab.has_slurm else min(nodes or _USUAL_NODES, _MOST_EARLY)
-    head = lab.inventory.head
-    chosen = (head, *(node for node in lab.inventory.nodes if node.name != head.name))[:count]
-    session.context.connect_early(chosen, None if lab.has_slurm else _USUAL_PACKAGES)
+    count = 1 if lab.has_slurm else max(0, min(nodes or _USUAL_NODES, _MOST_EARLY))  # it is not refused yet
+    head_first = sorted(lab.inventory.nodes, key=lambda node: node.role != "head")
+    session.context.connect_early(head_first[:count], None if lab.has_slurm else _USUAL_PACKAGES)
 
 
 def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:

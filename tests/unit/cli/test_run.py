@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpucourse.cli.boundary import run_command
+from gpucourse.cli.options import Options
+from gpucourse.cli.run import _connect_early
+from gpucourse.cli.session import Session
+from gpucourse.errors import UnreachableError
+from gpucourse.model.deployment import LocalDeployment
+from gpucourse.model.node import Inventory, Node
+from gpucourse.ports import Link
+from gpucourse.ui.console import Console
+from gpucourse.workspace import deployments
+from tests.unit.remote.test_keys import node
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -61,3 +74,34 @@ def test_what_is_refused_by_its_options_makes_no_workspace(tmp_path: Path, monke
     monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path / "workspace"))
     assert run_command(["run", "3.2", "--timeout", "soon"]) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+class _Dialled:
+    """A transport that notes the nodes, none of which answers. Implements ports.Transport."""
+
+    def __init__(self) -> None:
+        self.nodes: list[str] = []
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
+        self.nodes.append(node.name)
+        raise UnreachableError(f"{node.name} does not answer")
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "dialled"),
+    [(12, None, 2), (12, 1, 1), (12, 12, 8), (1, None, 1), (0, None, 0), (12, -1, 0)],
+)
+def test_the_nodes_that_a_run_connects_to_early(tmp_path: Path, there: int, asked: int | None, dialled: int) -> None:
+    face = Console(json=False, quiet=True, verbose=False, stdout=io.StringIO(), stderr=io.StringIO(), environ={})
+    session, transport = Session(options=Options(workspace=tmp_path / "workspace"), console=face), _Dialled()
+    session.context.make_transport = lambda _key: transport
+    inventory = Inventory(stack="03-local", nodes=tuple(replace(node(number), name=f"node{number}") for number in range(there)))
+    lab = LocalDeployment(
+        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created="2026-01-01T00:00:00+00:00",
+        updated="", nodes_wanted=2, inventory=inventory,
+    )  # fmt: skip
+    deployments.save(session.context.paths, lab)
+    _connect_early(session, "3.2", asked, None, None)
+    until(lambda: len(transport.nodes) >= dialled)
+    session.close()
+    assert sorted(transport.nodes) == [f"node{number}" for number in range(dialled)]
