@@ -108,13 +108,17 @@ class _Attempt:
         return self._link
 
     def answer(self, request: ProbeRequest) -> NodeFindings | None:
-        """What the node answered, as soon as it is there; None if it was asked for something else, or long ago, and for
-        whoever asks again. Raises the error of a node that could not be asked."""
+        """What the node answered, as soon as it is there; None if it was asked for something else, or long ago, or its link was
+        lost, and for whoever asks again. Raises the error of a node that could not be asked."""
         if request != self._request:
             return None
         self._answered.wait()
         self._request = None  # whoever asks again wants to know how it is then
         if isinstance(self._answer, Exception):
+            if (
+                self._link is None or not self._link.alive
+            ):  # lost with its link: by the one that took its place it may be answered
+                return None
             raise self._answer
         return self._answer if time.monotonic() - self._asked < _FRESH_S else None
 

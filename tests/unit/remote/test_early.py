@@ -31,6 +31,9 @@ class _Link:
 
     def run(self, _command: str, *, stdin: object = b"", timeout_s: float = 0.0) -> CommandResult:
         self.asked += 1
+        if self.node.name == "cut":
+            self.alive = False
+            raise UnreachableError("the connection was lost")
         if self.node.name == "broken":
             raise ValueError("this is not what a link raises")
         return CommandResult(code=0, stdout=ANSWER, stderr=b"")
@@ -102,6 +105,15 @@ def test_only_the_answer_to_the_very_question_is_used() -> None:
         assert findings.free_ports == (29500,)
         assert early.find(NODES[0], ProbeRequest(modules=("torch",))) is None  # it may be another a second time
         assert transport.links[0].asked == 1
+
+
+def test_a_question_that_was_cut_off_with_its_link_is_asked_again() -> None:
+    transport, cut = _Transport(), replace(NODES[0], name="cut")
+    transport.open.set()
+    with closing(EarlyTransport(transport, [cut], modules=("torch",))) as early:
+        until(lambda: transport.links and not transport.links[0].alive)
+        assert early.connect(cut).alive
+        assert early.find(cut, ProbeRequest(modules=("torch",))) is None
 
 
 def test_a_fault_in_the_early_question_is_raised_where_the_answer_is_asked_for() -> None:
