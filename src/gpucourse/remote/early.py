@@ -12,7 +12,7 @@ from gpucourse.model.node import Node
 from gpucourse.ports import Link, Transport
 from gpucourse.remote.patience import CONNECT_S
 
-_FRESH_S = 5.0  # an older answer is asked for again: other programs take ports, and the disk, meanwhile
+_FRESH_S = 5.0  # what is older is asked for again: other programs take ports, and a person may have mended the network
 PORTS = (29500, 29599)
 """Where ranks meet, unless the learner's settings say otherwise."""
 
@@ -58,9 +58,10 @@ class EarlyTransport:
         *,
         modules: Sequence[str] | None = None,
         timeout_s: float = CONNECT_S,
+        fresh_s: float = _FRESH_S,
     ) -> None:
         self._transport = transport
-        self._attempts = {node: _Attempt(transport, node, modules, timeout_s) for node in nodes}
+        self._attempts = {node: _Attempt(transport, node, modules, timeout_s, fresh_s) for node in nodes}
 
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> Link:
         """The link that was begun early, else a new one. Raises what the transport raises."""
@@ -86,24 +87,30 @@ class EarlyTransport:
 class _Attempt:
     """A link in the making."""
 
-    def __init__(self, transport: Transport, node: Node, modules: Sequence[str] | None, timeout_s: float) -> None:
+    def __init__(
+        self, transport: Transport, node: Node, modules: Sequence[str] | None, timeout_s: float, fresh_s: float
+    ) -> None:
         self._link: Link | None = None
         self._error: BaseException | None = None
         self._request = ProbeRequest(modules=tuple(modules)) if modules is not None else None
         self._answer: NodeFindings | Exception | None = None
-        self._taken, self._abandoned, self._asked = False, False, 0.0
+        self._taken, self._abandoned = False, False
+        self._fresh_s, self._failed, self._asked = fresh_s, 0.0, 0.0
         self._connected, self._answered = threading.Event(), threading.Event()
         threading.Thread(
             target=self._begin, args=(transport, node, timeout_s), name=f"connect-{node.name}", daemon=True
         ).start()
 
     def take(self) -> Link | None:
-        """The link, as soon as it is there; None for whoever asks again. Raises what the transport raised."""
+        """The link, as soon as it is there; None for whoever asks again, and if the transport raised something long ago. Raises
+        what it raised just now."""
         if self._taken:
             return None
         self._connected.wait()
         self._taken = True
         if self._error is not None:
+            if time.monotonic() - self._failed >= self._fresh_s:
+                return None
             raise self._error
         return self._link
 
@@ -115,12 +122,10 @@ class _Attempt:
         self._answered.wait()
         self._request = None  # whoever asks again wants to know how it is then
         if isinstance(self._answer, Exception):
-            if (
-                self._link is None or not self._link.alive
-            ):  # lost with its link: by the one that took its place it may be answered
+            if self._link is None or not self._link.alive:  # the link that took its place may answer
                 return None
             raise self._answer
-        return self._answer if time.monotonic() - self._asked < _FRESH_S else None
+        return self._answer if time.monotonic() - self._asked < self._fresh_s else None
 
     def abandon(self) -> None:
         """Drop the link that nobody took, now or once it is there."""
@@ -132,7 +137,7 @@ class _Attempt:
         try:
             self._link = transport.connect(node, timeout_s=timeout_s)
         except BaseException as error:  # noqa: BLE001  raised again in the thread of whoever asks for the link
-            self._error = error
+            self._error, self._failed = error, time.monotonic()
         self._connected.set()
         try:
             if self._link is not None and self._abandoned and not self._taken:

@@ -52,10 +52,12 @@ class _Transport:
     def __init__(self, *refused: str) -> None:
         self.open, self.refused = threading.Event(), refused
         self.links: list[_Link] = []
+        self.tried = 0
 
     def connect(self, node: Node, *, timeout_s: float = 0.0) -> Link:
         assert self.open.wait(STUCK_S)
-        if node.name in self.refused:
+        refused, self.tried = self.refused, self.tried + 1
+        if node.name in refused:
             raise UnreachableError(f"{node.name} does not answer")
         self.links.append(_Link(node))
         return self.links[-1]
@@ -91,6 +93,16 @@ def test_a_node_that_does_not_answer_is_told_to_whoever_asks_for_it() -> None:
         with pytest.raises(UnreachableError, match="node1 does not answer"):
             early.connect(NODES[1])
         assert early.find(NODES[1], ProbeRequest(modules=("torch",))) is None
+
+
+def test_a_node_that_did_not_answer_long_ago_is_tried_again() -> None:
+    """A person was asked for a prediction meanwhile."""
+    transport = _Transport("node0")
+    transport.open.set()
+    with closing(EarlyTransport(transport, NODES[:1], fresh_s=0.0)) as early:
+        until(lambda: transport.tried)
+        transport.refused = ()
+        assert early.connect(NODES[0]).alive
 
 
 def test_only_the_answer_to_the_very_question_is_used() -> None:
