@@ -128,7 +128,7 @@ def test_a_question_that_was_cut_off_with_its_link_is_asked_again() -> None:
         assert early.find(cut, ProbeRequest(modules=("torch",))) is None
 
 
-def test_a_fault_in_the_early_question_is_raised_where_the_answer_is_asked_for() -> None:
+def test_a_fault_in_the_early_question_is_raised_with_the_answer() -> None:
     """pytest reports an error that ends a thread."""
     transport, broken = _Transport(), replace(NODES[0], name="broken")
     transport.open.set()
