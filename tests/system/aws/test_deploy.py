@@ -69,9 +69,9 @@ def test_what_is_asked_for_before_anything_is_made(somebody: CloudLearner) -> No
 def test_what_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     with cloud_learner(tmp_path) as learner:
         learner.sets(budget_usd=3)
-        poor = learner.types(*DEPLOY, "--yes", code=2)
+        poor = learner.types(*DEPLOY, "--gpu", "t4", "--yes", code=2)
         assert "this would cost $6.17 to its end; of the budget of $3.00 $3.00 is left" in poor.err
-        assert "--yes-over-budget" in poor.err
+        assert "gpucourse deploy 3 --target aws --gpu t4 --yes-over-budget;" in poor.err
 
         learner.account.quota("L-DB2E81BA", 8)
         learner.account.plan("FREE")
