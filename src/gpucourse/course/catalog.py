@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from pydantic import ValidationError
@@ -78,7 +79,13 @@ class Catalog:
     @property
     def modules(self) -> tuple[Module, ...]:
         """Every module whose manifest is right."""
-        return tuple(module for place in self._places if isinstance(module := self._of(place), Module))
+        return tuple(self.iterate())
+
+    def iterate(self, first: str = "") -> Iterator[Module]:
+        """The same, the module numbered `first` before the others; each manifest is read when its turn comes."""
+        for place in sorted(self._places, key=lambda place: number_of(place.name) != first):
+            if isinstance(module := self._of(place), Module):
+                yield module
 
     @property
     def errors(self) -> tuple[ManifestError, ...]:

@@ -32,8 +32,6 @@ class NextStep:
 def find_next_step(context: Context) -> NextStep:
     """The one thing to do next, where the learner is: in the exercise of the newest run, else in its module or that of the lab
     that was changed last, else in the first exercise that is not done. Raises MissingError for a course without exercises."""
-    if not context.catalog.modules:
-        raise MissingError("this course has no exercises", hint="gpucourse list")
     newest = _find_newest_run(context)
     number, current = _find_place(context, newest)
     for exercise in _order_exercises(context, number, current):
@@ -45,6 +43,8 @@ def find_next_step(context: Context) -> NextStep:
             chosen = _choose(context, module, exercise, evidence, signs)
         if chosen is not None:
             return NextStep(exercise=exercise, signs=signs, what=chosen[0], command=chosen[1])
+    if not context.catalog.modules:
+        raise MissingError("this course has no exercises", hint="gpucourse list")
     return NextStep(
         exercise=None, signs=None, what="every exercise is done: hand in your work", command="gpucourse grade --bundle work.zip"
     )
@@ -60,12 +60,9 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
 
 def _order_exercises(context: Context, number: str, current: str) -> Iterator[Exercise]:
     """Every exercise, those of the module and the exercise where the learner is now before the others; some come twice."""
-    modules = {module.id: module for module in context.catalog.modules}
-    here = modules.get(number)
-    if here is not None:
-        yield from (exercise for exercise in here.exercises if exercise.id == current)
-        yield from here.exercises
-    for module in modules.values():
+    for module in context.catalog.iterate(first=number):
+        if module.id == number:
+            yield from (exercise for exercise in module.exercises if exercise.id == current)
         yield from module.exercises
 
 

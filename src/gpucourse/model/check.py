@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import (
@@ -98,7 +99,7 @@ def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[Ini
     for name, operand in given.items():
         kind = check_kinds()[name]
         try:
-            TypeAdapter(kind.operand).validate_python(operand, strict=True)
+            _operand_type(name).validate_python(operand, strict=True)
         except ValidationError as error:
             yield from (_again(detail, name) for detail in error.errors())
             continue
@@ -109,6 +110,12 @@ def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[Ini
         elif data.get("tolerance") and not kind.tolerance:
             those = " or ".join(kind.name for kind in check_kinds().values() if kind.tolerance)
             yield _error((), f"tolerance belongs to {those}, not to {name}", data)
+
+
+@cache
+def _operand_type(name: str) -> TypeAdapter[Any]:
+    """The type of the operand of one kind. To make it takes longer than to read a whole check."""
+    return TypeAdapter(check_kinds()[name].operand)
 
 
 def _error(place: tuple[str, ...], reason: str, data: Any) -> InitErrorDetails:
