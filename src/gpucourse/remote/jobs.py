@@ -263,6 +263,7 @@ def _present() -> str:
     return f"[ -e {_folder()}/__main__.py ]"
 
 
+@cache
 def _folder() -> str:
     return f".gpucourse/agent-{sha256(_bundle()).hexdigest()[:16]}"
 

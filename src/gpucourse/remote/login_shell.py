@@ -36,6 +36,7 @@ _SCRIPT = (
     'carry_out "$@"; while read -r a b form line; do carry_out "$a" "$b" "$form" "$line"; done; exit "$code"'
 )
 _ESCAPED = [bytes([byte]) if 32 <= byte < 127 and byte != 0x5C else b"\\0%03o" % byte for byte in range(256)]
+_QUOTED = [chr(byte) if 32 <= byte < 127 and chr(byte) not in "'\\!" else f"\\0{byte:03o}" for byte in range(256)]
 
 
 class Request:
@@ -145,5 +146,4 @@ def _escape(command: str) -> str:
 
     In csh they protect neither a line's end nor `!`; in fish they do not protect a backslash before a backslash or a quote.
     """
-    data = command.encode("utf-8", "surrogateescape")
-    return "".join(chr(byte) if 32 <= byte < 127 and chr(byte) not in "'\\!" else f"\\0{byte:03o}" for byte in data)
+    return "".join(map(_QUOTED.__getitem__, command.encode("utf-8", "surrogateescape")))
