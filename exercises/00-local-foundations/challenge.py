@@ -1,4 +1,4 @@
-"""The rank-range question of exercise 0.3: you are one of several nodes, which ranks are yours? Each number asks another."""
+"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number asks a new one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ANSWER = re.compile(r"\s*(\d{1,6})\s*(?:(?:-|\.\.|–|to)\s*(\d{1,6})\s*)?")
 
 @dataclass(frozen=True)
 class Question:
-    """You are node `node` of `nodes`, counted from 0, and each has `gpus` GPUs with a process each."""
+    """You are node `node` of `nodes`, counted from 0; each node has `gpus` GPUs, with one process for each."""
 
     node: int
     nodes: int
@@ -24,28 +24,28 @@ class Question:
         )
 
     def holds(self, first: int, last: int) -> bool:
-        """Whether the ranks from `first` to `last` are exactly this node's: those of the nodes before it come first."""
+        """Whether the ranks from `first` to `last` are exactly this node's; the ranks of earlier nodes come first."""
         return first == self.node * self.gpus and last == first + self.gpus - 1
 
 
 def ask(number: int) -> Question:
-    """The question of that number, the same each time."""
+    """The question with that number; it is the same each time."""
     chance = random.Random(number)
     nodes = chance.randint(3, 12)
     return Question(node=chance.randint(1, nodes - 1), nodes=nodes, gpus=chance.choice((2, 4, 8)))
 
 
 def read(answer: str) -> tuple[int, int]:
-    """First and last rank of an answer such as 40-47. Raises ValueError where it is none."""
+    """First and last rank of an answer such as 40-47. Raises ValueError if it is not a range."""
     match = ANSWER.fullmatch(answer)
     if not match:
-        raise ValueError(f"{answer!r} is no range of ranks: write the first and the last, such as 40-47")
+        raise ValueError(f"{answer!r} is not a range of ranks: write the first and the last, such as 40-47")
     first = int(match[1])
     return first, int(match[2]) if match[2] else first
 
 
 def judge(number: int, answer: str) -> dict[str, object]:
-    """The question and what became of it. An answer that was not given is neither right nor wrong: `right` is None."""
+    """The question, the answer, and whether it is right. Without an answer, `right` is None."""
     question = ask(number)
     right = question.holds(*read(answer)) if answer.strip() else None
     return {"number": number, "question": str(question), "answer": answer.strip() or None, "right": right}

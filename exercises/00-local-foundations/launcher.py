@@ -1,6 +1,6 @@
 """The launcher, demystified: a loop that starts the same program many times and tells each copy who it is.
 
-You will learn    what torchrun and SLURM do before your script runs: six variables, and a process for each pair of them
+You will learn    what torchrun and SLURM do before your script runs: start the processes, and give each six variables
 You will produce  the environment of every process, the rank table of all nodes, an answer to the rank-range question
 Run it            python launcher.py                                              (2 nodes with 2 processes each, all here)
                   python launcher.py --nnodes 4 --nproc-per-node 2 --answer 40-47
@@ -24,12 +24,12 @@ from pathlib import Path
 
 import challenge
 
-MOST = 32  # processes; each takes about 230 MB, for each loads torch
+MOST = 32  # processes; each takes about 230 MB, because it loads torch
 
 # --- knobs ------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="start nnodes times nproc-per-node processes, each told who it is")
-parser.add_argument("--nnodes", type=int, default=2, help="nodes to pretend")
-parser.add_argument("--nproc-per-node", type=int, default=2, help="processes on each; on a cluster one a GPU")
+parser.add_argument("--nnodes", type=int, default=2, help="nodes to simulate")
+parser.add_argument("--nproc-per-node", type=int, default=2, help="processes on each; on a cluster one for each GPU")
 parser.add_argument("--question", type=int, default=1, help="number of the rank-range question")
 parser.add_argument("--answer", type=str, default="", help="your answer to it, first and last rank: 40-47")
 args = parser.parse_args()
@@ -40,7 +40,7 @@ try:
     verdict = challenge.judge(args.question, args.answer)
 except ValueError as error:
     parser.error(f"--answer: {error}")
-alone = "NODE_RANK" in os.environ  # a cluster's launcher runs once on each node and starts that node's processes only
+alone = "NODE_RANK" in os.environ  # on a cluster the launcher runs once on each node and starts only that node's processes
 nodes = [int(os.environ["NODE_RANK"])] if alone else list(range(args.nnodes))
 if not 0 <= nodes[0] < args.nnodes:
     parser.error(f"NODE_RANK={nodes[0]}: the nodes are 0 to {args.nnodes - 1} (--nnodes {args.nnodes})")
@@ -52,26 +52,26 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-# --- where all meet: an address of node 0, and a port there that is free ----------------------------------------------
+# --- where all meet: an address of node 0, and a free port there ------------------------------------------------------
 address = os.environ.get("MASTER_ADDR", "127.0.0.1")
 port = os.environ.get("MASTER_PORT") or ("29500" if alone else str(free_port()))
 
 
 def describe_process(node: int, local_rank: int) -> dict[str, str]:
-    """Everything that a process learns about itself. This is the whole secret."""
-    rank = node * args.nproc_per_node + local_rank  # the processes of the nodes before me, then mine
+    """Everything that a process is told about itself. There is nothing else."""
+    rank = node * args.nproc_per_node + local_rank  # the processes of earlier nodes come first, then mine
     return {
-        "RANK": str(rank),                             # which one of all I am; SLURM says SLURM_PROCID
-        "WORLD_SIZE": str(world_size),                 # how many we are; SLURM_NTASKS
-        "LOCAL_RANK": str(local_rank),                 # which one on my node, so which GPU; SLURM_LOCALID
-        "LOCAL_WORLD_SIZE": str(args.nproc_per_node),  # how many on my node; SLURM_NTASKS_PER_NODE
+        "RANK": str(rank),                             # my number among all processes; SLURM_PROCID
+        "WORLD_SIZE": str(world_size),                 # how many processes there are; SLURM_NTASKS
+        "LOCAL_RANK": str(local_rank),                 # my number on this node, and so my GPU; SLURM_LOCALID
+        "LOCAL_WORLD_SIZE": str(args.nproc_per_node),  # how many processes on this node; SLURM_NTASKS_PER_NODE
         "NODE_RANK": str(node),                        # which node; SLURM_NODEID (torchrun calls it GROUP_RANK)
         "MASTER_ADDR": address,                        # where rank 0 waits for the others, on node 0
         "MASTER_PORT": port,                           # and at which port
     }  # fmt: skip
 
 
-# --- start them, all of them, at once ---------------------------------------------------------------------------------
+# --- start all of them at once ----------------------------------------------------------------------------------------
 worker = [sys.executable, "-u", str(Path(__file__).resolve().parent / "worker.py")]
 asked = json.dumps({"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict})
 common = {**os.environ, "OMP_NUM_THREADS": "1"}  # many processes share these cores
@@ -81,7 +81,7 @@ running: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def stop(why: int) -> None:
-    """Asked to end, end the processes too: a launcher leaves nothing behind."""
+    """When asked to end, end the processes too: a launcher leaves nothing behind."""
     for process in running.values():
         process.terminate()
     sys.exit(128 + why)
@@ -97,7 +97,7 @@ for node in nodes:
         words = " ".join(f"{name}={value}" for name, value in own.items())
         print(f"node {node}: started process {process.pid} with {words}", flush=True)
 
-# --- wait for them; the first that fails ends the others, which would wait for it in vain -----------------------------
+# --- wait for them; if one fails, end the others, which would wait for it in vain -------------------------------------
 failed = 0
 while running:
     ended = [process for process in running.values() if process.poll() is not None]

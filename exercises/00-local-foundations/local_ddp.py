@@ -1,12 +1,12 @@
-"""DDP on one machine: the same script several times, each with other samples, and one model that all of them share.
+"""DDP on one machine: several copies of one script, each with its own samples, train one model together.
 
 You will learn    what a rank is; how DistributedSampler splits the data, and that it really does; what is different on each
                   rank (samples, loss, own gradient) and what is not (averaged gradient, weights)
-You will produce  a log a rank; shard_rank0.csv, shard_rank1.csv, ... with the samples of each; side_by_side.txt; metrics.json
+You will produce  a log for each rank; its samples in shard_rank0.csv, shard_rank1.csv, ...; side_by_side.txt; metrics.json
 Run it            python local_ddp.py                                                   (a world of one)
                   torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
-                  torchrun --nproc-per-node=2 --redirects 3 --log-dir logs local_ddp.py (a log a rank)
-Your part         write in my_shares.py what DistributedSampler does; then take set_epoch away here, and say first what changes
+                  torchrun --nproc-per-node=2 --redirects 3 --log-dir logs local_ddp.py (a log for each rank)
+Your part         write in my_shares.py what DistributedSampler does; predict what changes without set_epoch, then take it out
 Reading           modules/00-local-foundations/lesson.md, "The same script, several times"
 """
 
@@ -19,7 +19,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node the two lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node the two are beside this file
 
 import bench
 import ranks
@@ -33,18 +33,18 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 SEED, FEATURES, CLASSES = 0, 32, 4
 
-# --- knobs (how many ranks there are is the launcher's) ---------------------------------------------------------------
-parser = argparse.ArgumentParser(description="data parallel training on one machine, everything on record")
+# --- knobs (the launcher decides on the number of ranks) --------------------------------------------------------------
+parser = argparse.ArgumentParser(description="data parallel training on one machine, with everything recorded")
 parser.add_argument("--epochs", type=int, default=3, help="passes over the data")
-parser.add_argument("--samples", type=int, default=512, help="samples in all; the ranks share them")
-parser.add_argument("--batch-size", type=int, default=32, help="samples a rank takes in one step")
+parser.add_argument("--samples", type=int, default=512, help="samples in all, divided among the ranks")
+parser.add_argument("--batch-size", type=int, default=32, help="samples that a rank uses in one step")
 args = parser.parse_args()
 if min(vars(args).values()) < 1:
     parser.error("every value must be at least 1")
 
 # --- set-up: who am I, and the same data on every rank ----------------------------------------------------------------
 if torch.cuda.device_count() < int(os.environ.get("LOCAL_WORLD_SIZE", "1")):
-    os.environ["GPUCOURSE_BACKEND"] = "gloo"  # two ranks cannot share a GPU under NCCL; on CPUs there is room for any number
+    os.environ["GPUCOURSE_BACKEND"] = "gloo"  # two ranks cannot share a GPU under NCCL; CPUs have room for any number
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 source = torch.Generator().manual_seed(SEED)
@@ -55,7 +55,7 @@ say(f"rank {rank} of {size}: process {os.getpid()} on {bench.node_label()} ({dev
 
 
 def build() -> nn.Module:
-    torch.manual_seed(SEED + rank)  # other weights on every rank, on purpose: see what DDP does about it
+    torch.manual_seed(SEED + rank)  # different weights on every rank, on purpose: see what DDP does about it
     return nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, CLASSES)).to(device)
 
 
@@ -72,7 +72,7 @@ def fingerprint(model: nn.Module) -> str:
     return ranks.checksum(flat(model.parameters()))[:8]
 
 
-# --- DDP: rank 0's weights go to everyone -----------------------------------------------------------------------------
+# --- DDP: rank 0's weights go to all ranks ----------------------------------------------------------------------------
 own = build()
 made = fingerprint(own)
 model = DistributedDataParallel(own, device_ids=[device] if device.type == "cuda" else None)
@@ -82,20 +82,20 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 sampler = DistributedSampler(numbers, num_replicas=size, rank=rank, seed=SEED)
 loader = DataLoader(TensorDataset(numbers, features, labels), batch_size=args.batch_size, sampler=sampler)
 
-# --- training: my samples, my loss, my gradient; then everybody's -----------------------------------------------------
+# --- training: this rank's samples, loss and gradient; then the averaged gradient -------------------------------------
 shares: list[list[int]] = []
 steps: list[dict[str, object]] = []
-apart: list[list[float]] = []  # a step: gradients of two ranks after averaging; average and mean; gradients before
+apart: list[list[float]] = []  # differences in each step: between ranks after averaging; from the mean; between ranks before
 loss_before = loss_on(model.module, args.samples)
 for epoch in range(args.epochs):
-    sampler.set_epoch(epoch)  # another order in every epoch, alike on every rank; without it each epoch has the same shares
+    sampler.set_epoch(epoch)  # another order in every epoch, the same on all ranks; without it each epoch has the same shares
     shares.append([])
     for chosen, x, y in loader:
         shares[-1] += chosen.tolist()
-        loss = loss_of(model.module, x, y)  # past DDP: this gradient stays with me
+        loss = loss_of(model.module, x, y)  # without DDP: this gradient stays on this rank
         mine = flat(torch.autograd.grad(loss, list(model.module.parameters())))
         optimizer.zero_grad()
-        loss_of(model, x, y).backward()  # through DDP: the gradients of all ranks, averaged
+        loss_of(model, x, y).backward()  # with DDP: the gradients of all ranks, averaged
         ours = flat(weight.grad for weight in model.parameters())
         optimizer.step()
         mean = world.over_ranks(mine, dist.ReduceOp.SUM) / size
@@ -135,7 +135,7 @@ if rank == 0:
     seen = [set().union(*epoch) for epoch in by_epoch]
     worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
     repeated = sum(share == every_share[0][0] for share in every_share[0][1:])
-    telling = args.epochs > 1 and rows[0]["samples"] > 7  # of few samples it is chance
+    telling = args.epochs > 1 and rows[0]["samples"] > 7  # with few samples, an order can come twice by chance
     moved = [len(set(shares[1]) - set(shares[0])) for shares in every_share if args.epochs > 1]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for steps in every_step for step in steps],

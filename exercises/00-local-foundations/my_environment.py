@@ -1,7 +1,7 @@
 """Your part of 0.3: what a launcher tells each process, on nodes that have different numbers of GPUs.
 
 You will learn    where the seven variables come from, and why RANK is more than a product
-You will produce  a `describe_process` that holds for any nodes
+You will produce  a `describe_process` that is right for any nodes
 Try it            gpucourse try 0.3
 Your part         the body of `describe_process`; keep its name and its parameters
 Reading           modules/00-local-foundations/lesson.md, "What a launcher does"
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
     """The variables of one process: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT.
 
-    `hosts[k]` is the address of node k and `processes[k]` how many processes run there, one for each GPU: the nodes need not
-    be alike. `node` and `local_rank` say which process is meant, both counted from 0. All meet on node 0, at `port`.
+    `hosts[k]` is the address of node k, and `processes[k]` is how many processes run there, one for each GPU: nodes may have
+    different numbers. `node` and `local_rank` say which process is meant, both counted from 0. All meet on node 0, at `port`.
     """
-    raise NotImplementedError("describe_process: how many processes have a lower rank than the first one of this node?")
+    raise NotImplementedError("describe_process: how many processes have a lower rank than the first one on this node?")

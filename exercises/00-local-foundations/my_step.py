@@ -1,6 +1,6 @@
 """Your part of 0.1: one step of training.
 
-You will learn    what each line of the training loop is for, by what goes wrong without it
+You will learn    what each line of the training loop is for, and what goes wrong without it
 You will produce  a `train_step` that makes the same step as the loop of tiny_transformer.py, for any model and optimizer
 Try it            gpucourse try 0.1
 Your part         the body of `train_step`; keep its name and its parameters
@@ -16,8 +16,8 @@ from torch import nn
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, tokens: torch.Tensor) -> float:
     """Make one step of training on one batch of text, and return the loss that the batch had before the step.
 
-    `tokens` are whole numbers of shape (batch, length + 1): pieces of text, nothing cut off. `model(seen)` takes numbers of
-    shape (batch, length) and gives scores of shape (batch, length, vocabulary): at each place the scores of every possible
+    `tokens` are whole numbers of shape (batch, length + 1): whole pieces of text. `model(seen)` takes numbers of
+    shape (batch, length) and returns scores of shape (batch, length, vocabulary): at each position a score for every possible
     next token. The loss is the mean cross-entropy of all batch * length guesses, in nats. `optimizer` has the model's
     parameters. Return the loss as a number, so that nothing of the step stays in memory.
     """

@@ -1,6 +1,6 @@
-"""The text that exercise 0.1 learns from: people who count things and give some away, told by a seeded grammar.
+"""The text that exercise 0.1 trains on: people who count things and give some away, written by a grammar with a fixed seed.
 
-You will learn    what a training text is made of, and how much of it is chance: no model can guess the dice
+You will learn    what a training text is made of, and how much of it is random: no model can guess the dice
 You will produce  stories.txt, the same to the last byte each time
 Run it            python stories.py > stories.txt
 Your part         change the words or the sentences, or put any plain text of your own into stories.txt
@@ -21,19 +21,19 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 
 class Dice:
-    """Chance with a memory: `nats` is the surprise of everything thrown so far, ln(n) for one of n equal faces."""
+    """Dice that keep count: `nats` is the surprise of all throws so far, ln(n) for one of n equal faces."""
 
     def __init__(self, seed: int) -> None:
         self.chance, self.nats = random.Random(seed), 0.0
 
     def one_of(self, faces: Sequence[str]) -> str:
-        """One of the faces, each as likely as the others."""
+        """One of the faces, all equally likely."""
         self.nats += math.log(len(faces))
         return self.chance.choice(faces)
 
 
 def story(dice: Dice) -> str:
-    """One story on one line. Who, what and how many are thrown; the sums in the last sentence follow from them."""
+    """One story on one line. Dice decide who, what and how many; the sum in the last sentence follows from them."""
     giver = dice.one_of(list(PEOPLE))
     taker = dice.one_of([person for person in PEOPLE if person != giver])
     thing = dice.one_of(THINGS)
@@ -46,12 +46,12 @@ def story(dice: Dice) -> str:
 
 
 def many(count: int, thing: str) -> str:
-    """The count in words with the thing, in the plural where it must be."""
+    """The count in words with the thing, in the plural where needed."""
     return f"{NUMBERS[count]} {thing}{'' if count == 1 else 's'}"
 
 
 def write(seed: int = SEED, stories: int = STORIES) -> tuple[str, float]:
-    """A text, and the nats a character that chance brought into it: the loss of the best model that there can be."""
+    """A text, and its randomness in nats per character: the loss of the best possible model."""
     dice = Dice(seed)
     text = "".join(story(dice) for _ in range(stories))
     return text, dice.nats / len(text)
@@ -60,4 +60,4 @@ def write(seed: int = SEED, stories: int = STORIES) -> tuple[str, float]:
 if __name__ == "__main__":
     text, floor = write()
     sys.stdout.write(text)
-    sys.stderr.write(f"{len(text):,} characters, {len(set(text))} different ones; {floor:.4f} nats of chance a character\n")
+    sys.stderr.write(f"{len(text):,} characters, {len(set(text))} different; {floor:.4f} nats per character are random\n")

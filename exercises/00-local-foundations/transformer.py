@@ -1,9 +1,9 @@
-"""The tiny transformer of exercise 0.1, whole: a large language model is made of the same parts, with larger numbers.
+"""The whole tiny transformer of exercise 0.1: a large language model is made of the same parts, with larger numbers.
 
 You will learn    what a block is made of, how attention looks back, and what keeps it from looking ahead
 You will produce  nothing by itself: tiny_transformer.py trains it
 Run it            python tiny_transformer.py
-Your part         take the mask away, or `place`, or the `x +` of a block; predict what happens to the loss
+Your part         take out the mask, or `place`, or the `x +` of a block; predict what happens to the loss
 Reading           modules/00-local-foundations/lesson.md, "What is in a block"
 """
 
@@ -16,7 +16,7 @@ from torch import nn
 
 
 class TinyTransformer(nn.Module):
-    """Each character and its place become `width` numbers, pass the blocks, come out as a score for every next character."""
+    """Each character and its position become `width` numbers, pass through the blocks, and end as scores of all characters."""
 
     def __init__(self, vocabulary: int, context: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class TinyTransformer(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention fetches from the characters before; then a small network works on what was found, for each place by itself."""
+    """Attention fetches from the characters before; then a small network works on the result, for each position separately."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -40,13 +40,13 @@ class Block(nn.Module):
         self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """What came in, plus what attention and the network add to it: a block corrects, it does not replace."""
+        """What came in, plus what attention and the network add: a block corrects its input, it does not replace it."""
         x = x + self.attention(self.before_attention(x))
         return x + self.network(self.before_network(x))
 
 
 class Attention(nn.Module):
-    """Every character asks (query), every earlier one offers (key); what fits best is fetched (value). In several heads."""
+    """Every character asks (query), every earlier one offers (key); what fits is fetched (value). In several heads."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Attention(nn.Module):
         query, key, value = (part.transpose(1, 2) for part in parts.unbind(dim=2))
         scores = query @ key.transpose(-2, -1) / math.sqrt(width // self.heads)
         future = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(diagonal=1)
-        weights = scores.masked_fill(future, -math.inf).softmax(dim=-1)  # nobody looks at what comes after
+        weights = scores.masked_fill(future, -math.inf).softmax(dim=-1)  # no position looks at later ones
         return self.back((weights @ value).transpose(1, 2).reshape(batch, length, width))
 
 

@@ -1,12 +1,12 @@
 """What launcher.py starts: a process that reads from its environment who it is, meets the others, and reports.
 
 You will learn    that a rank is told everything: nothing in here counts processes or looks for other nodes
-You will produce  a line a process; rank 0 writes rank_table.txt and metrics.json
+You will produce  a line from each process; rank 0 writes rank_table.txt and metrics.json
 Run it            python launcher.py (it starts this file); or by hand, in two terminals:
                   export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
                   RANK=0 NODE_RANK=0 python worker.py          (and in the other: RANK=1 NODE_RANK=1 python worker.py)
                   torchrun --nproc-per-node=4 worker.py        (another launcher, the same table)
-Your part         start one of the two only, and see for what it waits and for how long
+Your part         start only one of the two, and see what it waits for and how long
 Reading           modules/00-local-foundations/lesson.md, "What a launcher does"
 """
 
@@ -18,7 +18,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
 import torch
@@ -28,7 +28,7 @@ from bench import say
 SEED = 0
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK")
 
-os.environ.setdefault("NODE_RANK", os.environ.get("GROUP_RANK", ""))  # torchrun's word for it
+os.environ.setdefault("NODE_RANK", os.environ.get("GROUP_RANK", ""))  # torchrun's name for it
 
 # --- who am I? --------------------------------------------------------------------------------------------------------
 if missing := [name for name in (*NAMES, "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]:
@@ -38,17 +38,17 @@ me |= {"master": f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}", "pi
 place = f"[node {me['node_rank']}, rank {me['rank']}]"
 timeout_s = float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "60"))
 
-# --- meet the others: rank 0 listens at the master's address, the others connect, all wait for all --------------------
+# --- meet the others: rank 0 listens at the master's address, the others connect, and each waits for all --------------
 say(f"{place} process {me['pid']}: meeting {me['world_size'] - 1} others at {me['master']}")
 try:
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
 except (RuntimeError, ValueError) as error:
     sys.exit(
-        f"{place} the others did not come within {timeout_s:g} s, or somebody else has my rank: {str(error).splitlines()[0]}"
+        f"{place} the others did not come within {timeout_s:g} s, or another process has my rank: {str(error).splitlines()[0]}"
     )
 world_size = dist.get_world_size()
 total = torch.tensor([float(me["rank"] + 1)])
-dist.all_reduce(total)  # everybody brings rank + 1: the sum shows who took part
+dist.all_reduce(total)  # each rank contributes rank + 1: the sum shows whether all took part
 everyone: list[dict[str, object]] = [{}] * world_size
 dist.all_gather_object(everyone, me | {"sum": total.item()})
 say(f"{place} all {world_size} are here; 1 + 2 + ... + {world_size} = {total.item():g}")

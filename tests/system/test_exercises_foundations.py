@@ -291,7 +291,7 @@ def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: 
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank  #")
     run = with_faults("0.3", tmp_path / "work", fault, nproc_per_node="1")
     assert run.code == 1
-    assert "or somebody else has my rank" in run.output
+    assert "or another process has my rank" in run.output
     assert "failed first, with code 1; the others are ended" in run.output
     assert "Traceback" not in run.output
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the loss that is reported is that of held-out text."""
+"""Judges a repaired copy: the reported loss must be that of the held-out text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Loss:
 
 
 def judge(part: Part) -> None:
-    """`surprise` must look at the held-out text, and at nothing else."""
+    """`surprise` must use the held-out text, and nothing else."""
     seen: list[str] = []
     surprise = part.function_alone(
         "surprise",
@@ -25,4 +25,4 @@ def judge(part: Part) -> None:
     part.call(surprise, None)
     if seen != ["held out"]:
         raise part.wrong("still", text=" and ".join(seen) or "nothing")
-    part.note("the loss is that of text which the model never saw")
+    part.note("the loss is measured on text that the model never saw")

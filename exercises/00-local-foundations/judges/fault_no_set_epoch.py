@@ -1,4 +1,4 @@
-"""Judges a repaired copy: each epoch has an order of its own."""
+"""Judges a repaired copy: each epoch must have its own order."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """No later epoch may have the first one's order."""
+    """No later epoch may have the order of the first."""
     repeated = part.metrics["epochs_in_the_order_of_the_first"]
     if repeated is None or repeated > 0:
         raise part.wrong("still", count=repeated)
-    part.note(f"{part.metrics['epochs']} epochs, each in an order of its own")
+    part.note(f"{part.metrics['epochs']} epochs, each in its own order")

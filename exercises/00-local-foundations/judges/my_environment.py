@@ -11,43 +11,43 @@ NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "M
 WAYS = {
     "nodes-alike": Way(
         "RANK was computed as if every node had as many processes as this one: two processes get the same rank, or a rank "
-        "is missing and all wait for it. Add up what the nodes before really have",
+        "is missing and all wait for it. Add up the processes that earlier nodes really have",
         ("sum(processes[:node])", "node * processes[node]"),
     ),
     "like-node-0": Way(
         "RANK was computed as if every node had as many processes as node 0: two processes get the same rank, or a rank is "
-        "missing and all wait for it. Add up what the nodes before really have",
+        "missing and all wait for it. Add up the processes that earlier nodes really have",
         ("sum(processes[:node])", "node * processes[0]"),
     ),
     "like-the-largest": Way(
         "RANK was computed as if every node had as many processes as the largest: some ranks are missing, and all wait for "
-        "them. Add up what the nodes before really have",
+        "them. Add up the processes that earlier nodes really have",
         ("sum(processes[:node])", "node * max(processes)"),
     ),
     "node-by-node": Way(
-        "ranks were dealt to the nodes in turns: a launcher fills node 0 first, so that ranks which follow each other share a "
+        "ranks were dealt to the nodes in turns: a launcher fills node 0 first, so that consecutive ranks share a "
         "machine and its fast links",
         ("before + local_rank", "local_rank * len(processes) + node"),
     ),
     "own-node-only": Way(
         "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and all of them open the meeting point. The "
-        "processes of the nodes before come first",
+        "processes of earlier nodes come first",
         ("before + local_rank", "local_rank"),
     ),
     "local-is-global": Way(
-        "LOCAL_RANK goes on counting over the nodes: process {rank} would look for GPU {rank} on a node that has {count}",
+        "LOCAL_RANK goes on counting across nodes: process {rank} would look for GPU {rank} on a node that has {count}",
         ('"LOCAL_RANK": local_rank', '"LOCAL_RANK": before + local_rank'),
     ),
     "includes-own-node": Way(
-        "RANK counts this node's own processes among those before it: rank 0 is missing, and all wait for it",
+        "RANK counts this node's own processes among those of earlier nodes: rank 0 is missing, and all wait for it",
         ("processes[:node]", "processes[: node + 1]"),
     ),
     "world-of-nodes": Way(
-        "WORLD_SIZE is the number of nodes: it counts processes, of all nodes together",
+        "WORLD_SIZE is the number of nodes: it has to be the number of processes on all nodes together",
         ('"WORLD_SIZE": sum(processes)', '"WORLD_SIZE": len(processes)'),
     ),
     "world-of-one-node": Way(
-        "WORLD_SIZE is the number of processes of one node: it counts those of all nodes together",
+        "WORLD_SIZE is the number of processes on one node: it has to be the number on all nodes together",
         ('"WORLD_SIZE": sum(processes)', '"WORLD_SIZE": processes[node]'),
     ),
     "master-is-here": Way(
@@ -56,7 +56,7 @@ WAYS = {
         ('"MASTER_ADDR": hosts[0]', '"MASTER_ADDR": hosts[node]'),
     ),
     "own-port": Way(
-        "MASTER_PORT differs from process to process: it is where rank 0 listens, so it is the same for all",
+        "MASTER_PORT differs from process to process: it is the port where rank 0 listens, so it must be the same for all",
         ('"MASTER_PORT": port', '"MASTER_PORT": port + before + local_rank'),
     ),
     "from-one": Way(
@@ -64,11 +64,11 @@ WAYS = {
         ('"RANK": before + local_rank', '"RANK": before + local_rank + 1'),
     ),
     "not-text": Way(
-        "{name} is {kind}: an environment holds text only, and a process with anything else in it is not even started",
+        "{name} is {kind}: environment variables must be text, and a process with anything else is not even started",
         ("name: str(value)", "name: value"),
     ),
     "missing": Way(
-        "{name} is missing: init_process_group would say so, or wait without an end",
+        "{name} is missing: init_process_group would say so, or wait for ever",
         ('        "LOCAL_WORLD_SIZE": processes[node],\n', ""),
     ),
 }
@@ -122,7 +122,7 @@ def _compare_each(part: Part, cases: list[Case]) -> None:
 def _describe(
     node: int, local_rank: int, hosts: list[str], processes: list[int], port: int
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """The right variables, and what each wrong way makes of those that it changes."""
+    """The right variables, and what each mistake makes of those that it changes."""
     rank = sum(processes[:node]) + local_rank
     right = {
         "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],

@@ -1,4 +1,4 @@
-"""Judges my_shares.py of 0.2 by what every rank gets: any split that is whole, even, and shuffled anew is right."""
+"""Judges my_shares.py of 0.2 by what every rank gets: any split that is complete, even, and reshuffled each epoch is right."""
 
 from __future__ import annotations
 
@@ -11,57 +11,58 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "no-epoch": Way(
-        "every epoch has the order of the first: the shuffle does not know the epoch. Training goes on without a complaint, "
-        "and each rank looks at the same samples for ever. That is what set_epoch is for",
+        "every epoch has the order of the first: the shuffle does not depend on the epoch. Training continues without an "
+        "error, and each rank sees the same samples for ever. That is what set_epoch is for",
         ("manual_seed(seed + epoch)", "manual_seed(seed)"),
     ),
     "epoch-repeats": Way(
-        "epoch {epoch} has the order of epoch 0, and others have not: the shuffle does not take the whole number of the epoch "
-        "in, so the same order comes back",
+        "epoch {epoch} has the order of epoch 0, while other epochs do not: the shuffle does not use the whole number of the "
+        "epoch, so the same order comes back",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch // 2)"),
     ),
     "no-seed": Way(
-        "another seed gives the same order: with it in the shuffle, a second training can differ from the first",
+        "another seed gives the same order: the shuffle must depend on the seed, so that a second training can differ from "
+        "the first",
         ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
     ),
     "rank-in-the-shuffle": Way(
-        "ranks shuffled differently: sample {sample} came {times} times, and others of the {samples} to nobody. What all have "
-        "to agree on needs the same seed on every rank; only which share one takes follows from the rank's number",
+        "ranks shuffled differently: sample {sample} came {times} times, and others of the {samples} not at all. What all have "
+        "to agree on needs the same seed on every rank; only the share that a rank takes depends on its number",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch + 1000 * rank)"),
     ),
     "not-repeatable": Way(
-        "asked twice, the same rank got another share: the shuffle depends on more than seed and epoch. The ranks would not "
-        "agree, for each is a process with a random generator of its own",
+        "called twice, the same rank got another share: the shuffle depends on more than seed and epoch. The ranks would not "
+        "agree, because each is a process with its own random generator",
         ("torch.randperm(samples, generator=generator)", "torch.randperm(samples)"),
     ),
     "uneven": Way(
         "rank {most} got {longest} samples and rank {least} {shortest}, of {samples} over {ranks} ranks. The rank with more "
-        "makes a step more, and waits in it for the others for ever: repeat some samples, so that all have equally many",
+        "makes one more step, and waits in it for the others for ever: repeat some samples, so that all have the same number",
         ("padded = (order * ranks)[: count * ranks]", "padded = order"),
     ),
     "padded-once": Way(
-        "with {samples} samples for {ranks} ranks rank {least} got {shortest}: one more round of the order is not enough to "
-        "fill up where there are so few. Repeat it as often as needed",
+        "with {samples} samples for {ranks} ranks, rank {least} got {shortest}: with so few samples, repeating the order once "
+        "is not enough padding. Repeat it as often as needed",
         ("(order * ranks)[: count * ranks]", "(order * 2)[: count * ranks]"),
     ),
     "dropped": Way(
-        "{missing} of the {samples} samples were nobody's in this epoch (the first: {sample}). What does not divide is "
-        "filled up, not left out: round the share up, not down",
+        "{missing} of the {samples} samples went to no rank in this epoch (the first: {sample}). If the samples do not divide "
+        "evenly, pad them, and leave none out: round the share up, not down",
         ("math.ceil(samples / ranks)", "max(1, samples // ranks)"),
     ),
     "too-many": Way(
-        "every rank got {shortest} samples, and {needed} are enough for {samples} over {ranks} ranks: the ranks were to "
-        "share the samples, so that an epoch takes a part of the steps",
+        "every rank got {shortest} samples, and {needed} are enough for {samples} over {ranks} ranks: the ranks have to "
+        "share the samples, so that an epoch takes fewer steps",
         ("math.ceil(samples / ranks)", "samples"),
     ),
     "not-shuffled": Way(
-        "the samples come in the order of their numbers, in every epoch: a set that is sorted by class or by length would "
-        "give steps of one kind only",
+        "the samples come in the order of their numbers, in every epoch: if a data set is sorted by class or by length, "
+        "each step would see one kind only",
         ("torch.randperm(samples, generator=generator)", "torch.arange(samples)"),
     ),
     "same-share": Way(
-        "the order changes with the epoch, but the same {shortest} samples always come together in one share: shuffle all "
-        "samples first, and share out afterwards",
+        "the order changes with the epoch, but the same {shortest} samples are always together in one share: shuffle all "
+        "samples first, and split them afterwards",
         (
             "torch.randperm(samples, generator=generator).tolist()",
             "[ranks * place + own for place in torch.randperm(samples // ranks, generator=generator).tolist() "
@@ -69,25 +70,25 @@ WAYS = {
         ),
     ),
     "no-such-sample": Way(
-        "it gave the number {sample}, and the samples are numbered 0 to {last}",
+        "it returned the number {sample}, but the samples are numbered 0 to {last}",
         (
             "torch.randperm(samples, generator=generator).tolist()",
             "(torch.randperm(samples, generator=generator) + 1).tolist()",
         ),
     ),
     "no-numbers": Way(
-        "it gave {given}: give the numbers of the samples, as a list of whole numbers",
+        "it returned {given}: return the numbers of the samples, as a list of whole numbers",
         ("return padded[rank::ranks]", "return rank"),
     ),
 }
 
 SPLITS = ((12, 3), (13, 2), (40, 4), (41, 5), (7, 1), (3, 8), (1, 2))  # samples, ranks
-SHUFFLED = (60, 3)  # so many that chance gives no order twice
+SHUFFLED = (60, 3)  # enough samples that no order comes twice by chance
 EPOCHS = (0, 1, 2, 7)
 
 
 def judge(part: Part) -> None:
-    """The shares of all ranks, for several numbers of samples and ranks; then what epoch and seed change."""
+    """Judge the shares of all ranks, for several numbers of samples and ranks; then what epoch and seed change."""
     choose = part.function("choose_samples")
     for samples, ranks in SPLITS:
         for epoch in (0, 3):
@@ -96,13 +97,13 @@ def judge(part: Part) -> None:
                 part, samples, ranks, [_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)], case
             )
     _judge_shuffle(part, choose)
-    part.note(f"whole, even and agreed on for {len(SPLITS)} numbers of samples and ranks, and shuffled again for each epoch")
+    part.note(f"complete, even and the same for all ranks in {len(SPLITS)} splits, and shuffled again for each epoch")
 
 
 def _ask(
     part: Part, choose: Callable[..., Any], case: str, samples: int, ranks: int, rank: int, epoch: int, seed: int = 5
 ) -> list[int]:
-    """A share, asked for as each rank does: in a process with a random generator of its own."""
+    """A share, asked for as each rank asks: in a process with its own random generator."""
     import torch
 
     shares = []
@@ -127,7 +128,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], case: str) -> None:
-    """Whether the shares are whole and even."""
+    """Whether the shares are complete and even."""
     times = Counter(number for share in shares for number in share)
     for number in times:
         if not 0 <= number < samples:
@@ -150,7 +151,7 @@ def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], 
 
 
 def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
-    """Whether order and shares change with the epoch, and the order with the seed."""
+    """Whether the order and the shares change with the epoch, and the order with the seed."""
     samples, ranks = SHUFFLED
     case = f"{samples} samples, {ranks} ranks, epochs {', '.join(map(str, EPOCHS))}"
     epochs = [[_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)] for epoch in EPOCHS]

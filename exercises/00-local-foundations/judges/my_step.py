@@ -14,12 +14,12 @@ from gpucourse.judge.part import same
 
 WAYS = {
     "gradients-add-up": Way(
-        "the first step is right, the second is not: backward adds to the gradients that are there already, and nobody set "
-        "them to zero. So each step goes on in the direction of all steps before it",
+        "the first step is right, the second is not: backward adds to the gradients that are already there, and nothing set "
+        "them to zero. So each step uses the gradients of all steps before it as well",
         ("    optimizer.zero_grad()\n", ""),
     ),
     "step-first": Way(
-        "the optimizer stepped before backward had made the gradients of this batch: it used those of the batch before, or "
+        "the optimizer stepped before backward had computed the gradients of this batch: it used those of the batch before, or "
         "none at all",
         ("    loss.backward()\n    optimizer.step()\n", "    optimizer.step()\n    loss.backward()\n"),
     ),
@@ -32,12 +32,12 @@ WAYS = {
         ("    optimizer.step()\n", ""),
     ),
     "no-backward": Way(
-        "no gradient was computed, so the optimizer had nothing to go by: the loss has to look back first",
+        "no gradient was computed, so the optimizer had nothing to go by: call backward on the loss first",
         ("    loss.backward()\n", ""),
     ),
     "no-shift": Way(
-        "the model was asked for the token that it had just seen. Copying it is all that it would learn, and its loss would "
-        "fall to nothing: what comes next is one place further",
+        "the model was asked for the token that it had just seen. It would only learn to copy, and its loss would "
+        "fall to almost nothing: the next token is one place further on",
         ("tokens[:, :-1], tokens[:, 1:]", "tokens[:, :-1], tokens[:, :-1]"),
     ),
     "swapped": Way(
@@ -45,30 +45,30 @@ WAYS = {
         ("seen, wanted = tokens[:, :-1], tokens[:, 1:]", "wanted, seen = tokens[:, :-1], tokens[:, 1:]"),
     ),
     "last-only": Way(
-        "only the last token of each piece was guessed. The scores of every place are there after one forward: use them all, "
+        "only the last token of each piece was guessed. One forward gives the scores of every position: use them all, "
         "and a step learns from length times as many guesses",
         ("scores.flatten(0, 1), wanted.flatten()", "scores[:, -1], wanted[:, -1]"),
     ),
     "summed": Way(
-        "the loss is the sum over all guesses: a batch twice as large would make steps twice as long. Take the mean",
+        "the loss is the sum over all guesses: a batch twice as large would make steps twice as large. Take the mean",
         ("wanted.flatten())", 'wanted.flatten(), reduction="sum")'),
     ),
     "softmax-twice": Way(
-        "the scores went through a softmax before cross_entropy, which does that itself: the loss can hardly fall any more",
+        "the scores went through a softmax before cross_entropy, which does that itself: the loss can hardly fall",
         ("scores = model(seen)", "scores = model(seen).softmax(dim=-1)"),
     ),
     "loss-after": Way(
-        "the step is right, but the loss is that of the model after it: return the one that the step was made with",
+        "the step is right, but the loss is that of the model after the step: return the loss that the step was computed from",
         ("return loss.item()", "return nn.functional.cross_entropy(model(seen).flatten(0, 1), wanted.flatten()).item()"),
     ),
     "another-step": Way(
-        "the loss is right, and the weights after step {step} are not: something else than one step along this batch's "
-        "gradient moved them",
+        "the loss is right, but the weights after step {step} are not: something other than one step along this batch's "
+        "gradient changed them",
         ("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n"),
     ),
     "graph-kept": Way(
-        "the step is right, but the loss is still a tensor with everything that led to it. Whoever keeps the losses of all "
-        "steps in a list keeps all activations of all steps in memory: return a number, loss.item()",
+        "the step is right, but the loss is still a tensor with its whole graph. A list of the losses of all "
+        "steps would keep all activations of all steps in memory: return a number, loss.item()",
         ("return loss.item()", "return loss"),
     ),
 }
@@ -76,7 +76,7 @@ STEPS, TOLERANCE = 3, 1e-3
 
 
 class Model(nn.Module):
-    """Each place sees the mean of what stands up to it, so no guess knows what comes later."""
+    """Each position sees the mean of the tokens up to it, so no guess depends on what comes later."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Model(nn.Module):
 
 
 class Optimizer:
-    """Gradient descent with momentum, which notes what it is asked for. One of torch.optim takes a second to import."""
+    """Gradient descent with momentum, which records the calls to it. Importing torch.optim would take a second."""
 
     def __init__(self, model: nn.Module, lr: float, momentum: float, events: list[str]) -> None:
         self.weights, self.lr, self.momentum, self.events = list(model.parameters()), lr, momentum, events
@@ -156,7 +156,7 @@ def judge(part: Part) -> None:
 
 
 def _name_what_is_missing(part: Part, case: str, events: list[str], given: list[Any], right: list[Any]) -> None:
-    """What the order of events tells, where the weights are wrong after the first step."""
+    """Name the mistake that the order of events shows, if the weights are wrong after the first step."""
     if all(torch.allclose(mine, its, rtol=1e-3) for mine, its in zip(given[0][1], right[0][1], strict=True)):
         return
     if "backward" not in events:
@@ -170,7 +170,7 @@ def _name_what_is_missing(part: Part, case: str, events: list[str], given: list[
 
 
 def _compare_steps(part: Part, case: str, given: list[Any], right: list[Any], ways: dict[str, list[Any]]) -> None:
-    """All three steps where a wrong way explains them, else loss after loss, then weights after weights."""
+    """Compare all three steps if a known mistake explains them; otherwise the loss and the weights, step by step."""
     if any(same(given, way, TOLERANCE) for way in ways.values()):
         part.compare([Case(case, given, right, ways)], tolerance=TOLERANCE)
     for step, (mine, its) in enumerate(zip(given, right, strict=True), start=1):

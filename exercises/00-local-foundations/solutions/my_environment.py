@@ -1,4 +1,4 @@
-"""The environment of a process: its rank counts all processes of the nodes before, then those before it on its own."""
+"""The environment of a process: its rank counts all processes of earlier nodes, then those before it on its own node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One step of training: guess, compare with what came next, forget old gradients, look back, step."""
+"""One step of training: guess, compare with what came next, clear the old gradients, go backward, step."""
 
 from __future__ import annotations
 

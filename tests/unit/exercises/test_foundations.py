@@ -56,7 +56,7 @@ def test_questions_are_generated_and_answers_are_judged() -> None:
     verdicts = [challenge.judge(1, answer)["right"] for answer in ("", " ", "4-7", "4-8")]
     assert verdicts == [None, None, True, False], "an answer that was not given is neither right nor wrong"
     for text in ("", "all", "24-", "-24", "24,31", "1-2-3", "0x18-0x1f", "9" * 7):
-        with pytest.raises(ValueError, match="no range of ranks"):
+        with pytest.raises(ValueError, match="not a range of ranks"):
             challenge.read(text)
 
 

@@ -1,4 +1,4 @@
-"""The same with Python's own random numbers, and in blocks: which rank gets which place of the order does not matter."""
+"""The same with Python's own random numbers, and in blocks: which rank gets which part of the order does not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same with the logarithms written out, and gradients that are asked for and put in place."""
+"""The same with the logarithms written out, and with gradients that are computed and then assigned."""
 
 from __future__ import annotations
 
