@@ -80,7 +80,7 @@ def test_whoever_has_the_policy_needs_nobody_for_these_roles(account: Account) -
 @pytest.mark.parametrize(
     ("service", "operation", "parameters", "who"),
     [
-        ("iam", "create_role", {"RoleName": "mine", "AssumeRolePolicyDocument": "{}"}, "administrator's rights"),
+        ("iam", "create_role", {"RoleName": "mine", "AssumeRolePolicyDocument": "{}"}, "administrator rights"),
         ("ec2", "create_vpc", {"CidrBlock": "10.9.0.0/16"}, "doctor --policy"),
         ("ec2", "terminate_instances", {"InstanceIds": ["i-0123456789abcdef0"]}, "doctor --policy"),
         ("ssm", "get_parameters", {"Names": ["/database/password"]}, "doctor --policy"),

@@ -93,7 +93,7 @@ def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
     slow = ("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
     assert "may still run" not in two.types(*slow).err
     first = two.run_folder().name
-    assert f"{first} may still run on these nodes: then the timings of both are worth little" in two.types(*slow).err
+    assert f"{first} may still run on these nodes: the timings of both are then worth little" in two.types(*slow).err
     typed = two.types("destroy", "3")
     assert "was still running: stopping it" in typed.err
     assert two.newest_run()["state"] == "cancelled"

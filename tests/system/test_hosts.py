@@ -220,7 +220,7 @@ def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path)
     [
         (("--target", "hosts"), "no machines are named"),
         (("--hosts", "me@gpu1,me@gpu1"), "named twice"),
-        (("--hosts", "me@"), "is no machine"),
+        (("--hosts", "me@"), "is not a machine"),
         (("--hosts", "me@gpu1", "--nodes", "2"), "1 machines are named"),
         (("--hosts", "me@gpu1", "--gpu", "t4"), "only for a lab on AWS"),
         (("--trust", "SHA256:x"), "only for machines that exist already"),

@@ -116,7 +116,7 @@ print("wrote the numbers")
 def test_a_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, tmp_path: Path) -> None:
     (tmp_path / "fake.py").write_text(FAKE)
     refused = lab.types("run", "3.1", "--script", str(tmp_path / "fake.py"), code=2).err
-    assert "fake.py cannot run in the place of 3.1" in refused
+    assert "fake.py cannot run in place of 3.1" in refused
     assert "edit that copy, then gpucourse run 3.1" in refused
     typed = lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "2")
     assert "running fake.py on node0, node1" in typed.err

@@ -215,7 +215,7 @@ def test_a_state_that_could_not_be_stored_is_taken_back(lab: Lab) -> None:
     assert stack.exists()
     assert len(lab.stack().down(lab.watch)) == 4
     assert lab.list_resources() == []
-    assert any("took back the state" in note for note in lab.notes())
+    assert any("recovered the state" in note for note in lab.notes())
 
 
 def test_a_damaged_state_is_left_alone(lab: Lab) -> None:

@@ -80,7 +80,7 @@ def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Calla
     )
     waits = wait_for_words(running, b"two minutes")
     assert "BeginTime" in waits
-    assert "What may still be printed there is of the first start" in wait_for_words(running, b"gpucourse deploy 2")
+    assert "Output that still appears there is from the first start" in wait_for_words(running, b"gpucourse deploy 2")
     type_what_is_told(cluster, waits)
     work.succeeds()
     job = cluster.newest_run()["slurm"]["jobs"][0]
@@ -146,7 +146,7 @@ def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: 
         assert b"succeeded" in out
     else:
         assert work.running.returncode == 4, told
-        assert "the job is lost, and to be run again" in told
+        assert "the job is lost and must be run again" in told
         assert b"run it again: gpucourse run --script" in out
         assert cluster.newest_run()["diagnoses"][0]["symptom"] == "job-lost"
 

@@ -27,7 +27,7 @@ COST_EXPLORER = (
     "once, by someone who may: open https://console.aws.amazon.com/costmanagement/home, which enables it; the first data takes "
     "a day. Until then: gpucourse cost, which counts by itself"
 )
-ADMINISTRATOR = "have someone with administrator's rights do this, or allow it to this identity: the course's policy does not"
+ADMINISTRATOR = "have someone with administrator rights do this, or allow it to this identity: the course's policy does not"
 ATTACHED = "where this identity has it already, a boundary or a policy of its organisation refuses: ask who runs the account"
 _MAKE_ROLE = "aws iam create-service-linked-role --aws-service-name"
 SPOT_ROLE = f"once, by someone who may: {_MAKE_ROLE} spot.amazonaws.com"
@@ -104,14 +104,14 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("UnsupportedOperation",),
         "parameter",
-        "EC2 does not do this with a spot instance",
+        "EC2 does not support this for a spot instance",
         "take the lab down (gpucourse destroy) and deploy it again, which copies the stack again; or deploy it without --spot",
         needle="spot",
     ),
     FailureRow(
         ("UnsupportedOperation",),
         "parameter",
-        "EC2 does not do this with what it was asked for",
+        "EC2 does not support this request",
         "read its own words above; where the value is not yours, it is a fault of gpucourse",
     ),
     FailureRow(
@@ -228,7 +228,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),
         "throttle",
-        "AWS asks to be asked less often",
+        "AWS limits how many requests it takes, and refused this one",
         LATER,
     ),
     FailureRow(
@@ -241,7 +241,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("ValidationException",),
         "role",
-        "EventBridge Scheduler may not take the role that is to end the instances, or does not know it yet",
+        "EventBridge Scheduler may not assume the role that ends the instances, or does not know it yet",
         "a new role is known everywhere within minutes: type the command again; an older one lacks the trust policy of the "
         "file for administrators: gpucourse doctor --setup prints it",
         needle=ROLE_NOT_TAKEN,

@@ -36,7 +36,7 @@ def plan(account: Account) -> list[Finding]:
         if error.kind != "gone":
             raise
         detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
-        return [Finding(what=what, state="unknown", detail=detail, mend="the first deploy tells")]
+        return [Finding(what=what, state="unknown", detail=detail, mend="the first deploy will show it")]
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
     credit = answer.get("accountPlanRemainingCredits") or {}
     left = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
@@ -47,7 +47,7 @@ def plan(account: Account) -> list[Finding]:
         return [Finding(what=what, state="missing", detail="the account's plan has expired", mend=_UPGRADE)]
     if kind == "PAID":
         return [Finding(what=what, state="ok", detail=f"Paid plan{left}")]
-    return [Finding(what=what, state="unknown", detail=f"AWS calls it '{kind}'", mend="the first deploy tells")]
+    return [Finding(what=what, state="unknown", detail=f"AWS calls it '{kind}'", mend="the first deploy will show it")]
 
 
 def region(account: Account) -> list[Finding]:
@@ -82,8 +82,8 @@ def bill_readers(account: Account) -> list[Finding]:
         ]
     seen = Finding(what=access, state="ok", detail="this identity may see the account's budgets")
     if telling:
-        return [seen, Finding(what=mail, state="ok", detail=f"the budget {telling} writes to somebody")]
-    lacks = "no budget of AWS writes to anybody" if budgets else "the account has no budget of AWS"
+        return [seen, Finding(what=mail, state="ok", detail=f"the budget {telling} sends mail to somebody")]
+    lacks = "no budget of AWS sends mail to anybody" if budgets else "the account has no AWS budget"
     return [seen, Finding(what=mail, state="warning", detail=lacks, mend=_MAKE_BUDGET)]
 
 

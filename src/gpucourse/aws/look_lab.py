@@ -199,7 +199,7 @@ def _may_start(account: Account, name: str, image: str, market: Market) -> Findi
             return Finding(what=what, state="ok", detail="a dry run says yes")
         if error.kind in {"account", "credentials"}:
             return Finding(what=what, state="missing", detail=error.what, mend=error.hint)
-        return Finding(what=what, state="unknown", detail=error.what, mend="the first deploy tells")
+        return Finding(what=what, state="unknown", detail=error.what, mend="the first deploy will show it")
     return Finding(
-        what=what, state="unknown", detail="EC2 did not answer the dry run as it should", mend="the first deploy tells"
+        what=what, state="unknown", detail="EC2 did not answer the dry run as it should", mend="the first deploy will show it"
     )

@@ -174,7 +174,7 @@ def _still_going(work: _Work, leaving: list[CloudResource]) -> list[CloudResourc
             if work.clock() >= work.deadline or not isinstance(error, CloudError):
                 return [replace(resource, note=error.what) for resource in leaving]
         if leaving and work.clock() >= work.deadline:
-            return [replace(resource, note="it was told to go and is still there") for resource in leaving]
+            return [replace(resource, note="its removal was requested, and it is still there") for resource in leaving]
         if leaving:
             work.sleep(PAUSE_S)
     return []

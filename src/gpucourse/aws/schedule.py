@@ -65,7 +65,7 @@ def trust(account_id: str) -> dict[str, Any]:
 
 
 def setup_commands() -> tuple[str, ...]:
-    """What someone with administrator's rights types once, so that the backstop works for identities without them."""
+    """What someone with administrator rights types once, so that the backstop works for identities without them."""
     trusted = _compact(trust(_THIS_ACCOUNT)).replace(_THIS_ACCOUNT, f"'\"{_THIS_ACCOUNT}\"'")
     return (
         f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{trusted}'",
@@ -153,7 +153,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 def readiness(account: Account) -> Finding:
     """Whether the backstop will work for this identity, as far as can be seen without making anything."""
-    mend = "by someone with administrator's rights, once: " + " && ".join(setup_commands())
+    mend = "by someone with administrator rights, once: " + " && ".join(setup_commands())
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break
@@ -161,7 +161,7 @@ def readiness(account: Account) -> Finding:
     except GpucourseError as error:
         return Finding(what=WHAT, state="unknown", detail=error.what, mend=mend)
     if not role_arn:
-        detail = f"there is no role {ROLE}; deploy makes one for the lab where this identity may, else goes without"
+        detail = f"there is no role {ROLE}; deploy makes one for the lab if this identity may, or goes without"
         return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
     return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 
@@ -176,7 +176,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
         return Finding(what=WHAT, state="ok", detail=do())
     except GpucourseError as error:
         detail = f"not in place, so only the nodes' own deadline and idle watch end them: {error.what}"
-        mend = "by someone with administrator's rights, once: " + " && ".join(setup_commands())
+        mend = "by someone with administrator rights, once: " + " && ".join(setup_commands())
         return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
 
 

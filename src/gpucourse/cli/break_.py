@@ -95,7 +95,7 @@ def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> i
         session.console.document({"run": describe_run(result.record), "verdict": result.verdict, "judged": result.judged})
     session.console.show(view(result))
     if not result.is_right:
-        says = result.judged.says if result.judged else "the copy does not run to its end"
+        says = result.judged.says if result.judged else "the copy does not run to the end"
         failed = result.judged is None or result.judged.word != "passed"
         raise CheckFailed(
             f"not repaired yet: {says}" if failed else "the fault is gone, but not all checks pass",

@@ -29,7 +29,7 @@ def deploy(
     target: Annotated[str | None, target_option("Where: simulated nodes here, your AWS account, your own hosts.")] = None,
     link: Annotated[
         str | None,
-        typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; none.", show_default=False),
+        typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; or none.", show_default=False),
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
@@ -39,7 +39,8 @@ def deploy(
         typer.Option("--gpu", help=f"On AWS: {any_gpu()}; several side by side: {name_two_gpus()}", show_default=False),
     ] = None,
     size: Annotated[
-        str | None, typer.Option("--size", help="On AWS: smaller nodes, where the module has such: xlarge.", show_default=False)
+        str | None,
+        typer.Option("--size", help="On AWS: smaller nodes, where the module allows them: xlarge.", show_default=False),
     ] = None,
     spot: Annotated[
         bool | None,
@@ -66,7 +67,9 @@ def deploy(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: YesFlag = False,
-    over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="On AWS: build it even above the budget.")] = False,
+    over_budget: Annotated[
+        bool, typer.Option("--yes-over-budget", help="On AWS: build it even if that exceeds the budget.")
+    ] = False,
     json: JsonFlag = False,
 ) -> int:
     """Deploy the lab of a module; run again, it repairs dead nodes."""

@@ -48,7 +48,7 @@ def doctor(
     ] = "",
     policy: Annotated[bool, typer.Option("--policy", help="Print the IAM policy that the course needs, and stop.")] = False,
     setup: Annotated[
-        bool, typer.Option("--setup", help="Print the file by which an administrator sets up an AWS account, and stop.")
+        bool, typer.Option("--setup", help="Print the file with which an administrator sets up an AWS account, and stop.")
     ] = False,
     request_quota: Annotated[
         bool, typer.Option("--request-quota", help="Ask AWS to raise the quotas that are too small.")

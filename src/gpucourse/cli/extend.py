@@ -17,7 +17,7 @@ def extend(
     duration: Annotated[str, typer.Argument(help="How much longer: 2h, 90m.")],
     gpu: Annotated[str | None, gpu_option()] = None,
     over_budget: Annotated[
-        bool, typer.Option("--yes-over-budget", "--yes", "-y", help="Give it even above the budget.")
+        bool, typer.Option("--yes-over-budget", "--yes", "-y", help="Extend it even if that exceeds the budget.")
     ] = False,
     json: JsonFlag = False,
 ) -> int:

@@ -107,7 +107,7 @@ def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
         if not equals or not name:
             raise UsageError(f"--set {setting}: not of the form name=value", hint=hint)
         if name in values:
-            raise UsageError(f"--set {name} was given twice: {values[name]} and {value}", hint=f"name {name} once")
+            raise UsageError(f"--set {name} was given twice: {values[name]} and {value}", hint=f"give {name} once")
         values[name] = value
     return values
 

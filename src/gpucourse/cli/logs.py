@@ -20,7 +20,7 @@ def logs(
     rank: Annotated[
         int | None, typer.Option("--rank", help="Only this rank, raw.", show_default=False, autocompletion=complete.ranks)
     ] = None,
-    fold: Annotated[bool, typer.Option("--fold", help="Show lines that ranks share only once.")] = False,
+    fold: Annotated[bool, typer.Option("--fold", help="Fold lines that several ranks share into one.")] = False,
     times: Annotated[bool, typer.Option("--times", help="In order of arrival, with times.")] = False,
     tail: Annotated[
         int | None,
@@ -28,7 +28,7 @@ def logs(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", help="Only what came in the run's last 30s, 5m, 1h.", metavar="TIME", show_default=False),
+        typer.Option("--since", help="Only what arrived in the run's last 30s, 5m or 1h.", metavar="TIME", show_default=False),
     ] = None,
     grep: Annotated[
         str | None,

@@ -35,7 +35,9 @@ def run(
         str | None,
         typer.Argument(help="The number of an exercise: 3.2; not needed with --script.", autocompletion=complete.exercises),
     ] = None,
-    arguments: Annotated[list[str] | None, typer.Argument(help="After --: arguments for the script as they are.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="After --: arguments for the script, passed on unchanged.")
+    ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
     settings: ParametersFlag = None,
     sweep: Annotated[
@@ -210,7 +212,7 @@ def _refuse_bytes(*words: str) -> None:
             word.encode()
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"{printable(word)}: not text in UTF-8", hint="rename the file; bytes can be handed on with --env NAME"
+                f"{printable(word)}: not text in UTF-8", hint="rename the file; bytes can be passed on with --env NAME"
             ) from error
 
 
@@ -231,7 +233,7 @@ def _choose_script(
     typed = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
         raise UsageError(
-            f"{script.name} cannot run in the place of {exercise}, which runs your copy of its own script, below exercises/",
+            f"{script.name} cannot run in place of {exercise}, which runs your copy of its own script, under exercises/",
             hint=f"edit that copy, then gpucourse run {exercise}; a script of your own: gpucourse run --script {script}",
         )
     batch = is_batch(script) or (launcher == "slurm" and is_shell_script(script))
@@ -275,7 +277,7 @@ def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
     """Raises UsageError if several runs were asked for in more than one way."""
     if len(sweep) > 1:
         raise UsageError(
-            f"--sweep was given {len(sweep)} times, and takes one parameter at a time",
+            f"--sweep takes one parameter at a time, and was given {len(sweep)} times",
             hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one",
         )
     if mixed:

@@ -14,7 +14,7 @@ EnvironmentFlag = Annotated[
     list[str] | None,
     typer.Option(
         "--env",
-        help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME hands on your own, whose value no file holds.",
+        help="A variable for every rank: --env NCCL_DEBUG=INFO; --env NAME passes on your own, whose value no file holds.",
         show_default=False,
     ),
 ]
@@ -54,7 +54,8 @@ def read_start_options(
 
     if checks is not None and script is None:
         raise UsageError(
-            "--checks is for a script of your own: an exercise has checks", hint="gpucourse run --script FILE --checks FILE"
+            "--checks is for a script of your own: an exercise has its own checks",
+            hint="gpucourse run --script FILE --checks FILE",
         )
     environment, handed_on = read_variables(env or (), here)
     if script is None:

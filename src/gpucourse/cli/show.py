@@ -76,7 +76,7 @@ def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
     record = runs.find(session.context.paths, wanted)
     if record.subject != number:
         raise UsageError(
-            f"run {record.id} is one of {record.subject}, not of {number}",
+            f"run {record.id} is a run of {record.subject}, not of {number}",
             hint=record.show_command(),
         )
     show_result(session, record, read_run_verdict(session.context, record), json=json)

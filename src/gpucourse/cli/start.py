@@ -15,7 +15,7 @@ def start(
     ctx: typer.Context,
     module: PaidModule,
     gpu: Annotated[str | None, gpu_option()] = None,
-    over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="Start it even above the budget.")] = False,
+    over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="Start it even if that exceeds the budget.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """Bring a stopped lab back, with its new addresses."""

@@ -9,8 +9,8 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         word="no-gpu",
         title="NCCL without a GPU",
         signs=(r"Distributed package doesn't have NCCL built in", r"ProcessGroupNCCL is only supported with GPUs"),
-        why="The script wants NCCL, which moves bytes between GPUs only, and {node} has no GPU that torch can use. Between "
-        "CPUs it is gloo.",
+        why="The script wants NCCL, which only moves bytes between GPUs, and {node} has no GPU that torch can use. Between "
+        "CPUs, use gloo.",
         next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
         "the script has it",
         followed=r"backend[= ]gloo\b",
@@ -73,7 +73,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         word="nccl-timeout",
         title="A collective on the GPUs did not end in time",
         signs=(r"Watchdog caught collective operation timeout[^\n]*", r"ran for \d+ milliseconds before timing out"),
-        why="NCCL's watchdog ended the run: one rank did not come to a collective that the others wait in. The rank that "
+        why="NCCL's watchdog ended the run: one rank did not reach a collective that the others wait in. The rank that "
         "reports it is not the one that is missing.",
         next="gpucourse logs {run} --fold shows who said less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 writes down the last calls",
         weight="follows",

@@ -25,7 +25,7 @@ def _diagnose_failed_nodes(jobs: Sequence[JobRow], exercise: str, lab: str) -> D
     return Diagnosis(
         symptom="node-lost",
         title=f"{where} failed under {_list_jobs(jobs)}",
-        why=f"Slurm says {jobs[0].state}: {where} went away while it ran, and the job was not to be put back into the queue.",
+        why=f"Slurm says {jobs[0].state}: {where} went away while it ran, and the job asked not to be put back into the queue.",
         next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it again: "
         f"gpucourse run {exercise}",
         nodes=nodes,
@@ -36,9 +36,9 @@ def _diagnose_forgotten_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis
     return Diagnosis(
         symptom="job-lost",
         title=f"Slurm does not know {_list_jobs(jobs)} any more",
-        why="It left no note how it ended, and nobody saw it end. If slurmctld was killed in the job's first seconds, or the "
+        why="Nobody saw it end, and it left no note. If slurmctld was killed in the job's first seconds, or the "
         "whole cluster was restarted, the job is lost. If nobody followed the run for some minutes, Slurm has only "
-        "forgotten it, and something killed it so hard that it could not write its note.",
+        "forgotten it, and something killed it so abruptly that it could not write its note.",
         next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers",
         nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
     )

@@ -28,7 +28,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
             r"ImportError: [^\n]*(?:not found in your environment: (?P<name>[\w.-]+)|pip install (?P<package>[\w.-]+))",
         ),
         why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
-        "yours that did not travel.",
+        "yours that was not uploaded.",
         next="--with PATH uploads a file or folder of your own; a package is installed for the node's Python: "
         "{python} -m pip install (pip's name of it may differ)",
     ),
@@ -60,7 +60,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
             r"[^\n]*FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",
         ),
         why="The script starts {name} as a process of its own, and {node} has no such program, or not on its PATH. A whole "
-        "command line in one string is looked for as one program; a missing working folder (cwd=) is told in the same words.",
+        "command line in one string is looked for as one program; a missing working folder (cwd=) gives the same message.",
         next="gpucourse ssh {module} -- type -a {name}; install it there, or name it with its whole path; a command line is a "
         "list of words: subprocess.run(['ls', '-l'])",
     ),
@@ -91,7 +91,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"(?m)^(?:srun|sbatch): (?P<what>(?:unrecognized|invalid) option[^\n]*)",),
         why="srun ended at its command line: {what}. The option is of another version of Slurm, or of a plugin that this "
         "cluster does not have, as --container-image is of pyxis.",
-        next="take the option out of the batch file; gpucourse ssh {module} -- srun --help lists those that there are",
+        next="take the option out of the batch file; gpucourse ssh {module} -- srun --help lists the options that exist",
     ),
     Symptom(
         word="server-refuses",
@@ -105,8 +105,8 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         word="server-not-trusted",
         title="The certificate of a server cannot be verified",
         signs=(_FETCH + r"CERTIFICATE_VERIFY_FAILED[^\n]*",),
-        why="{node} reached the server and does not know who signed its certificate: those of its Python are old or "
-        "missing, a proxy on the way shows one of its own, or the clock of {node} is wrong.",
+        why="{node} reached the server and does not know who signed its certificate: its Python's own are old or "
+        "missing, a proxy on the way presents one of its own, or the clock of {node} is wrong.",
         next="{python} -m pip install --upgrade certifi; behind such a proxy --env SSL_CERT_FILE=FILE with its certificates; "
         "date on {node}",
     ),
@@ -170,7 +170,7 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         title="A worker of the DataLoader was lost",
         signs=(r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal: (?!Bus)|exited unexpectedly)[^\n]*",),
         general=True,
-        why="A process that loads data ended from outside: somebody ended it, or the kernel did, which had no memory left. "
+        why="A process that loads data was ended from outside: by somebody, or by the kernel, because memory ran out. "
         "Every worker holds its own copy of the data set.",
         next="dmesg | grep -i 'out of memory' on {node}; fewer num_workers; with num_workers=0 an error of the data set itself "
         "shows",
@@ -208,6 +208,6 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         why="The script ended while it put its configuration together: a key or group that is not there, or a value of another "
         "kind.",
         next="--cfg job shows what hydra puts together, HYDRA_FULL_ERROR=1 the whole error; +key=value adds a key; a folder of "
-        "configurations travels with --with PATH",
+        "configurations is uploaded by --with PATH",
     ),
 )

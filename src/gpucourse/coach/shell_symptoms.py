@@ -20,7 +20,7 @@ SHELL_SYMPTOMS: tuple[Symptom, ...] = (
             _WHERE + r"warning: (?P<what>here-document [^\n]*)" + _ENDED,
         ),
         why="The shell says of line {line}: {what}. A quote, a bracket, an `if` or a `do` that is not closed is found where "
-        "the file ends, or at the next one of its kind: the mistake stands at that line or above it.",
+        "the file ends, or at the next one of its kind: the mistake is in that line or above it.",
         next="bash -n FILE reads the file without running it, and shellcheck FILE names the quote that is open",
     ),
     Symptom(
@@ -30,8 +30,8 @@ SHELL_SYMPTOMS: tuple[Symptom, ...] = (
             _WHERE + r"module: command not found" + _ELSEWHERE,
             r"(?m)^(?P<file>[^\s:]+): (?P<line>\d+): module: not found" + _ELSEWHERE,
         ),
-        why="Line {line} loads software with `module` (Environment Modules, or Lmod), which the cluster has for which the file "
-        "was written. Here its software is installed as it is, or the shell of a job does not read the file that defines "
+        why="Line {line} loads software with `module` (Environment Modules, or Lmod), which the cluster for which it "
+        "was written has. Here software is installed as it is, or the shell of a job does not read the file that defines "
         "`module`.",
         next="leave the `module` lines out and name the Python that has the packages; on a cluster with modules put "
         "`source /etc/profile` above them, or begin the file with #!/bin/bash -l",
@@ -48,8 +48,8 @@ SHELL_SYMPTOMS: tuple[Symptom, ...] = (
         word="command-missing",
         title="A path in the script is missing on {node}",
         signs=(_WHERE + r"(?P<name>/\S+): No such file or directory" + _ELSEWHERE,),
-        why="Line {line} of the script starts, reads or writes {name}: {node} has no such program or file, or not the folder "
-        "that it shall be in.",
+        why="Line {line} of the script starts, reads or writes {name}: {node} has no such program or file, or lacks the folder "
+        "that it belongs in.",
         next="gpucourse ssh {module} -- ls -ld {name}; correct the path, or make the folder on the node",
         general=True,
     ),

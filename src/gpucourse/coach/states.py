@@ -90,7 +90,7 @@ def _diagnose_exit(evidence: Evidence, log: Log) -> Diagnosis:
     if code == _UNOPENED:
         return _diagnose_unopened_output(evidence, log)
     how = f"by {_signal(code - _SIGNALS)}" if _SIGNALS < code <= _SIGNALS + _LAST_SIGNAL else f"with code {code}"
-    why = "Its last line may say why." if log.last else "It had said nothing."
+    why = "Its last line may say why." if log.last else "It had printed nothing."
     if evidence.world_size > 1:
         why += " Others that were still at work waited for it, or were ended after it."
     return Diagnosis(
@@ -109,7 +109,7 @@ def _diagnose_unopened_output(evidence: Evidence, log: Log) -> Diagnosis:
         symptom="rank-exited",
         title=f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
         why="The job ended with signal 53 before its first line ran: Slurm uses it where the file named by --output or --error "
-        "cannot be opened. Its folder has to be there on the job's node, and you have to be allowed to write there.",
+        "cannot be opened. Its folder has to exist on the job's node, and you need permission to write there.",
         next=f"make the folder, or name another file in #SBATCH --output and --error; then gpucourse run {evidence.exercise}",
         ranks=_ranks([log]),
         nodes=[log.node],
@@ -225,7 +225,7 @@ def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
     return Diagnosis(
         symptom="left-early",
         title=f"{_name_ranks(ranks)} had left already",
-        why=f"{_name_ranks(ranks)} exited normally, and the others still make collectives. The usual "
+        why=f"{_name_ranks(ranks)} exited normally, and the others still call collectives. The usual "
         f"reasons are "
         "shares of the data that differ by a batch, or a branch on rank around a collective.",
         next=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) "
@@ -255,7 +255,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     ranks = [silence.rank for silence in silent]
     how = {
         "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends. ",
-        "computing": "Its process computes and does not come to the collective. ",
+        "computing": "Its process is computing and does not reach the collective. ",
         "waiting": "Its process waits and uses no processor. ",
     }
     said = how.get(silent[0].doing, "") if len(silent) == 1 else ""
@@ -264,9 +264,9 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_name_ranks(ranks)} fell silent",
-        why=f"{_name_ranks(ranks)} had said nothing{since} while the run went on. {said}"
-        "A hang in the middle is one rank that makes another sequence of collectives, "
-        "or one that hangs in something else: a read, a lock, a loop.",
+        why=f"{_name_ranks(ranks)} had printed nothing{since} while the run went on. {said}"
+        "A hang in the middle means that one rank calls other collectives than the rest, "
+        "or hangs in something else: a read, a lock, a loop.",
         next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?"
         if len(ranks) == 1
         else f"gpucourse logs {evidence.run} --times: who fell silent first, and what comes after its last line in the script?",

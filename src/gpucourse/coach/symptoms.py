@@ -108,21 +108,21 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[Ii]nvalid rank (?P<told>\d+), rank should be",
             r"rank (?P<told>\d+) (?:is )?(?:out of range|already (?:exists|joined))",
         ),
-        why="A process was told a rank that its world does not have: ranks count from 0 to WORLD_SIZE - 1, over all nodes, "
+        why="A process was given a rank that its world does not have: ranks count from 0 to WORLD_SIZE - 1, over all nodes, "
         "each once. --node-rank given twice, or RANK set by hand, is the usual reason.",
         next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the lines as they must be",
     ),
     Symptom(
         word="collective-mismatch",
-        title="Ranks call collectives that do not fit",
+        title="Ranks call collectives that do not match",
         signs=(
             r"op\.preamble\.length <= op\.nbytes[^\n]*",
             r"Detected mismatch between collectives on ranks[^\n]*",
             r"terminate called after throwing an instance of 'gloo::EnforceNotMet'",
             r"[Cc]ollectives? (?:sequence )?(?:mismatch|differ)",
         ),
-        why="In a collective every rank must bring a tensor of the same size and type, in the same order of calls. Here one "
-        "rank brought another one: a branch on rank, a batch that is smaller at the end, another dtype.",
+        why="In a collective every rank must pass a tensor of the same size and type, in the same order of calls. Here one "
+        "rank passed a different one: a branch on rank, a smaller last batch, another dtype.",
         next="--env TORCH_DISTRIBUTED_DEBUG=DETAIL names the two calls; compare the ranks: gpucourse logs {run} --fold",
     ),
     Symptom(
@@ -179,7 +179,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="All ranks found the meeting point and told each other their addresses, and then could not connect. An address of "
         "{node} leads nowhere from the others: its name resolves to 127.0.0.1 or 127.0.1.1, or it has several interfaces and "
-        "gloo took another one than the network of the nodes.",
+        "gloo chose one that is not on the nodes' network.",
         next="gpucourse ssh {module} -- ip -brief address; then GLOO_SOCKET_IFNAME with the interface of the private address "
         "(gpucourse run sets it)",
         weight="follows",
@@ -202,15 +202,15 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="collective-timeout",
-        title="A rank did not come to the collective",
+        title="A rank did not reach the collective",
         signs=(
             r"Timed out waiting (?P<limit>\d+)ms for (?:recv|send) operation to complete",
             r"Rank \d+ failed to pass monitoredBarrier in \d+ ms",
             r"Application timeout caused pair closure",
             r"[Ss]ocket [Tt]imeout",
         ),
-        why="The ranks that time out came to the collective and waited. The one to look at is the rank that did not come: it "
-        "hangs, or it makes other calls than the others.",
+        why="The ranks that time out reached the collective and waited. Look at the rank that did not reach it: it "
+        "hangs, or it calls something else.",
         next="compare the last lines: gpucourse logs {run} --fold",
         weight="follows",
     ),

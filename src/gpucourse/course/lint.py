@@ -175,7 +175,7 @@ def _stale_schemas(modules: Path) -> Iterator[str]:
 def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
     manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
     if exercise.predict is None and exercise.no_predict is None:
-        yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be foretold"
+        yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be predicted"
     if len(exercise.tables) > 1 and not any(table.main for table in exercise.tables):
         yield f"{manifest}: {exercise.id}.tables: {len(exercise.tables)} tables, and none is the one of a result (main: true)"
     if not exercise.checks:

@@ -110,7 +110,7 @@ def _fetch(
     lost = [gone[node.name] for node in nodes if node.name in gone]
     nodes = tuple(node for node in nodes if node.name not in gone)
     if not nodes:
-        _give_up(context, record, home, f"its outputs went with its nodes: {'; '.join(lost)}")
+        _give_up(context, record, home, f"its outputs were lost with its nodes: {'; '.join(lost)}")
         return
     try:
         fleet = connections.reach(deployment, nodes, scheduled=record.slurm is not None)

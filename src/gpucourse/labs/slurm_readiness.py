@@ -75,7 +75,7 @@ def wait_for_slurm(
         context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - began))
     if reasons.isdecimal() and int(reasons):
         raise InfrastructureError(
-            "this Slurm names wrong reasons for jobs that wait (InvalidAccount instead of Resources)",
+            "this Slurm gives wrong reasons for waiting jobs (InvalidAccount instead of Resources)",
             hint="sudo apt-get install libpmix2t64, then gpucourse destroy and deploy again",
         )
 

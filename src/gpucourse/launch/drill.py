@@ -30,7 +30,7 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
     if plan.launcher != "torchrun":
         return no_ranks(plan.exercise, plan.launcher)
     if plan.world_size < 2:
-        return UsageError(f"{plan.exercise} was to start one rank, and a drill needs two at least", hint=retry)
+        return UsageError(f"{plan.exercise} was to start one rank, and a drill needs at least two", hint=retry)
     return None
 
 

@@ -76,7 +76,7 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
         name, equals, value = word.partition("=")
         _refuse_name(name)
         if name in values or name in names:
-            raise UsageError(f"--env {name} was given twice", hint=f"name {name} once")
+            raise UsageError(f"--env {name} was given twice", hint=f"give {name} once")
         if equals:
             values[name] = _check_text(name, value)
         elif name in here:
@@ -96,7 +96,7 @@ def _check_text(name: str, value: str) -> str:
     except UnicodeEncodeError as error:
         raise UsageError(
             f"--env {name}: the value is not text in UTF-8",
-            hint=f"export {name}=... first: --env {name} hands on any bytes",
+            hint=f"export {name}=... first: --env {name} passes on any bytes",
         ) from error
     return value
 

@@ -89,7 +89,7 @@ def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FIL
     uploads: list[Upload] = []
     for wanted in extra:
         if not wanted.exists():
-            raise UsageError(f"--with {wanted}: there is no such file or folder", hint="name what lies on this computer")
+            raise UsageError(f"--with {wanted}: there is no such file or folder", hint="name a file or folder on this computer")
         source = Path.cwd() / wanted  # not resolved: a link is taken for what it leads to, under its own name
         source = Path(os.path.normpath(source))
         place = source.relative_to(root) if source.is_relative_to(root) else Path(source.name)
@@ -97,7 +97,9 @@ def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FIL
             uploads.append(Upload(name=place.as_posix(), source=source))
             continue
         if not source.is_dir():
-            raise UsageError(f"--with {wanted}: it is neither a file nor a folder", hint="name what lies on this computer")
+            raise UsageError(
+                f"--with {wanted}: it is neither a file nor a folder", hint="name a file or folder on this computer"
+            )
         for path in _files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
             if len(uploads) > most:

@@ -52,7 +52,7 @@ def render_setup(job: SbatchJob) -> str:
         *_export_threads(job),
         "# The address of a node, by its name, at which other nodes reach it.",
         "address_of() { scontrol show node \"$1\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'; }",
-        "# A note how the job ended: after some minutes Slurm forgets it.",
+        "# A note of how the job ended: after some minutes Slurm forgets it.",
         *_note_end(job),
     ]
     return "\n".join(lines) + "\n"
@@ -70,7 +70,7 @@ def _head(job: SbatchJob) -> str:
         "#!/bin/bash\n"
         f"# {job.title}. Made by gpucourse from the exercise's manifest.\n"
         "# By hand: sbatch takes it in any folder that all nodes share, with work/ (the scripts), logs/ and outputs/ in it.\n"
-        "# Lines that begin with #SBATCH are comments for the shell and wishes to Slurm."
+        "# Lines that begin with #SBATCH are comments for the shell and requests to Slurm."
     )
 
 
@@ -92,8 +92,8 @@ def _wishes(job: SbatchJob) -> str:
     if job.gpus:
         wishes.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
     wishes += [
-        ("When this is over, Slurm ends the job. The shorter the wish, the sooner it fits into a gap.", _time(job)),
-        (f"Where everything is written that is printed: {number}, %N the machine.", f"--output=logs/{job_number}-%N.out"),
+        ("When this is over, Slurm ends the job. The shorter the request, the sooner it fits into a gap.", _time(job)),
+        (f"Where everything that is printed is written: {number}, %N the machine.", f"--output=logs/{job_number}-%N.out"),
         (
             "A job that Slurm starts again after a failure adds to its output, instead of overwriting it.",
             "--open-mode=append",
@@ -115,7 +115,7 @@ def _body(job: SbatchJob) -> str:
     lines = [
         "# From here on it is a shell script, which runs once, on the first machine of the job.",
         "set -eu",
-        "# A note how it ended: after some minutes Slurm forgets a job.",
+        "# A note of how it ended: after some minutes Slurm forgets a job.",
         *_note_end(job),
         'cd "$SLURM_SUBMIT_DIR/work"',
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"',

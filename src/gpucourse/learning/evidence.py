@@ -62,7 +62,7 @@ def find_good_run(context: Context, exercise: Exercise, run: str) -> RunRecord:
     record = runs.find(context.paths, run)
     if record.exercise != exercise.id:
         raise UsageError(
-            f"run {record.id} is one of {record.exercise}, not of {exercise.id}", hint=f"gpucourse runs {exercise.id}"
+            f"run {record.id} is a run of {record.exercise}, not of {exercise.id}", hint=f"gpucourse runs {exercise.id}"
         )
     if record.state != "succeeded":
         raise UsageError(f"run {record.id} did not succeed: it is {record.state}", hint=f"gpucourse runs {exercise.id}")

@@ -85,7 +85,7 @@ class Question(Strict):
 
 
 class Prediction(Question):
-    """What the learner foretells before the ranks start, and the run then measures: a number (`value`) or a choice (`options`).
+    """What the learner predicts before the ranks start, and the run then measures: a number (`value`) or a choice (`options`).
 
     A number must follow, by a formula of the lesson, from the parameters of the run: `value` reads what the run measured of it.
     """

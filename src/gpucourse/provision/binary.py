@@ -164,13 +164,13 @@ def _ask(argv: tuple[str, ...], search: _Search) -> tuple[int, ...]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise _UnusableTerraform(f"did not tell its version within {search.answer_s:.0f} s") from error
+        raise _UnusableTerraform(f"did not report its version within {search.answer_s:.0f} s") from error
     except OSError as error:
         raise _UnusableTerraform(f"cannot be started: {error.strerror}") from error
     match = _VERSION.search(answer.stdout.decode(errors="replace"))
     if match is None:
         said = answer.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise _UnusableTerraform(f"did not tell its version (exit code {answer.returncode}): {said[-1][:200]}")
+        raise _UnusableTerraform(f"did not report its version (exit code {answer.returncode}): {said[-1][:200]}")
     return tuple(int(part) for part in match.groups())
 
 

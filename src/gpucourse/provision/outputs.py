@@ -29,7 +29,7 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     if not isinstance(entry, dict):
         raise _wrong("nodes", "is missing")
     if entry.get("sensitive"):
-        raise _wrong("nodes", "is marked sensitive, so that it cannot be read")
+        raise _wrong("nodes", "is marked sensitive, so it cannot be read")
     listed = entry.get("value")
     if not isinstance(listed, list) or not listed:
         raise _wrong("nodes", f"must be a list with at least one node, not {_quote_value(listed)}")

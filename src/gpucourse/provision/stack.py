@@ -91,7 +91,7 @@ class TerraformStack:
             return False
         mirror = providers.find_mirror(folder, self.environ, self.plugin_mirror)
         began = time.monotonic()
-        watcher(Stage(name="init", text="Terraform gets its providers"))
+        watcher(Stage(name="init", text="getting Terraform's providers"))
         if mirror is not None or self.environ.get("TF_PLUGIN_CACHE_DIR"):
             self._runner().run("init", self._commands().init(mirror), watcher)
         else:
@@ -176,7 +176,7 @@ class TerraformStack:
         self.paths.plan_file.unlink(missing_ok=True)
 
     def _restore(self, watcher: Watcher) -> None:
-        watcher(Note(text=f"{self.paths.terraform} lost its Terraform files; taking the course's", level="warning"))
+        watcher(Note(text=f"{self.paths.terraform} lost its Terraform files; using the course's", level="warning"))
         restore_template(self.template, self.paths.terraform)
 
     def _rescue(self, watcher: Watcher) -> None:
@@ -185,7 +185,7 @@ class TerraformStack:
         if rescued.exists():
             self._runner().run("state-push", self._commands().push_state(rescued.name), watcher)
             rescued.unlink()
-            watcher(Note(text="took back the state that an earlier Terraform could not store"))
+            watcher(Note(text="recovered the state that an earlier Terraform could not store"))
 
     def _init_with_cache(self, watcher: Watcher) -> None:
         cache = providers.cache_folder(self.environ)

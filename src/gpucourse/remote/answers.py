@@ -89,7 +89,7 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
         while len(held) - at >= frames.HEADER.size:
             kind, stream, offset, length = frames.HEADER.unpack_from(held, at)
             if length > MAX_FRAME:
-                raise make_untrusted_error(node, "what it says of the run", f"a message has {length} bytes; limit {MAX_FRAME}")
+                raise make_untrusted_error(node, "its report on the run", f"a message has {length} bytes; limit {MAX_FRAME}")
             start = at + frames.HEADER.size
             if len(held) - start < length:
                 break

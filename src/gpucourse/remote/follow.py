@@ -134,9 +134,7 @@ class _View:
                 self.result.node_exits.append(ended)
             elif (ended.node, ended.rank, ended.at) not in self._known_exits:
                 if len(self._known_exits) >= self.most_exits:
-                    raise answers.make_untrusted_error(
-                        ended.node, "what it says of its ranks", "more ranks end than any run has"
-                    )
+                    raise answers.make_untrusted_error(ended.node, "its report on its ranks", "more ranks end than any run has")
                 self._known_exits.add((ended.node, ended.rank, ended.at))
                 self.result.rank_exits.append(ended)
             self.changed.notify_all()
@@ -236,7 +234,7 @@ class _NodeFollower(threading.Thread):
                     name, "how a rank ended", f"there is no rank {stream - 1} on {how.node or name}"
                 )
             if how.restart > self._view.result.max_restarts:
-                raise answers.make_untrusted_error(name, "how a rank ended", f"nobody started it {how.restart} times again")
+                raise answers.make_untrusted_error(name, "how a rank ended", f"it was never restarted {how.restart} times")
             self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
@@ -245,7 +243,7 @@ class _NodeFollower(threading.Thread):
             self._view.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:
-            raise answers.make_untrusted_error(name, "what it says of the run", f"there is no kind of message {kind!r}")
+            raise answers.make_untrusted_error(name, "its report on the run", f"there is no kind of message {kind!r}")
         return False
 
     def _keep_name(self, stream: int, named: answers.LogName) -> None:

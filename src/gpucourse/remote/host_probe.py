@@ -232,7 +232,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
     done = link.run(_LOOK_WITH_EACH.format(look=shlex.quote(_LOOK), pythons=words), timeout_s=ANSWER_S)
     answered = time.time()
     told = [
-        answers.parse(link.node.label, "what it says of itself", line, _HostAnswer)
+        answers.parse(link.node.label, "its report on itself", line, _HostAnswer)
         for line in done.stdout.splitlines()[: len(pythons)]
     ]
     usable = [answer for answer in told if tuple(map(int, answer.version.split(".")))[:2] >= OLDEST_PYTHON]
@@ -279,10 +279,10 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = ""
     done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=ANSWER_S)
     if not done.ok:
         raise failure(link.node, verb, done.code, done.stderr)
-    told = answers.parse(link.node.label, "what it says of our files there", done.stdout, _OwnershipAnswer)
+    told = answers.parse(link.node.label, "its report on our files there", done.stdout, _OwnershipAnswer)
     for belonging in told.found:
         if not belonging.of_these(uid, runs):
             raise answers.make_untrusted_error(
-                link.node.label, "what it says of our files there", f"{printable(belonging.id, 80)} is none of them"
+                link.node.label, "its report on our files there", f"{printable(belonging.id, 80)} is none of them"
             )
     return Belongings(found=tuple((belonging.kind, belonging.id) for belonging in told.found), others=told.others)

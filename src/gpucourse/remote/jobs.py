@@ -101,7 +101,7 @@ def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
     if b"Read-only file system" in stderr:
         return StorageError(
             f"{node.label}: the home folder there cannot be written: read-only file system",
-            hint=f"ask who keeps the machine for a home folder that can be written (it said: {said})",
+            hint=f"ask whoever manages the machine for a writable home folder (it said: {said})",
         )
     return UnreachableError(
         f"{node.label}: {what} ended there with code {code}; it said: {said}",
@@ -123,9 +123,7 @@ def states(link: Link, run_ids: Sequence[str]) -> dict[str, JobState]:
     """The same for several runs, none of them under Slurm, in one request. Raises NodeUntrusted if it tells of others."""
     answer = call(link, "states", answers.StatesOf, *run_ids)
     if set(answer.runs) != set(run_ids):
-        raise answers.make_untrusted_error(
-            link.node.label, "its answer to states", "it tells of other runs than were asked for"
-        )
+        raise answers.make_untrusted_error(link.node.label, "its answer to states", "it reports runs that were not asked for")
     return {run_id: _job_state(link.node.name, told) for run_id, told in answer.runs.items()}
 
 
@@ -173,7 +171,7 @@ def probe(
     others = set(answer.modules) != set(modules) or not set(answer.missing_programs) <= set(programs)
     if others or not all(ports[0] <= port <= ports[1] for port in answer.ports):
         raise answers.make_untrusted_error(
-            link.node.label, "its answer to probe", "it tells of other modules, programs or ports than were asked for"
+            link.node.label, "its answer to probe", "it reports modules, programs or ports that were not asked for"
         )
     return answer
 

@@ -63,9 +63,9 @@ class Patience:
         """Raises UnreachableError if the time is over."""
         now = self._clock()
         if self._until is not None and now >= self._until:
-            raise self._make_error(now, "the time for all nodes together is over")
+            raise self._make_error(now, "the time limit for all nodes together has passed")
         if now - self._began >= self._seconds + extra_s(self._bytes):
-            raise self._make_error(now, f"{self._bytes} bytes came meanwhile")
+            raise self._make_error(now, f"{self._bytes} bytes arrived meanwhile")
 
     def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The same pieces, for as long as the time is not over."""

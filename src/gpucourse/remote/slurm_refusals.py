@@ -26,7 +26,7 @@ _TABLE = (
     _KnownError(
         r"munged is gone|[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
         InfrastructureError,
-        "munged does not answer, so no command of Slurm can prove who asks",
+        "munged does not answer, so Slurm's commands cannot prove who is asking",
         "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl restart munge",
     ),
     _KnownError(
@@ -113,7 +113,7 @@ _TABLE = (
         "fix the line that it names, and type the same again; with --dry-run you see the file that is submitted",
     ),
     _KnownError(
-        r"scancel was taken",
+        r"scancel was accepted",
         InfrastructureError,
         "the job's processes do not end: its node does not answer, or is busy with input and output",
         "sinfo -R on the head names nodes that are down; gpucourse cancel asks again",

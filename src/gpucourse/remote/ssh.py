@@ -311,7 +311,7 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
             raise make_no_answer_error(node, f"no answer to the key within {timeout_s:g} s") from error
         raise KeyRefused(
             f"{node.label} ({node.address}:{node.port}) refuses the key {file} for user {node.user}",
-            hint="the node was made for another workspace or key; type gpucourse deploy again to hand it this one",
+            hint="the node was made for another workspace or key; type gpucourse deploy again to give it this one",
         ) from error
     except _LOST as error:
         transport.close()
@@ -335,7 +335,7 @@ def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
 
 
 def _unusable(file: Path, error: Exception, *, own: bool) -> MissingError:
-    hint = "type gpucourse deploy again: it makes the key where none is"
+    hint = "type gpucourse deploy again: it makes the key if there is none"
     if not own:
         locked = isinstance(error, paramiko.PasswordRequiredException)
         hint = "a key with a passphrase cannot be used: " if locked else ""

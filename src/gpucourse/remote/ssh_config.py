@@ -51,7 +51,7 @@ def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
     match = _HOST.fullmatch(said)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise UsageError(f"'{said}' is no machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
+        raise UsageError(f"'{said}' is not a machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
     home = Path(environ.get("HOME") or Path.home())
     options = _read_ssh_config(match["v6"] or match["name"], match["user"], port, home)
     name = options.get("hostname", [match["v6"] or match["name"]])[0]

@@ -180,7 +180,7 @@ class _Unpacking:
                 self._bytes -= self._taken.pop(name).bytes
                 self._batch.drop(self._path(name))
             elif name in self._taken:
-                raise OutsideError(f"{printable(name, 80)} is told to be as it was and to have changed")
+                raise OutsideError(f"{printable(name, 80)} is reported both as unchanged and as changed")
             self._refuse(name, "it changed while it was being read")
 
     def _file(self, tar: TarReader, member: TarMember) -> None:

@@ -44,7 +44,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     if record is not None and not _took_effect(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
         raise ExerciseFailed(
-            f"the fault had no effect on run {record.id}: it was over before, or ended for another reason",
+            f"the fault had no effect on run {record.id}: the run was over before it, or ended for another reason",
             hint=f"gpucourse logs {record.id}; then again, with more work for the ranks: gpucourse break {record.exercise}",
         )
     return ran

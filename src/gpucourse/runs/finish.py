@@ -272,7 +272,7 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
     """What a GPU measured for the plots of the exercise, by their file, where the course has a record of it."""
     records = find_recorded_plots(
-        context.folders.exercises, exercise, lambda text: _warn(context, f"no points of a GPU: {text}")
+        context.folders.exercises, exercise, lambda text: _warn(context, f"no recorded points of a GPU: {text}")
     )
     return {
         file: RecordedPlot(gpu=record.gpu, caption=record.caption, rows=plot.rows) for file, (record, plot) in records.items()

@@ -167,7 +167,7 @@ def _check_launcher(run_request: RunRequest, launcher: str) -> None:
         )
     if run_request.handed_on and launcher == "slurm-pty":
         raise UsageError(
-            f"--env {run_request.handed_on[0]}: a terminal takes no value that no file or process list may show",
+            f"--env {run_request.handed_on[0]}: a value that no file or process list may show cannot be passed to a terminal",
             hint=f"set it in the terminal: read -rs {run_request.handed_on[0]}; export {run_request.handed_on[0]}",
         )
 

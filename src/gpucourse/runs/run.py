@@ -119,7 +119,7 @@ def run(
         if dry_run:
             return RunResult(plan=plan)
         if (stamp := runs.from_the_future(context.paths)) is not None:
-            told = f"this computer's clock went back: the newest run is of {stamp}. The new one is put behind it"
+            told = f"this computer's clock was set back: the newest run is dated {stamp}. The new run is dated after it"
             context.watch(Note(text=told, level="warning"))
         if not scheduled:
             _warn_of_others(context, deployment, {node.name for node in nodes})
@@ -154,7 +154,7 @@ def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -
     """Say which runs may be under way on these nodes: they share the processors, and timings of both suffer."""
     others = [record.id for record in runs.under_way(context.paths, deployment.stack) if nodes & set(record.nodes)]
     if others:
-        told = f"{', '.join(others[-3:])} may still run on these nodes: then the timings of both are worth little"
+        told = f"{', '.join(others[-3:])} may still run on these nodes: the timings of both are then worth little"
         context.watch(Note(text=f"{told}. Look: gpucourse runs; end it: gpucourse cancel {others[-1]}", level="warning"))
 
 

@@ -70,7 +70,7 @@ def test_what_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     with cloud_learner(tmp_path) as learner:
         learner.sets(budget_usd=3)
         poor = learner.types(*DEPLOY, "--gpu", "t4", "--yes", code=2)
-        assert "this would cost $6.17 to its end; of the budget of $3.00 $3.00 is left" in poor.err
+        assert "this would cost $6.17 to its end; $3.00 of the budget of $3.00 is left" in poor.err
         assert "gpucourse deploy 3 --target aws --gpu t4 --yes-over-budget;" in poor.err
 
         learner.account.quota("L-DB2E81BA", 8)

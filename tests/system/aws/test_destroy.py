@@ -77,7 +77,7 @@ def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) 
     lab = hand_made.lab(learner)
     forget(learner)
     typed = learner.types("destroy", module or "--all", code=2)
-    assert "not on its records" in typed.out
+    assert "not in its records" in typed.out
     assert hand_made.ids(learner)[0] in typed.out
     receipt = destroy_well(learner, module=module)
     assert learner.list_resources() == []

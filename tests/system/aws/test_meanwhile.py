@@ -324,7 +324,7 @@ def test_a_hold_is_set_and_lifted(learner: CloudLearner) -> None:
     hold = root(learner, hand_made.ids(learner)[0]) / "hold"
     extend.keep(context, "3", 7200)
     assert float(hold.read_text()) == pytest.approx(time.time() + 7200, abs=30)
-    assert "its deadline comes sooner" in extend.keep(context, "3", 20 * 3600).warnings[0]
+    assert "its deadline comes first" in extend.keep(context, "3", 20 * 3600).warnings[0]
     assert "watch it again" in extend.keep(context, "3", 0).changed[0]
     assert not hold.exists()
 

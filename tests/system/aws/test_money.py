@@ -147,7 +147,7 @@ def test_an_account_that_does_not_answer_leaves_the_ledger(learner: CloudLearner
     learner.account.expire_credentials()
     now = compute_cost(learner)
     assert now.usd > 0
-    assert "what was written down last" in now.warnings[0]
+    assert "the figure recorded last" in now.warnings[0]
 
 
 def test_without_a_cloud_nothing_is_asked_and_nothing_costs(learner: CloudLearner) -> None:

@@ -161,7 +161,7 @@ def test_an_instance_that_does_not_end_in_time_is_left(moto: MotoAccount, lab: L
     [instance] = [thing for thing in resource_scan.find(moto, stack="s-1") if thing.kind == "instance"]
     monkeypatch.setattr(moto.client("ec2"), "terminate_instances", lambda **_parameters: {})
     left, clock, _events = remove(moto, [instance])
-    assert left[0].note == "it was told to go and is still there"
+    assert left[0].note == "its removal was requested, and it is still there"
     assert clock.now >= 60
 
 

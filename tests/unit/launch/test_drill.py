@@ -77,7 +77,7 @@ def test_only_torchrun_on_simulated_nodes_with_several_ranks_is_taken() -> None:
     for odd, words in (
         (replace(plan(), mode="aws"), "simulated nodes only"),
         (replace(plan(), launcher="python"), "starts no ranks that meet"),
-        (plan(ranks=1), "two at least"),
+        (plan(ranks=1), "at least two"),
     ):
         objection = drill.object_to_plan(odd)
         assert objection is not None

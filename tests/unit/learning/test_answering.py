@@ -179,7 +179,7 @@ def test_wrong_words(learning: Learning) -> None:
         (["--set", "where=b", "--set", " where=c"], "--set where was given twice: b and c"),
         (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
         (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
-        (["--run", other.id], f"run {other.id} is one of 1.2, not of 1.1"),
+        (["--run", other.id], f"run {other.id} is a run of 1.2, not of 1.1"),
         (["--run", lost.id], f"run {lost.id} did not succeed"),
         (["--run", "zzz"], "there is no run 'zzz'"),
         (["--file", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),

@@ -45,7 +45,7 @@ def test_one_run_is_checked_by_name_and_takes_no_mark(learning: Learning) -> Non
     assert verdict_of(learning)["run"] == good.id
     assert learning.types("check", "1.1", "--json").document["run"] == good.id
     for words, said in (
-        (["1.2", "--run", bad.id], f"run {bad.id} is one of 1.1, not of 1.2"),
+        (["1.2", "--run", bad.id], f"run {bad.id} is a run of 1.1, not of 1.2"),
         (["1.1", "--run", "no-such"], "there is no run 'no-such'"),
         (["--all", "--run", bad.id], "--run needs one exercise, and no --diagnosis"),
     ):

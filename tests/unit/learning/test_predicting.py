@@ -141,7 +141,7 @@ def test_it_stands_beside_the_measurement(learning: Learning) -> None:
     document = learning.types("show", "1.1", "--run", record.id, "--json").document
     assert document["run"]["prediction"] == {"id": "faster", "answer": "1.5"}
     assert document["prediction"]["difference"] == "-21.1 %"
-    assert "is one of 1.1, not of 1.2" in learning.types("show", "1.2", "--run", record.id, code=2).err
+    assert "is a run of 1.1, not of 1.2" in learning.types("show", "1.2", "--run", record.id, code=2).err
 
 
 def test_a_run_without_one_reads_as_before(learning: Learning) -> None:

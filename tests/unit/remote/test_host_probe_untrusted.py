@@ -62,7 +62,7 @@ def test_an_honest_machine_is_taken() -> None:
     ids=repr,
 )
 def test_words_that_no_machine_has_are_refused(change: dict[str, object]) -> None:
-    with pytest.raises(NodeUntrusted, match="node0: what it says of itself cannot be used"):
+    with pytest.raises(NodeUntrusted, match="node0: its report on itself cannot be used"):
         host_probe.look(Answering({**SEEN, **change}), ("python3",))
 
 

@@ -140,7 +140,7 @@ def test_a_requeued_job_and_the_two_minutes_are_explained(script_slurm: Callable
     for _ in range(4):
         rows = slurm_watch.look(Job("r1"))
     assert "put back into the queue, because its node failed (node3 is down*: Not responding)" in log()
-    assert "What may still be printed there is of the first start" in log()
+    assert "Output that still appears there is from the first start" in log()
     assert "two minutes" in log()
     assert "gpucourse ssh 2 -- scontrol update JobId=7 StartTime=now" in log()
     assert rows[0]["restarts"] == 1
@@ -153,7 +153,7 @@ def test_a_requeued_job_is_not_blamed_on_a_node_that_takes_jobs(script_slurm: Ca
     for _ in range(2):
         slurm_watch.look(Job("r1"))
     assert "because node3 or the controller failed, or somebody typed scontrol requeue" in log()
-    assert "of the first start" not in log()
+    assert "from the first start" not in log()
 
 
 def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(script_slurm: Callable[..., Scripted]) -> None:
@@ -214,7 +214,7 @@ def test_a_job_that_slurm_has_forgotten(
         write_end_note("7", note)
     assert slurm_watch.look(Job("r1"))[0]["state"] == state
     assert (Job("r1").read("exit.json") or {})["code"] == code
-    assert ("the job is lost, and to be run again" in log()) == (state == "FORGOTTEN")
+    assert ("the job is lost and must be run again" in log()) == (state == "FORGOTTEN")
 
 
 @pytest.mark.parametrize("ours", [False, True])

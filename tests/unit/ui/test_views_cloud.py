@@ -81,9 +81,9 @@ def test_several_labs_have_one_sum_and_the_budget_beside_it(tmp_path: Path) -> N
     budget = Budget(budget=Decimal(3), spent=Decimal("1.5"))
     text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", budget=budget)), width=80)
     assert "all to their end" in text
-    assert "$1.50 of $3.00 are left, $1.50 are spent" in text
+    assert "$1.50 of $3.00 is left, $1.50 is spent" in text
     text = render(cloud.quote(proposal_of(tmp_path, "t4", budget=replace(budget, reserved=Decimal("0.5")))), width=120)
-    assert "$1.00 of $3.00 are left, $1.50 are spent, $0.50 set aside for other labs until their deadlines" in text
+    assert "$1.00 of $3.00 is left, $1.50 is spent, $0.50 set aside for other labs until their deadlines" in text
 
 
 def test_the_siblings_that_may_be_taken_are_priced_before(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
             return
         what = f"{what}; and there is no backstop: perhaps nothing would end a forgotten node for good"
         commands = "; ".join(schedule.setup_commands())
-        mend = f"; or have the backstop's role made, by someone with administrator's rights: {commands}"
+        mend = f"; or have someone with administrator rights make the backstop's role: {commands}"
     else:
         if not kept:
             return

@@ -160,7 +160,7 @@ def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: 
     cloud = standing.cloud
     if cloud.gpu != gpu:
         raise UsageError(
-            f"{standing.stack} exists already, with {cloud.gpu.upper()} since {gpu.upper()} was sold out then",
+            f"{standing.stack} exists already, with {cloud.gpu.upper()}, because {gpu.upper()} was sold out then",
             hint=f"continue with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or first: "
             f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
         )

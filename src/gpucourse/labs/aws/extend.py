@@ -47,7 +47,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     if expires > latest:
         room = max(0.0, (latest - max(before, at)).total_seconds() / 3600)
         raise UsageError(
-            f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than 72 hours since it was built",
+            f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than 72 hours after it was built",
             hint=f"gpucourse extend {module} {int(room)}h is the most"
             if room >= 1
             else f"rebuild it when you continue: gpucourse destroy {module}",
@@ -116,7 +116,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             module=deployment.module,
             title=f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is kept no longer",
             changed=[said],
-            warnings=[f"its deadline comes sooner, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"]
+            warnings=[f"its deadline comes first, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"]
             if sooner
             else [],
             expires=cloud.expires,

@@ -59,11 +59,11 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
         resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
         costing = charges.find_charges(account, read_prices(context, cloud.region), stack=deployment.uid)
     except GpucourseError as error:
-        return f"What exists of it in {cloud.region} cannot be asked now ({error.what}); it may cost"
+        return f"What exists of it in {cloud.region} cannot be looked up now ({error.what}); it may cost"
     with suppress(GpucourseError):  # the sentence matters more, and the next command settles it
         ledger.settle(context, account, deployment.uid, expires=cloud.expires)
     if not resources:
-        return "Nothing of it exists in the account, so nothing costs"
+        return "Nothing of it exists in the account, so it costs nothing"
     rate = usd_per_hour(costing)
     kinds = [resource.kind for resource in resources]
     machines = kinds.count("instance")

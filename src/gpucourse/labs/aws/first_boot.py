@@ -87,7 +87,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
             what = (
                 "the set-up failed"
                 if word == "failed"
-                else "the set-up left no word"
+                else "the set-up left no message"
                 if word == "silent"
                 else "not set up in time"
             )

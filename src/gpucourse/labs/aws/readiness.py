@@ -162,7 +162,7 @@ def _pin_host_keys(
         context.watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
         if key is None:
             raise InfrastructureError(
-                f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s: "
+                f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s, "
                 "so the machine at its address cannot be trusted",
                 hint="type gpucourse deploy again: it asks once more",
             )
@@ -235,7 +235,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
         with stage(context.watch, "driver", "the driver sees the GPUs"):
             _on(fleet, ask, real)
     if skipped := [node.name for node in nodes if node.name in simulated]:
-        text = f"{', '.join(skipped)}: simulated, as the computer itself says: no GPU, no driver looked for"
+        text = f"{', '.join(skipped)}: simulated, as the machine itself says: no GPU, so no driver is looked for"
         context.watch(Note(text=text, level="warning"))
 
 
@@ -243,7 +243,7 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
     """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where simulated computers count none."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
-        text = f"{names}: simulated, as the computer itself says: no GPU, no Slurm looked for"
+        text = f"{names}: simulated, as the machine itself says: no GPU, so no Slurm is looked for"
         context.watch(Note(text=text, level="warning"))
         return
     ssh = f"gpucourse ssh {lab.deployment.module} --"

@@ -36,7 +36,7 @@ def forget_others(context: Context, inventory: Inventory, *, stack: str) -> froz
         if done.ok:
             return others
         said = done.stderr.decode(errors="replace").strip()[-200:]
-        text = f"Slurm's lists keep what an earlier, larger lab had, as down: {', '.join(sorted(others))} ({said})"
+        text = f"Slurm still lists nodes of an earlier, larger lab as down: {', '.join(sorted(others))} ({said})"
         context.watch(Note(text=text, level="warning"))
         return frozenset()
 

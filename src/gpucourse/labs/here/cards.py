@@ -75,8 +75,8 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
     cards = list_cards(environ)
     if not cards:
         raise MissingError("no GPU here: use simulated nodes", hint=simulated)
-    lacks = f"its torch {usable.torch} cannot use it" if usable.torch else "it has no torch"
+    lacks = f"its torch {usable.torch} does not see it" if usable.torch else "it has no torch"
     raise MissingError(
-        f"{cards[0]} is in this computer, but not for {python}: {lacks}",
+        f"{cards[0]} is in this computer, but {python} cannot use it: {lacks}",
         hint=f"a build for CUDA: {python} -m pip install torch; or name a Python that has one: node_python in gpucourse.yaml",
     )

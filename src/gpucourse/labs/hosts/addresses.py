@@ -130,8 +130,8 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
     told = [int(port) for port in said[:LONGEST_PORTS].split() if port.isdecimal()]
     if len(told) != 2 or len(said) > LONGEST_PORTS or not all(port == 0 or ports[0] <= port <= ports[1] for port in told):
         raise UnreachableError(
-            f"{head.node.typed}: {head.node.python} was asked to listen and told no ports but {said.strip()[:100]!r}",
-            hint="what its Python prints when it starts (sitecustomize.py, a script in its place) has to go away",
+            f"{head.node.typed}: {head.node.python} should listen, and instead of ports it printed {said.strip()[:100]!r}",
+            hint="remove what makes its Python print at its start (sitecustomize.py, a script in its place)",
         )
     if 0 in told:
         raise InfrastructureError(

@@ -189,7 +189,7 @@ def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) ->
             with open_hosts(context, alone) as lab:
                 lab.down(context.watch)
         except GpucourseError as error:
-            text = f"{node.user}@{node.address} is no longer part of the lab, and what is ours there may be left: {error.what}"
+            text = f"{node.user}@{node.address} is no longer part of the lab, and files of ours may be left there: {error.what}"
             context.watch(Note(text=text, level="warning"))
 
 
@@ -203,7 +203,7 @@ def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> N
         raise InfrastructureError(
             error.what,
             hint=f"the machines must reach each other's ports {first} to {last} and the free ports above 1024: ask who "
-            "keeps their firewall",
+            "manages their firewall",
         ) from error
 
 

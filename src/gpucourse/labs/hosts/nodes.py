@@ -138,8 +138,8 @@ def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Li
     give = f"ssh-copy-id -i '{context.paths.client_key}.pub'{port} {node.user}@{node.address}"
     agent = ". Keys that only ssh-agent holds are not used: later commands have to get in without it" if asks_agent else ""
     raise KeyRefused(
-        f"{node.typed} takes none of the keys that were tried{why}",
-        hint=f"hand it this workspace's key: {give}; or name a key that it takes: --key FILE{agent}",
+        f"{node.typed} accepts none of the keys that were tried{why}",
+        hint=f"give it this workspace's key: {give}; or name a key that it accepts: --key FILE{agent}",
     )
 
 

@@ -48,7 +48,7 @@ def log_change(job: Job, old: Row, new: Row) -> None:
     if say.phase(now) == say.WAITING:
         _note(job, _describe_wait(job, new, reason))
     elif say.phase(now) == say.UNKNOWN:
-        _note(job, f"{_name(new)} is {now}, a state that this program does not know; it keeps asking")
+        _note(job, f"{_name(new)} is {now}, a state that this program does not know; gpucourse keeps asking")
     elif now == "FORGOTTEN":
         _note(job, *_describe_forgotten(new, was))
     elif now == "TIMEOUT":
@@ -60,7 +60,7 @@ def log_change(job: Job, old: Row, new: Row) -> None:
 def log_silence(job: Job, words: str) -> None:
     """Say that Slurm does not answer, in its own words, and what to type."""
     said = " ".join(words.split())[:300]
-    again = "Running jobs continue. It is asked again; where its controller is down, the lab's own is brought back by: "
+    again = "Running jobs continue; gpucourse keeps asking. If your own lab's controller is down, this starts it again: "
     _note(job, f"Slurm does not answer: {said}", f"{again}gpucourse deploy {_module(job)}")
 
 
@@ -98,8 +98,8 @@ def _describe_requeue(job: Job, old: Row, new: Row) -> tuple[str, ...]:
     ]
     if down:
         lines.append(
-            "What may still be printed there is of the first start, whose processes end when the node is back. "
-            f"In a lab of your own, that is: gpucourse deploy {_module(job)}"
+            "Output that still appears there is from the first start, whose processes end when the node is back. "
+            f"In a lab of your own, this brings it back: gpucourse deploy {_module(job)}"
         )
     return tuple(lines)
 
@@ -123,11 +123,11 @@ def _describe_new_start(row: Row) -> str:
 
 
 def _describe_forgotten(row: Row, was: str) -> tuple[str, ...]:
-    lines = [f"{_name(row)}: Slurm does not know it any more, and it left no note: how it ended is unknown"]
+    lines = [f"{_name(row)}: Slurm does not know it any more, and it left no note, so how it ended is unknown"]
     seen = f"It was {was} when it was last seen. " if was != "SUBMITTED" else ""
     lines.append(
         f"{seen}If slurmctld was killed in its first seconds, or the whole cluster was restarted, then "
-        "the job is lost, and to be run again"
+        "the job is lost and must be run again"
     )
     return tuple(lines)
 

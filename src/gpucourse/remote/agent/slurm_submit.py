@@ -132,7 +132,7 @@ def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str
         .partition(";")[0]
     )
     if not number.isdigit():
-        raise slurm_jobs.Controller(f"sbatch --parsable answered no number: {number}")
+        raise slurm_jobs.Controller(f"sbatch --parsable did not answer with a number: {number}")
     slurm_jobs.note(job, "{} {} -> job {}".format(time.strftime("%H:%M:%S"), " ".join(words), number))
     return number
 

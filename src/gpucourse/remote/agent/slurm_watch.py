@@ -83,7 +83,7 @@ def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
     while left and not job.has("done"):
         if time.monotonic() - began > proof_s:
             still = ", ".join(f"{row['job']} is {row['state']}" for row in rows if say.phase(str(row["state"])) != say.ENDED)
-            raise slurm_jobs.Controller(f"scancel was taken, and after {proof_s:g} s Slurm still says: {still}")
+            raise slurm_jobs.Controller(f"scancel was accepted, and after {proof_s:g} s Slurm still says: {still}")
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)
         rows = look(job)
@@ -103,7 +103,7 @@ def _cancel_later_jobs(job: Job, deadline: float) -> int:
             break
         if time.monotonic() > deadline:
             still = ", ".join(later)
-            raise slurm_jobs.Controller(f"scancel was taken, and Slurm still has: {still}")
+            raise slurm_jobs.Controller(f"scancel was accepted, and Slurm still has: {still}")
         if set(later) - known:
             slurm_jobs.ask("scancel", *later)
             slurm_log.log_cancel(job, later)

@@ -109,7 +109,7 @@ def _sums(quotes: Sequence[Quote], budget: Budget) -> Block:
     usual = {_hours(quote.usual_hours) for quote in quotes}
     left = "no budget is set (budget_usd in gpucourse.yaml)"
     if budget.remaining is not None and budget.budget is not None:
-        left = f"{money(max(budget.remaining, Decimal(0)))} of {money(budget.budget)} are left, {money(budget.spent)} are spent"
+        left = f"{money(max(budget.remaining, Decimal(0)))} of {money(budget.budget)} is left, {money(budget.spent)} is spent"
         left += f", {money(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [

@@ -48,7 +48,7 @@ def _sums(known: Cost) -> Facts:
             ("now", hourly(known.usd_per_hour) if known.running else "nothing costs"),
             (
                 "to the end",
-                f"about {usd(known.usd_to_end)} in all, if every lab is left to its deadline" if known.running else "",
+                f"about {usd(known.usd_to_end)} in all, if every lab runs until its deadline" if known.running else "",
             ),
             ("budget", budget or "none set (budget_usd in gpucourse.yaml)"),
         ]

@@ -43,10 +43,10 @@ def destroy_preview(
             (resource.kind, resource.id if resource.seen else resource.note, resource.region, resource.state)
             for resource in untracked
         ]
-        title = "Made by this workspace, but not on its records"
+        title = "Made by this workspace, but not in its records"
         blocks.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
     fate = "is ended" if discard else "will be stopped, and its outputs collected"
-    notes = [f"run {run} on {lab.deployment.stack}, which nobody saw end, {fate}" for lab in labs for run in lab.runs]
+    notes = [f"run {run} on {lab.deployment.stack}, whose end was never seen, {fate}" for lab in labs for run in lab.runs]
     if discard:
         notes.append("outputs that are not collected yet will be lost (--discard)")
     if others:

@@ -16,7 +16,7 @@ from gpucourse.units import format_bytes, format_seconds
 BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
 BATCH_BY_HAND = (
     "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
-    "save the text below each name here beside work/, and type the command there."
+    "save each text below beside work/, under the name above it, and type the command there."
 )
 SESSION_BY_HAND = "By hand: gpucourse ssh {module} opens a terminal on that node."
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -67,7 +67,7 @@ def parameters(chosen: Mapping[str, object]) -> str:
 def environment(values: Mapping[str, str], handed_on: Sequence[str]) -> str:
     """Variables as --env takes them: with their values, and by name alone."""
     typed = [f"{name}={quote_word(value)}" for name, value in values.items()]
-    return "  ".join([*typed, *(f"{name} (from your own environment; its value is kept nowhere)" for name in handed_on)])
+    return "  ".join([*typed, *(f"{name} (from your own environment; its value is not stored)" for name in handed_on)])
 
 
 def command_line(command: NodeCommand, handed_on: Sequence[str] = ()) -> str:

@@ -91,4 +91,4 @@ def test_the_record_says_how_it_went(tmp_path: Path) -> None:
 def test_an_account_that_does_not_answer_is_not_called_empty(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     context.environ = WITHOUT_CREDENTIALS
-    assert "cannot be asked now" in failure_report.describe_existing(context, deployment_of())
+    assert "cannot be looked up now" in failure_report.describe_existing(context, deployment_of())

@@ -82,7 +82,7 @@ def test_a_set_up_that_failed_shows_the_end_of_its_log(tmp_path: Path) -> None:
 def test_a_boot_that_ended_without_a_word_shows_what_cloud_init_says(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     told = "\nsilent\nstatus: error\ndetail: ('scripts_user', RuntimeError('Runparts: 1 failures'))\n"
-    with pytest.raises(InfrastructureError, match="left no word") as caught:
+    with pytest.raises(InfrastructureError, match="left no message") as caught:
         first_boot.wait(context, fleet_of(lambda _node, _command: make_completed(told), node("node0")))
     assert "Runparts" in caught.value.what
 

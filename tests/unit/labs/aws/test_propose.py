@@ -32,7 +32,7 @@ def test_a_lab_that_is_to_grow_beyond_the_quota_is_refused_with_what_fits(tmp_pa
     context, _events = context_in(tmp_path)
     larger = choice_of(context.catalog.module("3"), nodes=5, standing=deployment_of())
     propose._check_growth(an_account(40.0), larger)
-    with pytest.raises(MissingError, match=r"what 03-aws-t4 is to have(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
+    with pytest.raises(MissingError, match=r"what 03-aws-t4 needs(.|\n)*needed 24 vCPU, limit 31, in use 16") as caught:
         propose._check_growth(an_account(31.0), larger)
     first, ask = caught.value.hint.split("\n")
     assert first == "--nodes 3 fits into the quota as it is"

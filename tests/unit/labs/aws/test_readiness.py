@@ -264,7 +264,7 @@ class TestSlurm:
         cluster.removed = lambda _command: make_completed(code=1, complaint="a password is required")  # type: ignore[attr-defined]
         cluster.wait_until_ready()
         assert [note.text for note in cluster.list_events(Note)] == [
-            "Slurm's lists keep what an earlier, larger lab had, as down: node2 (a password is required)"
+            "Slurm still lists nodes of an earlier, larger lab as down: node2 (a password is required)"
         ]
 
     def test_simulated_computers_that_count_gpus_have_a_slurm(self, cluster: World) -> None:
@@ -277,6 +277,6 @@ class TestSlurm:
         cluster.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
         cluster.sinfo = ""  # type: ignore[attr-defined]
         cluster.wait_until_ready()
-        assert [note.text for note in cluster.list_events(Note) if "no Slurm looked for" in note.text] == [
-            "node0, node1: simulated, as the computer itself says: no GPU, no Slurm looked for"
+        assert [note.text for note in cluster.list_events(Note) if "so no Slurm is looked for" in note.text] == [
+            "node0, node1: simulated, as the machine itself says: no GPU, so no Slurm is looked for"
         ]

@@ -52,7 +52,7 @@ def test_a_card_that_torch_cannot_use_is_named_with_what_helps(tmp_path: Path) -
     environ = {"PATH": str(tmp_path / "bin")}
     python = make_python(tmp_path, "2.11.0+cpu", [])
     with pytest.raises(
-        MissingError, match=r"NVIDIA L4 is in this computer, but .*: its torch 2\.11\.0\+cpu cannot use it"
+        MissingError, match=r"NVIDIA L4 is in this computer, but .*: its torch 2\.11\.0\+cpu does not see it"
     ) as lacks:
         require_gpus(python, environ, "")
     assert f"{python} -m pip install torch" in lacks.value.hint

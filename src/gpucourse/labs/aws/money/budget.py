@@ -52,8 +52,8 @@ class Budget:
         remaining = max(self.remaining or Decimal(0), Decimal(0))
         beside = f" beside ${self.reserved:.2f} for other labs until their deadlines" if self.reserved else ""
         raise UsageError(
-            f"this would cost ${usd:.2f} to its end; of the budget of ${self.budget:.2f} ${remaining:.2f} is left{beside}",
-            hint=f"{less}; or all the same: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
+            f"this would cost ${usd:.2f} to its end; ${remaining:.2f} of the budget of ${self.budget:.2f} is left{beside}",
+            hint=f"{less}; or go ahead anyway: {command} --yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
         )
 
 

@@ -119,7 +119,7 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
     said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
     names = {uid: labs[uid].stack if uid in labs else uid for uid in said}
     return [
-        f"{names[uid]}: the account did not say what it costs now, so this is what was written down last: {answer.what}"
+        f"{names[uid]}: the account did not say what it costs now, so this is the figure recorded last: {answer.what}"
         for uid, answer in said.items()
         if isinstance(answer, GpucourseError)
     ]

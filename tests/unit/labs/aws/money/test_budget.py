@@ -48,11 +48,11 @@ def stopped_lab(context: Context, module: str = "3") -> AwsDeployment:
 def test_what_costs_more_than_is_left_is_refused_in_the_words_of_deploy(context: Context) -> None:
     lab = stopped_lab(context)
     with pytest.raises(
-        UsageError, match=r"this would cost \$12.00 to its end; of the budget of \$10.00 \$10.00 is left$"
+        UsageError, match=r"this would cost \$12.00 to its end; \$10.00 of the budget of \$10.00 is left$"
     ) as no:
         reserve(context, lab, make_spending("3", hours=4), over_budget=False).__enter__()
     assert no.value.exit_code is ExitCode.USAGE
-    assert "less time; or all the same: gpucourse start 3 --yes-over-budget; the budget is set in gpu" in no.value.hint
+    assert "less time; or go ahead anyway: gpucourse start 3 --yes-over-budget; the budget is set in gpu" in no.value.hint
     assert deployments.load(context.paths, lab.stack).cloud.reservation is None  # type: ignore[union-attr]  # it is on record
     with reserve(context, lab, make_spending("3", hours=4), over_budget=True):
         pass
@@ -62,7 +62,8 @@ def test_another_command_sees_what_is_set_aside_until_the_first_ends(context: Co
     first, second = stopped_lab(context), stopped_lab(context, "1")
     with reserve(context, first, make_spending("3", hours=2), over_budget=False):
         with pytest.raises(
-            UsageError, match=r"cost \$6.00 .*\$(3.9\d|4.00) is left beside \$6.00 for other labs until their deadlines"
+            UsageError,
+            match=r"cost \$6.00 .*\$(3.9\d|4.00) of the budget of .* is left beside \$6.00 for other labs until their",
         ):
             reserve(context, second, make_spending("3", hours=2), over_budget=False).__enter__()
         assert read_budget(context, {first.stack}).reserved == pytest.approx(Decimal("0.04"), abs=Decimal("0.01"))
