@@ -13,6 +13,7 @@ from gpucourse.units import format_seconds
 
 LISTED_AFTER_S = 5.0  # of a stage that takes longer the parts are listed: where the time went is of interest then
 EACH = 8  # up to so many children are listed one by one when their stage ends; more become one line
+MOST_AT_ONCE = 40  # so many parts of a stage are listed as they end; those that go well after that are counted
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
@@ -41,6 +42,7 @@ class OpenStage:
     began: float
     silence: str = ""
     told: bool = False
+    parts: int = 0
     untold: list[Line] = field(default_factory=list)
     resources: dict[str, Resource] = field(default_factory=dict)
     nodes: dict[str, list[NodeEvent]] = field(default_factory=dict)
@@ -75,7 +77,8 @@ class Progress:
             self._planned.clear()
         if ended.told:
             word = "done" if event.ok else "failed"
-            return [line("  ", *self._render_end(word, event.seconds, self._sign(event.ok), _NAMES - 2))]
+            counted = self._count_good(ended) if ended.parts > MOST_AT_ONCE and not self._verbose else []
+            return [*counted, line("  ", *self._render_end(word, event.seconds, self._sign(event.ok), _NAMES - 2))]
         end = self._render_end(event.text, event.seconds, self._sign(event.ok))
         listed = self._verbose or not event.ok or not ended.went_well or event.seconds > LISTED_AFTER_S
         return [end, *(self._children(ended) if listed else [])]
@@ -110,6 +113,9 @@ class Progress:
             return rows if self._verbose or not ok else []
         if not self._at_once:
             return []
+        stage.parts += 1
+        if ok and stage.parts > MOST_AT_ONCE and not self._verbose:
+            rows = []
         if stage.told or self._verbose or not ok or now - stage.began > LISTED_AFTER_S:
             return self._tell(stage, rows)
         stage.untold += rows
@@ -193,6 +199,12 @@ class Progress:
         for name, events in stage.nodes.items():
             (failed if name in broken else done).extend(self._node(name, events))
         return failed + active + done
+
+    def _count_good(self, stage: OpenStage) -> list[Line]:
+        """One line for each thing that was done to all that went well."""
+        good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
+        fine = {name: events for name, events in stage.nodes.items() if all(event.ok for event in events)}
+        return self._many_resources(good) + self._many_nodes(fine)
 
     def _children(self, stage: OpenStage) -> list[Line]:
         good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
