@@ -1,4 +1,4 @@
-"""A hand on the node for break drills: it ends a rank, slows one down, or sits on the port where ranks meet.
+"""A process on the node for break drills: it ends a rank, slows one down, or holds the port where ranks meet.
 
 It is a process of its own beside the run, ends with it, and writes nothing anywhere.
 """
@@ -20,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def begin(job: Job, order: dict[str, object], not_mine: tuple[int, ...]) -> int:
-    """Start the hand, ready to act when this returns; its process id. `not_mine`: descriptors that others wait on."""
+    """Start the process, ready to act when this returns; its process id. `not_mine`: descriptors that others wait on."""
     listen, say = os.pipe()
     supervisor = os.getpid()
     pid = os.fork()
@@ -39,8 +39,8 @@ def begin(job: Job, order: dict[str, object], not_mine: tuple[int, ...]) -> int:
 
 
 def end(pid: int) -> None:
-    """Take the hand away."""
-    os.kill(pid, signal.SIGKILL)  # it is this process's child and not waited for yet: nobody else can have its number
+    """End that process."""
+    os.kill(pid, signal.SIGKILL)  # a child that was not waited for yet: its number cannot have been reused
     os.waitpid(pid, 0)
 
 
@@ -86,7 +86,7 @@ def _slow(job: Job, rank: int, pid: int) -> None:
 def read_load_per_core(loadavg: str, cores: int) -> float:
     """How many processes want each core just now, at least 1, from the text of /proc/loadavg: "0.52 0.58 0.59 3/512 4711".
 
-    Where all wait for a core, who was stopped is let run first and loses little by it. The averages lag a minute behind.
+    Where all wait for a core, one that was stopped runs first afterwards and loses little. The averages lag a minute behind.
     """
     try:
         running = int(loadavg.split()[3].split("/", maxsplit=1)[0]) - 1  # this process asks

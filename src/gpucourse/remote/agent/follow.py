@@ -11,7 +11,7 @@ from gpucourse.remote.agent.line import PIECE, Line
 
 
 def follow(job: Job, offsets: dict[int, int], out: int) -> None:
-    """Send every byte of every log from its offset on, how each life of each rank ended (after its log), at last how the run
+    """Send every byte of every log from its offset on, how each life of each rank ended (after its log), and then how the run
     ended."""
     logs: dict[int, _Log] = {}
     told: set[tuple[int, object]] = set()
@@ -42,7 +42,7 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
 
 
 class _Log:
-    """One log file, open, and how much of it was sent; nothing beyond its limit is."""
+    """One open log file, and how much of it was sent; nothing beyond its limit is sent."""
 
     def __init__(self, stream: int, path: str, offset: int, limit: int | None) -> None:
         self.stream, self.offset, self.limit = stream, offset, limit
@@ -54,7 +54,7 @@ class _Log:
 
 
 def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int], limit: int | None) -> list[_Log]:
-    """Open the logs that have appeared; those of ranks among them."""
+    """Open the logs that have appeared; gives those of ranks."""
     try:
         names = os.listdir(job.path("logs"))
     except OSError:

@@ -38,7 +38,7 @@ def mapping(value: object) -> dict[str, object]:
 
 
 def take_secrets(spec: dict[str, object]) -> dict[str, str]:
-    """The variables of an order that no file may hold, taken out of it."""
+    """Take out of an order the variables that no file may hold."""
     return {name: str(value) for name, value in mapping(spec.pop("secrets", {})).items()}
 
 
@@ -124,7 +124,7 @@ class Job:
         return False
 
     def state(self) -> str:
-        """`absent`, `preparing`, `running`, `ended` or `lost` (the supervisor vanished without a word)."""
+        """`absent`, `preparing`, `running`, `ended` or `lost` (the supervisor vanished without noting an end)."""
         if not self.has("job.json"):
             return "absent"
         if self.has("done"):
@@ -139,17 +139,17 @@ class Job:
         return limit if isinstance(limit, int) else None
 
     def trim_logs(self, limit: int | None) -> None:
-        """Cut every log to its limit. Who writes it appends, and continues undisturbed: what comes is cut off the next time."""
+        """Cut every log to its limit. The writer appends, and continues undisturbed: what it adds is cut off the next time."""
         for name in os.listdir(self.path("logs")) if limit is not None and self.has("logs") else ():
             path = self.path("logs", name)
             try:
                 if limit is not None and os.lstat(path).st_size > limit:
                     os.truncate(path, limit)
             except OSError:
-                continue  # it went away, or belongs to another: the next look tells
+                continue  # it is gone, or belongs to somebody else: the next look decides
 
     def ranks(self) -> dict[int, dict[str, object]]:
-        """How the ranks ended that have ended, and were not started again."""
+        """How each rank ended that has ended and was not started again."""
         return {rank: ended for rank, life, ended in self.rank_ends() if life is None}
 
     def rank_ends(self) -> list[tuple[int, int | None, dict[str, object]]]:

@@ -1,4 +1,4 @@
-"""The line to whoever follows a run: frames as they come, and a sign of life while there is nothing to tell."""
+"""The connection to whoever follows a run: frames as they come, and a sign of life while there is nothing to send."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Line:
             view = view[os.write(self._out, view) :]
 
     def hurry(self) -> None:
-        """For a moment, nap as shortly as after news: a rank has ended, and who follows waits for the end of all."""
+        """For a moment, pause as shortly as after news: a rank has ended, and the follower waits for the end of all."""
         self._hurry_until = time.monotonic() + _HURRY_S
 
     def rest(self, *, sent: bool) -> None:
-        """Between two looks at the logs: no nap after one that found something, else one longer than the last."""
+        """Between two looks at the logs: no pause after one that found something, else a longer one than the last."""
         now = time.monotonic()
         if sent:
             self._nap_s, self._last_sent = _NAP_MIN_S, now

@@ -12,7 +12,7 @@ _BUSY = 0.5  # of one core
 
 
 def list_activities(job: Job) -> dict[str, str]:
-    """A word for each rank that runs here; empty if this system does not tell."""
+    """A word for each rank that runs here; empty if this system does not say."""
     if not os.path.isdir("/proc/self"):
         return {}
     ended = job.ranks()

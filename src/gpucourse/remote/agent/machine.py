@@ -13,10 +13,10 @@ import time
 from gpucourse.remote.agent.job import home, mapping, words
 
 _ASK_S = 5.0
-_PORTS = 24  # to choose from: of as many runs that begin at the same moment, few take the same
+_PORTS = 24  # to choose from: of several runs that begin at the same moment, few then choose the same
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
-# What `importlib.metadata` has to be imported for takes four times as long as everything else here.
+# Versions need `importlib.metadata`, whose import takes four times as long as everything else here.
 _INSTALLED = """
 import importlib.util, json, sys
 def version(name):

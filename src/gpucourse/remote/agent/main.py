@@ -127,7 +127,7 @@ def _input() -> dict[str, object]:
 
 
 def _pairs(words: list[str]) -> list[list[str]]:
-    """Names and numbers; `-` alone says that they come on standard input, a line each."""
+    """Names and numbers; a lone `-` means that they come on standard input, one a line."""
     return [word.rsplit("=", 1) for word in (sys.stdin.read().splitlines() if words == ["-"] else words)]
 
 

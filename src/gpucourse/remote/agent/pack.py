@@ -1,4 +1,4 @@
-"""Sending a run's results: a tar of plain files, with a listing first and a closing word last."""
+"""Sending a run's results: a tar of plain files, with a listing first and a closing note last."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. Files lie between, under `files/`."""
 
 EVERYTHING = "**"
-"""The pattern for all of the work folder: walked and not matched, for matching follows links, round and round."""
+"""The pattern for all of the work folder: it is walked, not matched, because matching follows links without end."""
 
 MOST_FILES = 20_000
-"""So many results of one node are taken; a script that writes more packs them."""
+"""The most results of one node that are taken; a script that writes more has to pack them."""
 
 MOST_LEFT = 2000
-"""So many files that are not sent are named; the rest is counted."""
+"""The most files that are named as not sent; the rest is counted."""
 
 PACKED = "packed.json"
 """What was asked for when all of it had been sent, and when that began: `prune` goes by it."""
@@ -55,7 +55,7 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
 def _choose(
     offers: dict[str, str], wanted: dict[str, object]
 ) -> tuple[list[tuple[str, str]], list[str], list[dict[str, object]]]:
-    """The files to send, the names of those that the client has as they are, and what does not travel, with the reason."""
+    """The files to send, the names of those that the client has as they are, and what is not sent, with the reason."""
     have, limit, in_all = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"])), int(str(wanted["output_limit"]))
     infos = {name: os.lstat(path) for name, path in offers.items()}
     known = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
@@ -78,7 +78,7 @@ def _choose(
 
 
 def _shorten(left: list[dict[str, object]]) -> list[dict[str, object]]:
-    """What is not sent, as JSON can say it; beyond MOST_LEFT only how many more there are."""
+    """What is not sent, as JSON can hold it; beyond MOST_LEFT only how many more there are."""
     spelled = [dict(entry, name=_spell_out(str(entry["name"]))) for entry in left[:MOST_LEFT]]
     if len(left) > MOST_LEFT:
         more = len(left) - MOST_LEFT
@@ -90,7 +90,7 @@ def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tupl
     """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have; and what may not
     be.
 
-    What was uploaded and is as it was, and what Python keeps of its modules, is no result.
+    An uploaded file that is unchanged, and what Python keeps of its modules, are no results.
     """
     brought = read_upload_times(job)
     left: list[dict[str, object]] = []
@@ -124,7 +124,7 @@ def _too_many(name: str, most: int) -> dict[str, object]:
 
 
 def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Everything below a folder but folders, by name and path. Links are given and not followed; any depth is walked."""
+    """Everything below a folder except folders, by name and path. Links are listed and not followed; any depth is walked."""
     waiting = [(folder, prefix)]
     while waiting:
         folder, prefix = waiting.pop()
@@ -141,7 +141,7 @@ def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _spell_out(name: str) -> str:
-    """A name whose bytes are not UTF-8, with these spelled out: JSON cannot say them."""
+    """A name whose bytes are not UTF-8, with these spelled out: JSON cannot hold them."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -173,7 +173,7 @@ class _Pieces:
         self._out, self._held = out, bytearray()
 
     def write(self, data: bytes) -> None:
-        if len(data) >= _PIECE:  # a piece of a large file is not copied once more
+        if len(data) >= _PIECE:  # so that a piece of a large file is not copied again
             self.flush()
             self._out.write(data)
             return
@@ -187,7 +187,7 @@ class _Pieces:
 
 
 def _send_file(pieces: _Pieces, name: str, path: str) -> bool:
-    """Send one file; False if it shrank, grew or vanished while it was read (what lacks of its size is zeros)."""
+    """Send one file; False if it shrank, grew or vanished while it was read (zeros then fill it up to its size)."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

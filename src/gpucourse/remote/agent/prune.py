@@ -11,13 +11,13 @@ from gpucourse.remote.agent import pack, store
 from gpucourse.remote.agent.job import Job, home
 
 KEPT = 5
-"""So many of the newest runs that are collected stay."""
+"""How many of the newest collected runs stay."""
 
 _REMOVED = ".removed-"
 
 
 def prune(run_ids: list[str]) -> None:
-    """Remove what is on this node of these runs, which the client has, but for the newest KEPT; a run's id begins
+    """Remove what this node has of these runs, which the client has, except for the newest KEPT; a run's id begins
     with its time. A run that has not ended stays, and one with any file that the client cannot have."""
     folder = os.path.join(home(), "jobs")
     there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
@@ -26,15 +26,15 @@ def prune(run_ids: list[str]) -> None:
             shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
     for run_id in sorted(there.intersection(run_ids))[:-KEPT]:
         job = Job(run_id)
-        with suppress(OSError):  # another start removes it, or it is not ours to remove: it stays
+        with suppress(OSError):  # another start is removing it, or it is not ours to remove: it stays
             if job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and is_collected(job):
                 aside = os.path.join(folder, _REMOVED + run_id)
-                os.rename(job.folder, aside)  # at once: half a run is none
+                os.rename(job.folder, aside)  # in one step: there must be no half of a run
                 shutil.rmtree(aside, ignore_errors=True)
 
 
 def is_collected(job: Job) -> bool:
-    """Whether everything that the run left was sent: no output that was refused or is newer, and in the work folder nothing
+    """Whether everything that the run left was sent: no output was refused or is newer, and in the work folder nothing
     besides outputs, what was uploaded, and what Python keeps of its modules."""
     packed = job.read(pack.PACKED)
     if packed is None:

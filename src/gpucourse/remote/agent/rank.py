@@ -1,7 +1,7 @@
 """One rank of a run: the script's own process with both outputs in the rank's log, byte for byte, and a note of how it ended.
 
-The script sees the arguments, environment and folder that it would see without this process between. Signals that the
-launcher sends are handed on; should this process be killed, the kernel kills the script (Linux).
+The script sees the arguments, environment and folder that it would see without this process in between. Signals that the
+launcher sends are passed on; if this process is killed, the kernel kills the script (Linux).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def run(job: Job, argv: list[str]) -> int:
     if restart:
         _begin_again(job, rank, restart, log)
     group_file = job.path("ranks", f"{rank}.{GROUP}")
-    if os.path.exists(group_file):  # of the life before
+    if os.path.exists(group_file):  # of the previous life
         os.unlink(group_file)
     os.environ[GROUP_FILE] = group_file
     die_with_parent = _parent_death()
@@ -70,7 +70,7 @@ def _count_restarts(job: Job) -> int:
 
 
 def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
-    """Keep how the life before ended, and say in the log, on a line of its own, that another begins."""
+    """Keep how the previous life ended, and write a line into the log that another begins."""
     before = job.read("ranks", f"{rank}.json")
     if before is not None:
         os.rename(job.path("ranks", f"{rank}.json"), job.path("ranks", "{}.{}.json".format(rank, before.get("restart", 0))))
@@ -80,7 +80,7 @@ def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
 
 
 def _become(argv: list[str], log: int, die_with_parent: object, parent: int) -> None:
-    """In the new process: turn into the script. Does not come back."""
+    """In the new process: become the script. Does not return."""
     try:
         os.setpgid(0, 0)
         if callable(die_with_parent):

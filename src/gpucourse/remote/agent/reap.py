@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gpucourse.remote.agent.job import MARK, Job
 
 _STEP_S = 0.03
-_LOOK_S = 0.3  # a look at every process of the machine takes long where it has many: meanwhile only the known ones are asked
+_LOOK_S = 0.3  # on a machine with many processes looking at all takes long: in between only the known ones are checked
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
@@ -52,8 +52,8 @@ def below(root: int, spare: int = 0) -> list[int]:
 
 
 def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None) -> int:
-    """End the run: TERM to the launcher's group first (torchrun hands it on to its workers), then to every one of `members`
-    (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to hear it. Says how many there were."""
+    """End the run: TERM to the launcher's group first (torchrun passes it on to its workers), then to every one of `members`
+    (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to receive it. Gives how many there were."""
     find = members or (lambda: find_marked(job.folder))
     began = time.monotonic()
     leader = job.pid("pid")
@@ -82,7 +82,7 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Whether a process has not ended; False if only a look at all of them tells (macOS)."""
+    """Whether a process has not ended; False where only a look at all processes shows that (macOS)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")

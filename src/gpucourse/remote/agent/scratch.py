@@ -44,7 +44,7 @@ def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
     try:
         os.symlink(folder, link)
     except OSError:
-        if not _leads_to(link, folder):  # somebody else's: then sockets have to do with the long path
+        if not _leads_to(link, folder):  # somebody else's: sockets then have to use the long path
             return folder
     return link
 

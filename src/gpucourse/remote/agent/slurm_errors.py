@@ -1,4 +1,4 @@
-"""What a job wrote into the error file that its batch file names, added to the job's log: there everybody looks for it."""
+"""What a job wrote into the error file that its batch file names, added to the job's log, where everybody looks for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import stat
 from gpucourse.remote.agent.job import Job, mapping
 
 MOST_BYTES = 1 << 20
-"""So much of the end of an error file is added; the file itself is collected as it is."""
+"""How much of the end of an error file is added; the file itself is collected as it is."""
 
 _WORD = re.compile(r"%(\d*)([%a-zA-Z])")
 
@@ -53,7 +53,7 @@ def pattern(wish: str, number: str) -> str:
 
 
 def make_folder(job: Job, wish: str) -> None:
-    """Make the folder in the work folder that an error file's name begins with: where it lacks, Slurm ends the job at once."""
+    """Make the folder in the work folder that an error file's name begins with: without it, Slurm ends the job at once."""
     parts = wish.split("/")[:-1]
     known = [part for place, part in enumerate(parts) if not any("%" in earlier for earlier in parts[: place + 1])]
     if known and not os.path.isabs(wish) and ".." not in parts:

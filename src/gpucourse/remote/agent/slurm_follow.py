@@ -1,4 +1,4 @@
-"""Sending the logs of a run that Slurm carries out, from the shared folder, while Slurm is asked now and then how it stands.
+"""Sending the logs of a run that Slurm carries out, from the shared folder, while Slurm is asked now and then about its state.
 
 Nothing of this stays on the node that takes jobs: it lives as long as the connection that asked for it.
 """
@@ -50,8 +50,8 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
 
 
 class _Asking(threading.Thread):
-    """Asks Slurm how the run stands: soon again after something moved, ever later while nothing does. In a thread of its own,
-    because a controller that is down lets its commands wait, and the logs must not."""
+    """Asks Slurm about the run: soon again after a change, less and less often without one. In a thread of its own,
+    because commands wait for a controller that is down, and the logs must not."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(name="slurm", daemon=True)
@@ -71,7 +71,7 @@ class _Asking(threading.Thread):
             self.fault = fault
 
     def _wait_for_write(self, seconds: float) -> bool:
-        """Whether a job began a log meanwhile, or wrote down that it ended: Slurm will say so in a moment. Waits that long at
+        """Whether a job began a log meanwhile, or noted its end, so that Slurm will report it in a moment. Waits that long at
         most."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -126,7 +126,7 @@ class _Logs:
             os.close(handle)
 
     def _open(self, name: str, line: Line, *, whole: bool) -> bool:
-        """Tell what the log is: of which node, of which rank. False for a file that is no log, or of which that is not known
+        """Say what the log is: of which node, of which rank. False for a file that is no log, or where that is not known
         yet."""
         whose = self._whose(name)
         node = whose and self._node(*whose, job=name.partition("-")[0], at_last=whole)
@@ -137,7 +137,7 @@ class _Logs:
         self._streams[name] = stream
         self._sent[name] = self._offsets.get("{}/{}".format(node, "-" if rank is None else rank), 0)
         line.send(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode())
-        line.send(frames.LOG, stream, self._sent[name])  # one that says nothing has a log, too
+        line.send(frames.LOG, stream, self._sent[name])  # a rank that prints nothing has a log, too
         return True
 
     def _whose(self, name: str) -> tuple[str, int | None] | None:

@@ -1,6 +1,6 @@
-"""A run that Slurm carries out: its files beside those of job.py, and the words with Slurm's commands.
+"""A run that Slurm carries out: its files beside those of job.py, and the calls of Slurm's commands.
 
-slurm.json   what was asked for           <name>.sbatch   what is submitted        ended-<job>   a job's own note how it ended
+slurm.json   what was asked for           <name>.sbatch   what is submitted        ended-<job>   a job's own note of its end
 jobs.json    what was submitted           seen.json       what was last seen of it  watch         held by whoever asks Slurm
 places.json  where its jobs put temporary files
 """
@@ -61,7 +61,7 @@ def ask(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        said = (error.stderr or b"").decode("utf-8", "replace").strip()  # what it complained of while it waited
+        said = (error.stderr or b"").decode("utf-8", "replace").strip()  # what it complained about while it waited
         raise Controller(f"{words[0]} did not answer within {timeout_s:g} s{': ' + said if said else ''}") from error
     except OSError as error:
         raise Controller(f"cannot start {words[0]}: {error.strerror}") from error
@@ -73,7 +73,7 @@ def ask(
 
 
 def environment() -> dict[str, str]:
-    """What Slurm's commands see: nothing that would overrule the file, times without a zone, and the person's real home."""
+    """The environment of Slurm's commands: nothing that overrules the file, times without a zone, the person's real home."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -107,7 +107,7 @@ def list_submitted_jobs(job: Job) -> list[dict[str, object]]:
 
 
 def rows(job: Job) -> list[dict[str, object]]:
-    """One row a job, or a task of an array, as nothing is known of it yet."""
+    """One row for each job, or task of an array, while nothing is known of it yet."""
     job_rows: list[dict[str, object]] = []
     for submitted_job in list_submitted_jobs(job):
         numbers = submitted_job.get("numbers")
@@ -154,7 +154,7 @@ def host() -> str:
 
 
 def _is_munged_gone(munge: str) -> bool:
-    """Whether munged left its door behind and does not answer there any more. No door, and other doors, say nothing."""
+    """Whether munged left its socket behind and no longer answers there. A missing or different socket proves nothing."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(1.0)
         try:

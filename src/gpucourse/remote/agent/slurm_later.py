@@ -30,7 +30,7 @@ def list_later_jobs(job: Job) -> list[dict[str, object]]:
 
 
 def tell_later_jobs(job: Job) -> dict[str, object]:
-    """Such jobs as they are now. With the last of them the folder for temporary files goes."""
+    """Such jobs as they are now. When the last of them has ended, the folder for temporary files is removed."""
     later = list_later_jobs(job)
     if job.has("done") and not later:
         scratch.remove(job)

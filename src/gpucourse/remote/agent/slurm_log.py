@@ -1,4 +1,4 @@
-"""What a run's log tells of its jobs: every change of a state or a reason, in plain words, and what to type next."""
+"""What a run's log says of its jobs: every change of a state or a reason, in plain words, and what to type next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 
 MOST_LINES = 32
-"""Of more jobs than that, not each has its own lines."""
+"""With more jobs than that, each no longer has its own lines."""
 
 _INDENT = " " * 9  # below the words, beside the clock
 
@@ -19,8 +19,8 @@ Row = dict[str, object]
 
 
 def log_changes(job: Job, before: list[Row], after: list[Row]) -> None:
-    """Write what changed: a line for each job; of many, a line for each that did not end well, and how many are in which
-    state."""
+    """Write what changed: a line for each job; if they are many, a line for each that did not end well, and how many are in
+    which state."""
     pairs = list(zip(before, after))  # `strict` is not in Python 3.7
     if len(after) <= MOST_LINES:
         for old, new in pairs:
@@ -75,7 +75,7 @@ def log_cancel(job: Job, numbers: list[str]) -> None:
 
 
 def warn_of_unshared_folder(job: Job, rows: list[Row], session: bool) -> None:
-    """Where a job ran and failed, and nothing of it arrived here: say that it could not write here."""
+    """Where a job ran and failed, and nothing that it wrote arrived here: say that it could not write here."""
     jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
     for row in rows:
         if row["state"] == "FAILED" and row.get("node") and str(row["job"]) not in jobs_with_log and not session:

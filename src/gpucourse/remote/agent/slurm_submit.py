@@ -1,4 +1,4 @@
-"""Handing a run to Slurm, once: also where the answer was lost, or this process was killed between two files."""
+"""Handing a run to Slurm, exactly once: even if the answer was lost, or this process was killed between two files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
 
 
 def recover(job: Job) -> None:
-    """Where the process that submitted was killed: take what Slurm has of it for what was submitted."""
+    """After the submitting process was killed: what Slurm has of it is what was submitted."""
     if job.has("submitted") or job.has("done") or job.is_supervised():
         return
     known = {str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job)}
@@ -115,7 +115,7 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
 def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str:
     before = [str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
-    script = str(file.get("script") or "")  # it is submitted where it lies, beside what it needs
+    script = str(file.get("script") or "")  # it is submitted from its own folder, beside what it needs
     words = [
         "sbatch",
         "--parsable",
@@ -140,7 +140,7 @@ def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str
 def _make_places(job: Job) -> dict[str, str]:
     """Where the jobs put temporary files, below the run's folder, and what libraries keep from one run to the next.
 
-    Where no path to that folder is short enough for sockets, they have the folder that the cluster gives them.
+    If no path to that folder is short enough for sockets, they get the folder that the cluster gives them.
     """
     places = scratch.make_caches(slurm_jobs.environment())
     temporary = scratch.make_shared(job, _is_on_one_machine)
@@ -162,8 +162,8 @@ def _remember(job: Job, number: str, file: dict[str, object]) -> None:
 def _show_queue(job: Job, cancel_last: bool) -> None:
     """Keep the queue as it is once every job that waits has its reason, then cancel the last job, where that is asked.
 
-    For a second after sbatch none has a reason, and for another one none is the next in the line; on a cluster that others
-    use the next one may be theirs, so that is not waited for as long.
+    For a second after sbatch no job has a reason, and for another second none is next in line; on a cluster that others
+    use, the next job may be theirs, so the wait for that is shorter.
     """
     began, nap = time.monotonic(), 0.1
     while True:

@@ -1,4 +1,4 @@
-"""Looking after a run that Slurm carries out: one question a look, every change reported once, and the end written down."""
+"""Looking after a run that Slurm carries out: one question at a time, every change reported once, and the end written down."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAME_MOMENT_S = 1.0
 _KILLED = 137
 _RANK_NOTE = re.compile(
     r"(\d{1,3}(?= \S+ \d)|-(?= \S+ -)) (\S+) (\d+(?:\.\d+)?|-)\n"
-)  # without the end of the line it is not all written
+)  # without the end of its line it is not complete
 
 Row = dict[str, object]
 
@@ -67,7 +67,7 @@ def state(job: Job) -> str:
 
 
 def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
-    """scancel, and the proof: the answer comes when Slurm says of every job that it has ended, also of those that the run's
+    """scancel, with proof: the answer comes when Slurm says that every job has ended, including those that the run's
     own jobs submitted."""
     if not job.has("cancelled"):
         job.write("cancelled", {})
@@ -165,7 +165,7 @@ def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
 
 
 def _ours(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
-    """Only the jobs of this run: a cluster that was started anew counts from 1 again, and gives a number to somebody else."""
+    """Only the jobs of this run: a cluster that was set up again counts from 1, and gives a number to somebody else."""
     handed_in = os.stat(job.path("jobs.json")).st_mtime
     later = [name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S]
     if not later:
@@ -197,7 +197,7 @@ def _own_note(job: Job, job_id: str) -> dict[str, object]:
 
 
 def _with_details(rows: list[Row]) -> list[Row]:
-    """Exit codes and restarts, which squeue does not tell."""
+    """Exit codes and restarts, which squeue does not show."""
     known: dict[str, dict[str, object]] = {}
     for number in sorted({str(row["job"]).partition("_")[0] for row in rows}, key=int):
         try:
@@ -220,7 +220,7 @@ def _add_details(row: Row, known: dict[str, object]) -> Row:
 
 
 def _end(job: Job, rows: list[Row]) -> dict[str, object]:
-    """How the whole run ended: the weightiest end of its jobs, without those that the exercise itself cancelled."""
+    """How the whole run ended: the gravest end of its jobs, without those that the exercise itself cancelled."""
     counted = [row for row in rows if not row.get("asked")]
     order = ("timed_out", "lost", "exited", "cancelled")
     # A shell ends with the code of its last command, which says nothing about the session.

@@ -9,7 +9,7 @@ import re
 
 WAITING, RUNNING, ENDED, UNKNOWN = "waiting", "running", "ended", "unknown"
 
-# Slurm's word for a job's state -> the phase, and where it has ended, the reason for a record.
+# Slurm's word for a job's state -> the phase, and for an ended one the reason that a record gets.
 STATES = {
     "PENDING": (WAITING, ""),
     "CONFIGURING": (WAITING, ""),  # its nodes are being booted
@@ -100,7 +100,7 @@ def ending(state: str) -> str:
 
 
 def explain_reason(reason: str) -> str:
-    """A reason for waiting in plain words; empty if there are none."""
+    """A reason for waiting in plain words; empty if the table has none."""
     return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
 
 

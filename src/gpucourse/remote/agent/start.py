@@ -15,9 +15,9 @@ _ANSWER_S = 30.0
 
 
 def start(spec: dict[str, object], agent: str) -> dict[str, object]:
-    """Start what `spec` says and answer when it runs. A start that is asked for again answers what became of the first.
+    """Start what `spec` says and answer once it runs. A repeated request is answered with the result of the first.
 
-    What is secret in it reaches the processes of the run and no file. Of the runs that it names as `collected` the oldest are
+    Its secrets reach the processes of the run and no file. Of the runs that it names as `collected` the oldest are
     removed.
     """
     job = Job(str(spec["run_id"]))
@@ -53,7 +53,7 @@ def _earlier(job: Job) -> dict[str, object]:
 
 
 def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[str, object]:
-    """Fork twice, so that the supervisor belongs to nobody; it holds the lock from now on. Its first word is the answer."""
+    """Fork twice, so that the supervisor belongs to nobody; it holds the lock from now on, and its first word is the answer."""
     listen, say = os.pipe()
     middle = os.fork()
     if middle == 0:

@@ -1,4 +1,4 @@
-"""From the node's store of uploaded files (`~/.gpucourse/store/<key>`, one a content) to the work folder of a run, and back.
+"""From the node's store of uploaded files (`~/.gpucourse/store/<key>`) to the work folder of a run, and back.
 
 While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store
 (where the disk can share blocks between copies, it does). When the run has ended, what it left unchanged of the large files
@@ -23,7 +23,7 @@ _PIECE = 1 << 30
 
 
 def lay_out(wanted: object, folder: str) -> None:
-    """Make the work folder anew: each file copied from the store under its own name."""
+    """Make the work folder again from scratch: each file copied from the store under its own name."""
     files = [mapping(file) for file in wanted] if isinstance(wanted, list) else []
     if os.path.lexists(folder):
         shutil.rmtree(folder)
@@ -44,7 +44,7 @@ def lay_out(wanted: object, folder: str) -> None:
 
 
 def read_upload_times(job: Job) -> dict[str, float]:
-    """When each uploaded file was laid out, by its name."""
+    """When each uploaded file was put into the work folder, by its name."""
     laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
     return {str(file["name"]): laid_out for file in _uploads(job)}
 
@@ -55,7 +55,7 @@ def is_unchanged(path: str, laid_out: float | None) -> bool:
 
 
 def share(job: Job) -> None:
-    """Make links to the store of the large files that an ended run left unchanged. Where that cannot be, they stay copies."""
+    """Make links to the store of the large files that an ended run left unchanged. Without links, they stay copies."""
     work, brought = os.path.realpath(job.path("work")), read_upload_times(job)
     for file in _uploads(job):
         name = str(file["name"])
@@ -66,7 +66,7 @@ def share(job: Job) -> None:
 def _share(path: str, blob: str, laid_out: float) -> None:
     info, stored = os.lstat(path), os.stat(blob)
     is_copy = stat.S_ISREG(info.st_mode) and (info.st_dev, info.st_ino) != (stored.st_dev, stored.st_ino)
-    moved = os.path.realpath(path) != path  # a link on its way: what lies there is not the run's copy
+    moved = os.path.realpath(path) != path  # a folder on its path is a link: the file there is not the run's copy
     if moved or not is_copy or info.st_size < LINKED_FROM or info.st_size != stored.st_size or not is_unchanged(path, laid_out):
         return
     os.chmod(blob, 0o400)
@@ -79,7 +79,7 @@ def _copy(source: IO[bytes], copy: IO[bytes]) -> None:
     """Copy the content within the kernel, which shares the blocks where the disk can; by hand where it cannot."""
     left = os.fstat(source.fileno()).st_size
     in_kernel = getattr(os, "copy_file_range", None)  # Linux, from Python 3.8 on
-    with suppress(OSError):  # not on these disks: the rest is copied by hand, which also meets a full one
+    with suppress(OSError):  # not possible on these disks: the rest is copied by hand, which also notices a full disk
         while in_kernel is not None and left:
             count = in_kernel(source.fileno(), copy.fileno(), min(left, _PIECE))
             if not count:

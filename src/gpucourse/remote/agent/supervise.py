@@ -16,13 +16,13 @@ from gpucourse.remote.agent.job import MARK, Job, mapping, words
 from gpucourse.remote.agent.rank import expand
 
 _LEFT_GRACE_S = 2.0
-_TRIM_S = 0.5  # a loop that prints writes some hundred megabytes meanwhile
+_TRIM_S = 0.5  # a loop that prints writes some hundred megabytes in that time
 _MACHINE_S = 8.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int) -> None:
-    """Start the run's command, tell `say` that it runs (or why not), and stay until nothing of it is left."""
+    """Start the run's command, tell `say` that it runs (or why not), and stay until no process of it is left."""
     wake = _wake_on_signals(job)
     _adopt_orphans()
     job.write("supervisor.pid", os.getpid())
@@ -51,7 +51,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
 
     reason = _wait(job, launcher, began + float(str(spec["timeout_s"])), wake)
     if hand is not None:
-        drill.end(hand)  # before the others: it would stop again what is to end
+        drill.end(hand)  # before the others: it would stop the processes again that are to end
         hand = None
     killed = 0
     if reason != "exited":
@@ -70,7 +70,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
 def finish(job: Job, how: dict[str, object]) -> None:
     """Write down how the run ended; the done marker comes last."""
     job.trim_logs(job.log_limit())
-    if not how.get("later"):  # jobs of Slurm's that may still write to their copies
+    if not how.get("later"):  # Slurm jobs that may still write to their copies
         store.share(job)
     job.write("exit.json", dict(how, at=time.time()), flush=True)
     job.write("done", {}, flush=True)
@@ -90,7 +90,7 @@ def settle(job: Job) -> bool:
 
 
 def cancel(job: Job, grace_s: float) -> dict[str, object]:
-    """End the run and everything of it. May be asked again and again; says how many processes there were."""
+    """End the run and all of its processes. May be called repeatedly; gives how many processes there were."""
     if job.state() in ("absent", "ended"):
         if job.state() == "absent":
             os.makedirs(job.folder, 0o700, exist_ok=True)
@@ -152,8 +152,8 @@ def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: in
 
 
 def _wake_on_signals(job: Job) -> int:
-    """Signals end the wait; TERM (also a node's shutdown) means cancel. None is ignored: what is ignored here, the run's own
-    processes would inherit."""
+    """Signals end the wait; TERM (also a node's shutdown) means cancel. None is ignored: the run's own processes would
+    inherit that."""
     listen, say = os.pipe()
     os.set_blocking(say, False)
     signal.set_wakeup_fd(say, warn_on_full_buffer=False)
@@ -164,7 +164,7 @@ def _wake_on_signals(job: Job) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Whoever of the run loses its parent becomes a child of this process (Linux): so it is found even without the mark."""
+    """A process of the run that loses its parent becomes a child of this one (Linux), so it is found even without the mark."""
     if sys.platform.startswith("linux"):
         import ctypes
 
@@ -182,11 +182,11 @@ def _grace(job: Job, spec: dict[str, object]) -> float:
 
 
 def _describe(job: Job, python: str, lock: int) -> int:
-    """Write env.json from a process of its own, so that a hanging nvidia-smi holds nobody."""
+    """Write env.json from a process of its own, so that a hanging nvidia-smi holds up nothing."""
 
     def work() -> None:
         os.close(lock)  # or this process would look like a living supervisor
-        os.nice(10)  # the ranks start at this moment, and come first
+        os.nice(10)  # the ranks start at this moment, and have priority
         job.write("env.json", machine.describe(python))
 
     return _fork(work)

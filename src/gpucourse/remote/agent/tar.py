@@ -1,4 +1,4 @@
-"""The headers of a tar in the POSIX form: `tarfile` takes ten times as long for the header of a small file."""
+"""The headers of a tar in the POSIX form: `tarfile` takes ten times as long for a small file's header."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ END = bytes(2 * BLOCK)
 _MOST_NAME, _MOST_SIZE, _LATEST_S = 100, 8 << 30, 8 << 30  # what the fields of a header hold
 _EXECUTABLE, _PLAIN = 0o755, 0o644
 _REST = 12  # bytes at the end of a header that have no meaning
-_MIDDLE = (bytes(100) + b"ustar\x0000").ljust(BLOCK - 157 - _REST, b"\0")  # no link, the form's name, nobody's name
+_MIDDLE = (bytes(100) + b"ustar\x0000").ljust(BLOCK - 157 - _REST, b"\0")  # no link, the name of the format, no user's name
 
 
 def header(name: str, size: int, executable: bool = False, mtime_ns: int | None = None) -> bytes:
