@@ -31,11 +31,11 @@ class Link(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Whether the connection still stands, as far as is known without asking the peer."""
+        """Whether the connection is still open, as far as is known without asking the peer."""
         ...
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
-        """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
+        """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
 
         `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted if the
         answer has more bytes than any honest one, UnreachableError if it takes twice as long.

@@ -25,8 +25,8 @@ MAX_FRAME = 8 << 20  # the longest message of a run: an honest one has a piece o
 MAX_END_ITEMS = 400_000
 MOST_RANKS = 65_536
 MOST_JOBS = 10_000
-_FIRST_YEARS_S = 1e11  # seconds since 1970: beyond, no date can be written
-LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, none says later
+_FIRST_YEARS_S = 1e11  # seconds since 1970: beyond that, no date can be written
+LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, never a later year
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
@@ -81,7 +81,7 @@ def check_range(value: float, least: float, most: float, what: str) -> None:
 
 
 def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
-    """The frames in a stream of bytes; a frame that was cut is not given. Raises NodeUntrusted for one that is too long."""
+    """The frames in a stream of bytes, without one that is cut off. Raises NodeUntrusted for one that is too long."""
     held = bytearray()
     for piece in pieces:
         held += piece
@@ -127,7 +127,7 @@ class NodeEnd:
 
 @dataclass(kw_only=True)
 class RankEnd:
-    """As `model.record.RankExit`. `node` is empty if it is the one that tells it."""
+    """As `model.record.RankExit`. `node` is empty for the node that reports it."""
 
     code: int
     at: float
@@ -146,7 +146,7 @@ class RankEnd:
 
 @dataclass(kw_only=True)
 class LogName:
-    """Whose log a stream is. `node` is empty for the one that tells it; the rank of a launcher is None."""
+    """Whose log a stream is. `node` is empty for the node that reports it; the rank of a launcher is None."""
 
     node: str
     rank: int | None
@@ -159,7 +159,7 @@ class LogName:
 
 @dataclass(kw_only=True)
 class JobAnswer:
-    """A job as Slurm's words in the agent's table."""
+    """A job in the words of Slurm, as a row of the agent's table."""
 
     row: int
     job: str

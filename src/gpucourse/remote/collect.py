@@ -27,7 +27,7 @@ from gpucourse.workspace.paths import RunPaths
 
 _TRIES = 3
 MOST_FILES_OF_RUN = 128_000
-"""So many files of all nodes together are taken: a run's seal, which names them all, stays within what is read of a file."""
+"""The most files of all nodes together: a run's seal names them all, and must stay within what is read of a file."""
 
 
 def collect(
@@ -43,7 +43,7 @@ def collect(
 ) -> CollectedOutputs:
     """Fetch everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
-    What is here already and unchanged is not sent again. A file has its name here only when it is complete, also after a
+    What is here already and unchanged is not sent again. A file gets its name here only once it is complete, even after a
     power cut. `max_bytes` is the limit for one file, `output_limit` for all of a node; there is one for the number of files,
     too (`max_files_of`). What is beyond is refused by name, in the result. Raises
     StorageError before the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
@@ -110,7 +110,7 @@ def _persistently(
 
 
 class _StreamReader:
-    """The pieces of a stream as something to read from."""
+    """The pieces of a stream as a file to read from."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._piece, self._at = pieces, b"", 0

@@ -1,4 +1,4 @@
-"""Connections that are begun before anybody asks for them, and the question that follows: meanwhile the command imports the
+"""Connections that begin before anybody asks for them, and the question that follows: meanwhile the command imports the
 rest of the program."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gpucourse.model.node import Node
 from gpucourse.ports import Link, Transport
 from gpucourse.remote.patience import CONNECT_S
 
-_FRESH_S = 5.0  # what is older is asked for again: other programs take ports, and a person may have mended the network
+_FRESH_S = 5.0  # an older answer is asked for again: other programs take ports, and a person may have fixed the network
 PORTS = (29500, 29599)
 """Where ranks meet, unless the learner's settings say otherwise."""
 
@@ -30,7 +30,7 @@ class ProbeRequest:
 class NodeFindings:
     """What one node has. `missing`: the modules that its Python does not find, `missing_programs`: the programs that are not
     on its PATH; `interfaces`: name to IPv4 address;
-    `clock_skew_s`: how far its clock is ahead of this computer's, right to half the time that the question took."""
+    `clock_skew_s`: how far its clock is ahead of this computer's, to within half the time that the question took."""
 
     python_version: str
     missing: tuple[str, ...]
@@ -45,10 +45,10 @@ class NodeFindings:
 
 
 class EarlyTransport:
-    """Makes links with another transport, those to some `nodes` from now on. Implements ports.Transport. Whoever has it closes
-    it: a link that nobody asked for is dropped then.
+    """Makes links with another transport, those to some `nodes` at once. Implements ports.Transport. Its owner closes
+    it, which drops the links that nobody asked for.
 
-    `modules`: what these nodes are asked for as soon as they are connected, with what every launch depends on.
+    `modules`: what these nodes are asked for once connected, besides what every launch depends on.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class EarlyTransport:
         return attempt.answer(request) if attempt else None
 
     def close(self) -> None:
-        """Drop the links that nobody asked for; what is still being made, as soon as it is there."""
+        """Drop the links that nobody asked for; one that is still being made, as soon as it is there."""
         for attempt in self._attempts.values():
             attempt.abandon()
 
@@ -120,7 +120,7 @@ class _Attempt:
         if request != self._request:
             return None
         self._answered.wait()
-        self._request = None  # whoever asks again wants to know how it is then
+        self._request = None  # whoever asks again wants the state at that time
         if isinstance(self._answer, Exception):
             if self._link is None or not self._link.alive:  # the link that took its place may answer
                 return None
@@ -153,7 +153,7 @@ class _Attempt:
 
 def look_at(link: Link, request: ProbeRequest) -> NodeFindings:
     """What one node has. Raises the error of a node that cannot be asked."""
-    from gpucourse.remote import jobs  # here: until a node is connected, other things can be imported
+    from gpucourse.remote import jobs  # imported here: until a node is connected, other things can be imported
 
     began, asked = time.monotonic(), time.time()
     answer = jobs.probe(link, request.modules, request.ports, programs=request.programs)
@@ -173,5 +173,5 @@ def look_at(link: Link, request: ProbeRequest) -> NodeFindings:
 
 
 def _skew(asked: float, told: float, answered: float) -> float:
-    """How far a clock is ahead, at least: anything between question and answer counts as no difference."""
+    """How far a clock is ahead, at least: a time between question and answer counts as no difference."""
     return round(max(told - answered, min(0.0, told - asked)), 3)

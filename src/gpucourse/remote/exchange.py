@@ -1,7 +1,7 @@
-"""One command on one SSH channel: standard input fed and both outputs drained at the same time, so that nobody can wait for
-each other; silence has an end, a cut connection is never taken for a result, nor a login shell's words for the command's.
-The input is sent after the command has begun: a login shell whose start file reads its input would take it. Afterwards the
-shell on the channel waits for the next command, where it can take one."""
+"""One command on one SSH channel: standard input is fed and both outputs are drained at the same time, so that neither side can
+wait for the other; silence has a limit, a cut connection is never taken for a result, nor a login shell's output for the
+command's. The input is sent after the command has begun: a login shell whose start file reads its input would take it.
+Afterwards the shell on the channel waits for the next command, where it can take one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ CHANNELS = 8
 """Commands at a time on one connection: OpenSSH allows ten as it is installed."""
 
 _PIECE = 1 << 18
-_PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; a rest of 64 bytes would go as a packet of its own
+_PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last 64 bytes would take a packet of their own
 _STDERR_KEPT = 256 << 10
-_BESIDE_S = 0.25  # the end mark of one stream comes that much after the other's at most, unless somebody joined the two
+_BESIDE_S = 0.25  # the end mark of one stream follows the other's within this time, unless somebody joined the two
 
 MAX_ANSWER = 4 << 20
 """The longest answer of a command that is taken whole, in bytes of standard output."""
 
 
 class ExchangeChannel(Protocol):
-    """What is used of an SSH channel."""
+    """The part of an SSH channel that is used."""
 
     status_event: threading.Event
     exit_status: int
@@ -54,7 +54,7 @@ class ExchangeChannel(Protocol):
 
 
 class EndedEarly(UnreachableError):
-    """The command that streamed ended with a code other than 0, `command_code`; `stderr` is what it said about that."""
+    """The command that streamed ended with a code other than 0, `command_code`; `stderr` is what it printed about that."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
         said = last_words(stderr, 2000) or "it said nothing"
@@ -63,15 +63,15 @@ class EndedEarly(UnreachableError):
 
 
 class Silent(UnreachableError):
-    """The connection is open and the command says nothing for too long: to ask again would only wait again."""
+    """The connection is open and the command has been silent for too long: asking again would only mean waiting again."""
 
 
 class Exchange:
-    """A command on `channel`: just started there in the first line of the request, or, where a shell `waits` there, sent to it
-    now. Whoever reads its standard output has its input sent.
+    """A command on `channel`: started there by the request itself or, where a shell `waits` there, sent to it
+    now. Reading its standard output also sends its input.
 
     `lost` are the errors that the channel raises when its connection is gone. `late_errors`: standard error is drained after
-    the output, which saves a thread as long as the command runs; one that says too much there stops at the channel's window.
+    the output, which saves a thread while the command runs; one that prints too much there stops at the channel's window.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Exchange:
             yield held
 
     def read_rest(self, within_s: float) -> None:
-        """Take what the command still says, for so long at most: after its end its shell can carry out another one."""
+        """Read what the command still prints, for this long at most: after its end its shell can carry out another one."""
         until = self._clock() + within_s
         with suppress(UnreachableError):
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:
@@ -152,7 +152,7 @@ class Exchange:
             self._drain.join(max(until - self._clock(), 0.0))
 
     def _receive(self) -> bytes | None:
-        """The command's own bytes among those that arrive next, or among none after a while; None at the end of the stream."""
+        """The command's own bytes among those that arrive next, perhaps none after a while; None at the end of the stream."""
         try:
             data = self._channel.recv(_PIECE)
         except TimeoutError:
@@ -256,7 +256,7 @@ class Exchange:
     def _end_channel(self) -> None:
         """Tell the shell that nothing follows."""
         self._channel_ended = True
-        with suppress(*self._lost):  # whoever waits for the output meets it too
+        with suppress(*self._lost):  # whoever waits for the output gets the same error
             self._channel.shutdown_write()
 
     def _send(self, piece: bytes) -> bool:
@@ -279,7 +279,7 @@ class Exchange:
         return True
 
     def _drain_stderr(self) -> None:
-        """Keep the end of standard error. It is no sign of life: a command that only complains may do so for ever."""
+        """Keep the end of standard error. It is no sign of life: a command may complain for ever."""
         kept, own = 0, self._own_stderr
         while not own.ended:
             try:
@@ -306,7 +306,7 @@ class Exchange:
         self._check_whole()
 
     def _check_whole(self) -> None:
-        """The input may take its time at PACE, and the whole answer twice the silence after it."""
+        """The input may take the time that PACE allows it, and the whole answer twice the silence after that."""
         now, ended = self._clock(), self._input_ended
         if ended is None and now - self._started >= self._silence_s + self._sent / PACE:
             raise self._too_late(f"it took only {self._sent} bytes of its input in {now - self._started:.0f} s")
@@ -317,7 +317,7 @@ class Exchange:
         return Silent(f"{self._name}: {why}", hint="the node may be overloaded or frozen: gpucourse status")
 
     def _check_beginning(self) -> None:
-        """A login shell may print something and take a while; it may not print, or take, without end."""
+        """A login shell may print something and take a while, but neither without limit."""
         noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
         if noise > MOST_NOISE:
             raise self._not_begun(f"printed more than {format_bytes(MOST_NOISE)}")

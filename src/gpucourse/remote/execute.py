@@ -39,8 +39,8 @@ def probe(
     ports: tuple[int, int] = PORTS,
     early: EarlyTransport | None = None,
 ) -> Findings:
-    """Look, in one round trip a node, at what a launch depends on; what `early` has asked for is not asked again. Raises the
-    error of the nodes that cannot be asked."""
+    """Find out, in one round trip for each node, what a launch depends on; what `early` has asked for is not asked again.
+    Raises the error of the nodes that cannot be asked."""
     request = ProbeRequest(modules=tuple(modules), programs=tuple(programs), ports=ports)
 
     def look(link: Link) -> NodeFindings:
@@ -94,7 +94,7 @@ def launch(
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.CancelResult]]:
     """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it never will.
 
-    Gives one outcome a node: an unreachable one does not keep the others alive.
+    Gives one outcome for each node: one that cannot be reached does not keep the others alive.
     """
     return fleet.do_on_each(lambda link: jobs.cancel(link, run_id, grace_s))
 
@@ -135,7 +135,7 @@ def _start(fleet: Fleet, link: Link, spec: dict[str, object], timeout_s: float) 
     except (NodeUntrusted, Silent):
         raise
     except UnreachableError:
-        # The answer was lost, perhaps the start was not; asking again does no harm.
+        # The answer was lost, the start perhaps not; asking again does no harm.
         jobs.start(fleet.link(link.node), spec, timeout_s=timeout_s)
 
 
@@ -157,7 +157,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
 
 
 def _slurm_spec(plan: LaunchPlan) -> dict[str, object]:
-    from gpucourse.remote import slurm_client  # here, as all that a launch without Slurm has no use for
+    from gpucourse.remote import slurm_client  # imported here, like everything that a launch without Slurm does not need
 
     return slurm_client.spec(plan)
 

@@ -1,4 +1,5 @@
-"""All nodes at once: one outcome a node, in the nodes' order, and never one error for eight machines."""
+"""All nodes at once: an outcome for each node, in their order, and never one error that hides which of eight machines
+failed."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ from gpucourse.remote.patience import CONNECT_S
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""Nodes worked on at the same time."""
+"""How many nodes are worked on at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome(Generic[T]):
-    """What came of one node: a value or an error."""
+    """The outcome of one node: a value or an error."""
 
     node: Node
     value: T | None = None
@@ -75,27 +76,27 @@ class Fleet:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a link to every node that stands as far as is known."""
+        """Whether every node has a link that, as far as is known, is still connected."""
         links = [self._links.get(node.name) for node in self.nodes]
         return all(link is not None and link.alive for link in links)
 
     def describe_again(self, nodes: Sequence[Node]) -> None:
-        """The same machines, of which more is known now."""
+        """Replace the records of the same machines, of which more is known now."""
         self.nodes = tuple(nodes)
         for node in self.nodes:
             if node.name in self._links:
                 self._links[node.name].node = node
 
     def connect(self) -> list[Outcome[Link]]:
-        """Connect to every node at once."""
+        """Connect to every node at the same time."""
         return self.do_on_each(lambda link: link)
 
     def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` on every node (or on these) at once, connecting where that is still to do."""
+        """Do `task` on every node (or on these) at once, connecting where there is no link yet."""
         return self.each_node(lambda node: task(self.link(node)), nodes)
 
     def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Do `task` for every node (or for these) at once; it asks for links itself, so it can survive a cut."""
+        """Do `task` for every node (or for these) at once; it asks for links itself, so it can survive a cut connection."""
         return do_on_each(self.nodes if nodes is None else tuple(nodes), task, at_once=self._at_once)
 
     def link(self, node: Node) -> Link:
@@ -147,7 +148,7 @@ def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
 
 
 def combine_errors(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
-    """One error for the nodes that failed among `of`; of the gravest kind among them, with the first hint of that kind."""
+    """One error for the nodes that failed, out of `of`: of the gravest kind among them, with the first hint of that kind."""
     errors = [(outcome.node.label, outcome.error) for outcome in failed if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))

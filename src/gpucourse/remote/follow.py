@@ -20,7 +20,7 @@ from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
 SILENCE_S = 15.0
-"""The agent gives a sign of life every half second; without one for so long, the connection is as good as cut."""
+"""The agent gives a sign of life every half second; without one for this long, the connection counts as cut."""
 
 
 _SETTLED_S = 0.3
@@ -29,10 +29,10 @@ _SETTLED_S = 0.3
 _MOST_RANK_EXITS = 8192
 
 _OFFSETS_IN_COMMAND = 1000
-"""Of more logs than that the offsets travel as input: a command has 128 KiB at most."""
+"""The offsets of more logs than this go as input: a command has 128 KiB at most."""
 
 _ASKED, _ASKED_S = 143, 2.0
-"""A rank that ended by SIGTERM was mostly asked to, by the time limit or a person: its node says so soon after."""
+"""A rank that ended by SIGTERM was usually told to, by the time limit or a person: its node reports that soon after."""
 
 
 def follow(
@@ -57,7 +57,7 @@ def follow(
     max_restarts: int = 0,
     silence_s: float = SILENCE_S,
 ) -> FollowResult:
-    """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
+    """Collect every log and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
     `limit_s`: the time that this takes at most, besides what the logs take at `patience.PACE`; never longer than `until` (by
     the monotonic clock). FollowBroken afterwards.
@@ -68,8 +68,8 @@ def follow(
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A rank that torchrun may start again (`max_restarts`) is only named when it fails. A cut connection is renewed;
     FollowBroken if that does not succeed for `give_up_s`, StorageError if the disk here is full; the run itself continues
-    then. A connection silent for `silence_s` counts as cut. The first rank that fails is named at once, and who says nothing
-    for longer than `monitor` allow. `scheduled`: one node tells the logs of all.
+    then. A connection silent for `silence_s` counts as cut. The first rank that fails is named at once, and so is one that is
+    silent for longer than `monitor` allows. `scheduled`: one node sends the logs of all.
     """
     view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit)
     view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
@@ -140,7 +140,7 @@ class _View:
             self.changed.notify_all()
 
     def find_settled_failure(self) -> RankExit | None:
-        """The rank that failed first in the newest life, as soon as the others had time to be reported, too."""
+        """The rank that failed first in the newest life, once the others have had time to be reported."""
         with self.changed:
             first = self.result.find_first_failure(self.result.restarts)
             if first is None:
@@ -187,12 +187,12 @@ class _NodeFollower(threading.Thread):
                     return
                 wait = 0.05
             except NodeUntrusted:
-                raise  # it would say the same again
+                raise  # it would answer the same again
             except UnreachableError as error:
                 if self._view.leave():
                     return
                 self._fleet.drop(self._node)
-                if self._heard >= lost:  # lost now: a silent connection is found out only after a while, and then tried again
+                if self._heard >= lost:  # lost just now: a silent connection is noticed only after a while, then tried again
                     lost = time.monotonic()
                 if time.monotonic() - lost >= self._give_up_s:
                     raise UnreachableError(
@@ -206,7 +206,7 @@ class _NodeFollower(threading.Thread):
                 wait = min(wait * 2, 2.0)
 
     def _follow_once(self) -> bool:
-        """Read one connection's worth; True when the run has ended here."""
+        """Read until this connection ends; True when the run has ended here."""
         self._take_up_logs()
         offsets = [f"{self._name_log(whose)}={log.size}" for whose, log in self.logs.items()]
         link = self._fleet.link(self._node)
@@ -303,8 +303,8 @@ class _NodeFollower(threading.Thread):
 
 
 def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, limit: TimeLimit) -> None:
-    """Wait for the end, naming who fails first and who falls silent; after the first failure, cancel what has not ended
-    within the grace. The nodes that have not reported the end within the limit are given up."""
+    """Wait for the end, naming the rank that fails first and those that fall silent; after the first failure, cancel what has
+    not ended within the grace. The nodes that have not reported the end within the limit are given up."""
     patience: float | None = None
     named: set[int] = set()
     while True:

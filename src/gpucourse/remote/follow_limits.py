@@ -1,4 +1,4 @@
-"""What limits the following of a run: its time, and which logs it may have on this computer."""
+"""What limits how a run is followed: its time, and which logs it may have on this computer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote.fleet import Outcome
 from gpucourse.remote.patience import extra_s
 
-MOST_LOGS = 24_576  # those of 10,000 tasks of an array, which may all be put back into the queue
+MOST_LOGS = 24_576  # those of 10,000 tasks of an array, all of which may be put back into the queue
 
 
 class TimeLimit:
@@ -20,7 +20,7 @@ class TimeLimit:
         self._seconds, self._until, self._began = seconds, until, time.monotonic()
 
     def is_over(self, received: int) -> bool:
-        """Whether the time is over, where that many bytes of logs were received."""
+        """Whether the time is over, given how many bytes of logs were received."""
         now = time.monotonic()
         if self._until is not None and now >= self._until:
             return True
@@ -37,8 +37,8 @@ class TimeLimit:
 
 
 class LogLimits:
-    """Which logs a run under Slurm may have: of `hosts` and of the `ranks` that were planned. `head` is the node that tells
-    them. `hosts` is None on a cluster of others, whose machines no inventory lists: then only their number is limited.
+    """Which logs a run under Slurm may have: of `hosts` and of the `ranks` that were planned. `head` is the node that sends
+    them. `hosts` is None on somebody else's cluster, whose machines no inventory lists: then only their number is limited.
 
     Both numbers are doubled: a job that Slurm puts back into its queue may start again on other nodes.
     """
@@ -51,7 +51,7 @@ class LogLimits:
 
     @property
     def most_logs(self) -> int:
-        """How many logs there may be: one a rank, one a host for what its launcher says, and the head's."""
+        """How many logs there may be: one for each rank, one for each host's launcher, and the head's."""
         return min(2 * self._ranks + self._most_hosts + 1, MOST_LOGS)
 
     def keep(self, node: str, rank: int | None) -> None:

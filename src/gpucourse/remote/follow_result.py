@@ -1,4 +1,4 @@
-"""How a run ended, as far as whoever followed it saw: nodes, ranks and their lives."""
+"""How a run ended, as far as the follower saw it: nodes, ranks and their lives."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpucourse.model.slurm import JobRow, LaterJob
 
 @dataclass(kw_only=True)
 class FollowResult:
-    """How the run ended, as far as it was seen. `silences`: who was named as silent and did not speak again; `skew_s`: how
-    far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: whoever followed left
+    """How the run ended, as far as it was seen. `silences`: the ranks that were named as silent and stayed silent; `skew_s`:
+    how far the clock of a node is ahead; `jobs` are Slurm's, `later_jobs` those that still run; `detached`: the follower left
     before the end. `max_restarts`: how often torchrun may start all ranks again."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
@@ -33,7 +33,7 @@ class FollowResult:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the run cannot end well any more: a launcher gave up, or a rank failed that nobody starts again."""
+        """Whether the run can no longer end well: a launcher gave up, or a rank failed that nobody starts again."""
         failed = (rank for rank in self.rank_exits if rank.code and not self.may_begin_again(rank))
         return any(node.code for node in self.node_exits) or any(failed)
 
@@ -47,7 +47,7 @@ class FollowResult:
         return ended.code != 0 and ended.restart < self.max_restarts
 
     def find_first_failure(self, restart: int) -> RankExit | None:
-        """The rank that failed first in that life, by one clock; the others often fail because it did."""
+        """The rank that failed first in that life, by one clock; the others often fail because of it."""
         failed = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
         return min(failed, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 

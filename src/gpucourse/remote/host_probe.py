@@ -1,4 +1,4 @@
-"""A machine that somebody else set up: what is there, what of ours is there, and taking only that away again."""
+"""A machine that somebody else set up: what it has, which of our files are on it, and how only those are removed again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ print(json.dumps({
     "addresses": dict(addresses()), "clock": time.time(), "system": os.uname().sysname,
 }))
 """
-# What a Python prints when it starts stands before its answer.
+# Before its answer stands whatever this Python prints when it starts.
 _LOOK_WITH_EACH = """look={look}
 for python in {pythons}; do
 answer=$("$python" -c "$look" 2>/dev/null) || continue
@@ -161,7 +161,7 @@ class Belongings:
 
 @dataclass(kw_only=True)
 class _HostAnswer:
-    """What a machine says of itself."""
+    """A machine's report on itself."""
 
     python: str
     version: str
@@ -201,7 +201,7 @@ class _Belonging:
     id: str
 
     def of_these(self, uid: str, runs: Sequence[str]) -> bool:
-        """Whether it is of the lab or the runs that were asked about. Its words become a part of a command to type."""
+        """Whether it is of the lab or the runs that were asked about. Its texts become part of a command to type."""
         if self.kind == "process":
             return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
         if self.kind == "link":
@@ -259,7 +259,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
 
 
 def mark(link: Link, uid: str) -> Belongings:
-    """Leave a note on the machine that a lab of ours uses it."""
+    """Leave a note on the machine that one of our labs uses it."""
     return _ours(link, "mark", uid, ())
 
 
@@ -269,8 +269,8 @@ def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "")
 
 
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """End these runs, remove their folders and the lab's mark; with the last lab all that we ever put there, and of `shared`
-    our own folder. What is left."""
+    """End these runs, remove their folders and the lab's mark; with the last lab, everything that we ever put there, and of
+    `shared` our own folder. What is left."""
     return _ours(link, "clear", uid, runs, shared)
 
 

@@ -92,7 +92,7 @@ def answer(node: Node, verb: str, kind: type[T], done: CommandResult) -> T:
 
 
 def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
-    """The error for a command that failed on the node without an answer of its own."""
+    """The error for a command that failed on the node without an answer from the agent."""
     said = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
@@ -142,7 +142,8 @@ def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
 
 
 def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
-    """What each rank of a run does on this node right now: stopped, computing or waiting. Empty if that cannot be seen."""
+    """What each rank of a run does on this node right now: stopped, computing or waiting. Empty if that cannot be
+    determined."""
     return {**call(link, "look", answers.Doing, run_id, timeout_s=timeout_s).ranks}
 
 
@@ -180,7 +181,7 @@ def probe(
 def stream_verb(
     link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = ANSWER_S
 ) -> Iterator[Iterator[bytes]]:
-    """A verb that answers with a stream (`follow`, `pack`); with the agent pushed first where it is not there yet."""
+    """A verb that answers with a stream (`follow`, `pack`); the agent is pushed first where it is missing."""
     line = command(link.node, verb, *args)
     try:
         with ExitStack() as stack:
@@ -195,7 +196,7 @@ def stream_verb(
             yield chain((first,), pieces)
     except EndedEarly as error:
         if (complaint := _complaint(error.stderr)) is None:
-            raise  # killed with its connection, or by whoever cleans up there: worth another try
+            raise  # killed with its connection, or by a clean-up there: worth another try
         raise _make_error(link.node, complaint) from error
 
 
@@ -208,7 +209,7 @@ def _complaint(said: bytes) -> answers.AgentComplaint | None:
 
 
 def install(link: Link) -> None:
-    """Push the agent. Two that do it at once do no harm."""
+    """Push the agent. Doing it twice at the same time does no harm."""
     line = shlex.join([link.node.python, "-I", "-S", "-c", _INSTALL, _folder()])
     done = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_bundle())
     if done.code != 0:
@@ -219,7 +220,7 @@ def install(link: Link) -> None:
 def command(node: Node, verb: str, *args: str) -> str:
     """The shell command that asks the agent."""
     line = shlex.join([verb, *args])
-    # A node that ends what a lost connection leaves behind spares whatever carries this variable: here, the supervisor.
+    # A node that ends the processes of a lost connection spares those with this variable: here, the supervisor.
     mark = "GPUCOURSE_RUN_DIR=supervisor " if verb == "start" else ""
     return f'{_present()} || exit {_NO_AGENT}; {mark}exec {shlex.quote(node.python)} -I -S "$HOME"/{_folder()} {line}'
 

@@ -15,7 +15,7 @@ from gpucourse.workspace.lock import hold_lock
 
 def ensure_client_key(path: Path) -> str:
     """The public key (`ssh-ed25519 AAAA... gpucourse`) that belongs to the private key at `path`; makes both where there is
-    none. Commands that come at once get the same. The private key is readable by its owner alone."""
+    none. Commands that run at the same time get the same one. The private key is readable by its owner alone."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -24,7 +24,7 @@ def ensure_client_key(path: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         with hold_lock(path.with_name(f".{path.name}.lock"), "making the SSH key"):
-            if not path.exists():  # nor has anybody made one in the meantime
+            if not path.exists():  # nor has another command made one in the meantime
                 form, secret = serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
                 new = ed25519.Ed25519PrivateKey.generate()
                 write_bytes(path, new.private_bytes(serialization.Encoding.PEM, form, secret), mode=0o600)
@@ -57,7 +57,7 @@ def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
 
 
 def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
-    """The same for a configuration that knows other machines as well: each node as `gpucourse-<module>-<name>`, which two labs
+    """The same for a configuration that lists other machines as well: each node as `gpucourse-<module>-<name>`, which two labs
     of one module share, and `gpucourse-<stack>-<name>`."""
     stack = inventory.stack
     number = stack.partition("-")[0]

@@ -1,4 +1,4 @@
-"""One log of a run as it grows here: byte for byte as the node has it, up to a limit, and never through a link."""
+"""One log of a run as it grows on this computer: byte for byte as the node has it, up to a limit, and never through a link."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gpucourse.workspace.files import refuse_links
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_TIMES = 16 << 20
-"""Bytes of the list that says when which piece arrived; a node that sends its log byte by byte fills it."""
+"""Bytes of the list that says when each piece arrived; a node that sends its log byte by byte fills it."""
 
 
 class LogFile:
-    """The log at `path` that `node` tells; the moments at which its pieces arrived are in `times`. No file is held open: a
+    """The log at `path` that `node` sends; the moments at which its pieces arrived are in `times`. No file is held open: a
     cluster may have more logs than one process may have files.
 
     The size of the file is the offset from which the node continues. At `limit` bytes a sentence is added that says so, and
@@ -40,13 +40,13 @@ class LogFile:
 
     @property
     def full(self) -> str:
-        """That the log reached its limit; empty if it did not."""
+        """A sentence that the log reached its limit; empty if it did not."""
         if self._limit is None or self.size < self._limit:
             return ""
         return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
 
     def append(self, offset: int, data: bytes) -> bytes:
-        """Add what follows from `offset` on; what of it was kept.
+        """Add what follows from `offset` on; gives the part that was kept.
 
         Raises NodeUntrusted if the piece does not belong at the end, StorageError if the disk here is full.
         """

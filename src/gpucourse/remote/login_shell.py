@@ -1,4 +1,4 @@
-"""Commands on their way through somebody's login shell: written so that every shell hands them on unchanged, with marks around
+"""Commands on their way through somebody's login shell: written so that every shell passes them on unchanged, with marks around
 their output, so that what the shell itself prints before or after is never taken for a command's own.
 
 A login shell may take seconds to start, so it starts once: it becomes a plain sh that carries out one command after the other.
@@ -57,11 +57,11 @@ class Request:
 
     def first_line(self) -> str:
         """The command line that starts a shell with this command in $HOME, whatever the login shell is. It ends with the
-        code of the last command; 128 + n stands for a signal n that ended it."""
+        code of the last command; 128 + n if signal n ended it."""
         return f"exec /bin/sh -c '{_SCRIPT}' sh {self._words()} '{self._command}'"
 
     def next_line(self) -> bytes:
-        """The same for a shell that has carried out another command."""
+        """The same for a shell that has already carried out a command."""
         return f"{self._words()} {self._command}\n".encode("ascii")
 
     def _words(self) -> str:
@@ -73,7 +73,7 @@ class OwnOutput:
     """What a command itself writes on one stream: the bytes between `begin` and `end`, given out as they arrive.
 
     `begun` and `ended` tell which marks have come; `noise_bytes` counts what came before `begin`. `code` is the exit code that
-    follows the end mark; None if what stands there is none.
+    follows the end mark; None if there is no valid one.
     """
 
     def __init__(self, begin: bytes, end: bytes) -> None:
@@ -85,7 +85,7 @@ class OwnOutput:
         self.code: int | None = None
 
     def take(self, data: bytes) -> bytes:
-        """The command's own bytes among these. What may be the first part of a mark is held back until more comes."""
+        """The command's own bytes among these. What may be the beginning of a mark is held back until more arrives."""
         if self.ended:
             return b""
         held = self._held + data
@@ -106,12 +106,12 @@ class OwnOutput:
         return own[: len(own) - keep]
 
     def rest(self) -> bytes:
-        """What was held back, where the stream has ended without another mark."""
+        """What was held back, when the stream has ended without another mark."""
         held, self._held = (self._held if self.begun and not self.ended else b""), b""
         return held
 
     def noise(self) -> str:
-        """The end of what came before the command, in one printable line."""
+        """The end of what was printed before the command, in one printable line."""
         text = self._noise_end.decode("utf-8", "replace")
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[-300:]
 
@@ -142,7 +142,7 @@ def _overlap(data: bytes, mark: bytes) -> int:
 
 
 def _escape(command: str) -> str:
-    r"""The text as `printf %b` reads it, of characters that single quotes protect in sh, fish and csh alike.
+    r"""The text as `printf %b` reads it, using only characters that single quotes protect in sh, fish and csh alike.
 
     In csh they protect neither a line's end nor `!`; in fish they do not protect a backslash before a backslash or a quote.
     """

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from gpucourse.errors import UnreachableError
 
 ANSWER_S = 60.0
-"""Until a command on a node says something; its whole answer may take twice as long."""
+"""Until a command on a node prints something; its whole answer may take twice as long."""
 
 CONNECT_S = 10.0
-"""Until a node is connected and has let us in, where nobody says otherwise."""
+"""Until a node is connected and has authenticated us, unless the caller says otherwise."""
 
 REST_S = 1.0
-"""How long a command may take to end after its stream told all that was wanted. Its shell can be used again then; to start
-another one takes two round trips, and whatever a login shell takes."""
+"""How long a command may take to end after its stream said all that was wanted. Its shell can be used again then; starting
+another one takes two round trips, and whatever a login shell needs."""
 
 PACE = 16 << 10
 """Bytes a second. A node that sends more slowly than this over its whole answer is given up."""
@@ -24,7 +24,7 @@ COPY_PACE = 16 << 20
 """Bytes a second. A node that copies the files of a run more slowly than this is given up."""
 
 MOST_EXTRA_S = 4 * 3600.0
-"""What the bytes of one answer add to its time at most, however many they are."""
+"""The most time that the bytes of one answer may add, however many they are."""
 
 COLLECT_S = 120.0
 """Until the outputs of one node are collected, besides what their bytes take at PACE."""
@@ -36,11 +36,11 @@ AFTER_LIMIT_S = 300.0
 """Until a run whose own time limit has passed has ended on its nodes, besides what its logs take at PACE."""
 
 DESTROY_S = 1800.0
-"""Until everything is collected that `destroy` collects, in all."""
+"""Until `destroy` has collected everything, in all."""
 
 
 def extra_s(count: int) -> float:
-    """What that many bytes add to the time of an answer, in seconds."""
+    """How many seconds that many bytes add to the time of an answer."""
     return min(count / PACE, MOST_EXTRA_S)
 
 
@@ -55,7 +55,7 @@ class Patience:
         self._began, self._bytes = clock(), 0
 
     def count_bytes(self, count: int) -> None:
-        """So many bytes arrived. Raises UnreachableError if the time is over."""
+        """Count bytes that arrived. Raises UnreachableError if the time is over."""
         self._bytes += count
         self.check()
 
@@ -68,7 +68,7 @@ class Patience:
             raise self._make_error(now, f"{self._bytes} bytes arrived meanwhile")
 
     def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The same pieces, for as long as the time is not over."""
+        """The same pieces, until the time is over."""
         for piece in pieces:
             self.count_bytes(len(piece))
             yield piece

@@ -1,4 +1,4 @@
-"""A way to a node that cannot be dialled: a command whose standard input and output lead to its SSH server."""
+"""A way to a node that cannot be connected to directly: a command whose standard input and output lead to its SSH server."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from gpucourse.model.node import Node
 def connect_through(node: Node, timeout_s: float) -> socket.socket:
     """A socket whose other end is the node's proxy command. The command ends when the socket is closed.
 
-    Raises UnreachableError if the command cannot be started. One that finds no way closes its end: the handshake says so.
+    Raises UnreachableError if the command cannot be started. One that cannot reach the node closes its end, and the handshake
+    fails.
     """
     try:
         words = command(node)
-    except ValueError as error:  # a record that somebody changed; the settings refuse such a command
+    except ValueError as error:  # only in a record that somebody changed: the settings refuse such a command
         raise UnreachableError(
             f"{node.label} does not answer: its proxy command cannot be used: {error}",
             hint="fix ssh_proxy_command in gpucourse.yaml, then type deploy again",

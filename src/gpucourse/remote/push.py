@@ -1,4 +1,4 @@
-"""Bringing files to a node: only what its store lacks; small files in one tar, each big one through a pipe of its own."""
+"""Sending files to a node: only what its store lacks; small files in one tar, each big one through a pipe of its own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ PIPED_FROM = 8 << 20
 """Larger files travel alone."""
 
 _PIECE = 1 << 18
-_IN_ONE_TAR = 5000  # as many names fit on one command line anywhere
+_IN_ONE_TAR = 5000  # this many names fit on one command line everywhere
 _WHOLE = "whole"
-# A tar that was cut between two members looks complete to tar: only the last member tells. Blobs get their names at the end.
+# A tar that was cut between two members looks complete to tar: only the last member shows that it is whole. Blobs get their
+# names at the end.
 _TAKE = (
     "set -e; umask 077; cd .gpucourse/store; d=$(mktemp -d .in.XXXXXX); trap 'rm -rf \"$d\"' EXIT; "
     f'tar -xf - -C "$d"; rm "$d/{_WHOLE}"; mv -f "$d"/* .'
@@ -34,7 +35,7 @@ _TAKE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Parcel:
-    """One file as it travels: its name in the work folder, the key of its content, and the content itself where it is small."""
+    """One file on its way: its name in the work folder, the key of its content, and the content itself where it is small."""
 
     name: str
     key: str
@@ -44,17 +45,17 @@ class Parcel:
     content: bytes | None
 
     def entry(self) -> dict[str, object]:
-        """What the node needs to lay it out."""
+        """What the node needs to put it into the work folder."""
         return {"name": self.name, "key": self.key, "executable": self.executable}
 
 
 def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
-    """Read and hash what shall travel; once for all nodes. Raises UsageError for a name that leads out of the work folder."""
+    """Read and hash what is to be sent; once for all nodes. Raises UsageError for a name that leads out of the work folder."""
     return [_parcel(upload) for upload in uploads]
 
 
 def push(link: Link, wrapped: Sequence[Parcel]) -> int:
-    """Bring what the node's store lacks; how many bytes travelled."""
+    """Send what the node's store lacks; gives how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
     listed = _do(link, "umask 077; mkdir -p .gpucourse/store && ls .gpucourse/store")
     there = set(listed.decode("ascii", "replace").split())
@@ -69,7 +70,7 @@ def push(link: Link, wrapped: Sequence[Parcel]) -> int:
 
 
 def send_file(link: Link, local: Path, remote: str, *, size: int | None = None) -> None:
-    """Copy one file to `remote` (relative to the home folder, or absolute). It has its name only when all of it is there."""
+    """Copy one file to `remote` (relative to the home folder, or absolute). It gets its name only when all of it is there."""
     expected = local.stat().st_size if size is None else size
     # A cut connection ends cat's input like the end of the file does: only the size tells them apart.
     line = (
@@ -110,7 +111,7 @@ def _do(link: Link, command: str, stdin: bytes | Iterable[bytes] = b"") -> bytes
 
 
 def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
-    """The tar of these blobs, in pieces, with a last member that says that it is whole."""
+    """The tar of these blobs, in pieces, with a last member that shows that it is whole."""
     for parcel in wrapped:
         member = tarfile.TarInfo(parcel.key)
         member.size = parcel.size
@@ -122,7 +123,7 @@ def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
 
 
 def _pack(wrapped: Sequence[Parcel]) -> Stdin:
-    """The tar of these blobs; whole where it is small, so that the shell which unpacks it can be used afterwards."""
+    """The tar of these blobs; in one piece if it is small, so that the shell which unpacks it can be used afterwards."""
     pieces = _join_pieces(_tar(wrapped))
     return b"".join(pieces) if sum(parcel.size for parcel in wrapped) < MOST_KEPT // 2 else pieces
 
@@ -144,7 +145,7 @@ def _read(path: Path, size: int) -> Iterator[bytes]:
     with path.open("rb", buffering=0) as file:
         while left and (data := file.read(min(_PIECE, left))):
             left -= len(data)
-            if not left and file.read(1):  # looked at before the last piece goes: with it, the node takes the file for whole
+            if not left and file.read(1):  # checked before the last piece is sent: with that, the node takes the file for whole
                 left = -1
                 break
             yield data

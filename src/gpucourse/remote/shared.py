@@ -23,7 +23,7 @@ class SharedTransport:
 
 
 class SharedLink:
-    """A link whose commands start in the shared folder, and find it as their HOME. Implements ports.Link."""
+    """A link whose commands start in the shared folder, which is also their HOME. Implements ports.Link."""
 
     def __init__(self, link: Link, folder: str) -> None:
         self.node = link.node
@@ -34,7 +34,7 @@ class SharedLink:
 
     @property
     def alive(self) -> bool:
-        """Whether the connection still stands."""
+        """Whether the connection is still open."""
         return self._link.alive
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = ANSWER_S) -> CommandResult:
@@ -44,7 +44,7 @@ class SharedLink:
     def stream(
         self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S
     ) -> AbstractContextManager[Iterator[bytes]]:
-        """Run a command in the shared folder and yield what it says."""
+        """Run a command in the shared folder and yield what it prints."""
         return self._link.stream(self._home + command, stdin=stdin, silence_s=silence_s)
 
     def close(self) -> None:

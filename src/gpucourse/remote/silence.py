@@ -31,7 +31,7 @@ class _Rank:
 
 
 class SilenceMonitor:
-    """Listens to every planned rank of a run. `limit_s` is the silence after which a rank is named; None: never."""
+    """Watches every planned rank of a run for silence. `limit_s` is the silence after which a rank is named; None: never."""
 
     def __init__(
         self, ranks: Mapping[str, Sequence[int]], limit_s: float | None, *, clock: Callable[[], float] = time.monotonic
@@ -42,7 +42,7 @@ class SilenceMonitor:
         self._ranks = {(node, rank): _Rank(clock()) for node, numbers in ranks.items() for rank in numbers}
 
     def note_output(self, node: str, rank: int, data: bytes) -> None:
-        """The rank said this."""
+        """The rank printed this."""
         with self._lock:
             rank_state = self._ranks.setdefault((node, rank), _Rank(self._clock()))
             rank_state.heard, rank_state.named = self._clock(), False
@@ -57,7 +57,7 @@ class SilenceMonitor:
                     rank_state.ended = True
 
     def list_newly_silent(self) -> list[Silence]:
-        """The ranks to name now: silent for longer than the limit and not named since they spoke last."""
+        """The ranks to name now: silent for longer than the limit and not named since their last output."""
         if self.limit_s is None:
             return []
         with self._lock:
@@ -73,12 +73,12 @@ class SilenceMonitor:
             return self._silent(for_s)
 
     def remember(self, silent: Sequence[Silence]) -> None:
-        """Keep these until they speak again."""
+        """Keep these until they print something again."""
         with self._lock:
             self._kept |= {(silence.node, silence.rank): silence for silence in silent}
 
     def list_remembered(self) -> list[Silence]:
-        """Whoever was remembered and has not spoken since."""
+        """Those that were kept and have printed nothing since."""
         with self._lock:
             return [self._kept[key] for key in sorted(self._kept, key=lambda key: key[1])]
 
@@ -92,7 +92,7 @@ class SilenceMonitor:
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
-    """The same, with what each rank's process is doing, where its node answers at once."""
+    """The same, with what each rank's process is doing, where its node answers right away."""
     doing: dict[int, str] = {}
     wanted = {silence.node for silence in silent}
 
@@ -100,7 +100,7 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
         doing.update(jobs.list_activities(fleet.link(node), run_id, timeout_s=_LOOK_S))
 
     asking = [partial(ask, node) for node in fleet.nodes if node.name in wanted]
-    try_all(asking, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not keep anybody waiting
+    try_all(asking, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not hold up the others
     states = dict(doing)
     return [
         replace(silence, doing=states.get(silence.rank, "not started" if states and not silence.last else ""))
@@ -109,7 +109,7 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
 
 
 def sentences(silent: Sequence[Silence]) -> list[str]:
-    """What the person reads: those that wait for others are named last."""
+    """What the user reads: ranks that wait for others are named last."""
     ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
     told = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:

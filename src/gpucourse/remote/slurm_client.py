@@ -1,4 +1,4 @@
-"""A cluster that Slurm runs, as the client sees it: what it has, what is handed to it, what its jobs came to."""
+"""A cluster that Slurm runs, as the client sees it: what it has, what is submitted to it, how its jobs ended."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ComputeNode:
 
     @property
     def usable(self) -> bool:
-        """Whether it takes jobs, now or when those on it have ended."""
+        """Whether it takes jobs, now or once those on it have ended."""
         return usable(self.state)
 
 
@@ -232,7 +232,7 @@ def later_jobs(told: Sequence[answers.LaterAnswer]) -> list[LaterJob]:
 
 
 def ask_later_jobs(link: Link, run_id: str) -> list[LaterJob]:
-    """Those of an ended run as they are now. Raises the error of a Slurm that does not answer."""
+    """The later jobs of an ended run as they are now. Raises the error of a Slurm that does not answer."""
     from gpucourse.remote import jobs
 
     return later_jobs(jobs.call(link, "later", _LaterJobs, run_id).jobs)

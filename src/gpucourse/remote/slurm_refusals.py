@@ -1,4 +1,4 @@
-"""What Slurm's commands say when they refuse, recognised: which error it is, in our words, and the way back.
+"""What Slurm's commands say when they refuse, recognised: which error it is, in our words, and what fixes it.
 
 What is not in the table is shown in Slurm's own words.
 """

@@ -19,14 +19,14 @@ _SMALL, _JOINED = 1 << 13, 1 << 16
 
 
 class PacketSocket(socket.socket):
-    """Reads ahead, for paramiko asks for the length of a packet and then for the rest of it. Refuses to wait for a packet that
-    no honest server sends."""
+    """Reads ahead, because paramiko asks for the length of a packet and then for the rest of it. Refuses to wait for a packet
+    that no honest server sends."""
 
     _ahead = memoryview(b"")
     _at = _end = 0
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        """As any socket does. Raises OSError if more is asked for than one packet has."""
+        """Receive, as any socket does. Raises OSError if more is asked for than one packet has."""
         if bufsize > MOST_PACKET:
             raise OSError(errno.EMSGSIZE, f"the server announces a packet of {bufsize} bytes; the limit is {MOST_PACKET}")
         if self._at == self._end:
@@ -40,8 +40,8 @@ class PacketSocket(socket.socket):
 class ArrivedData:
     """What a channel received and nobody has read yet. One thread feeds it, another reads.
 
-    In place of paramiko's own, with what the link uses of that: large pieces stay as they came, where that one copies each four
-    times. Small ones are put together: a server that sends byte by byte would fill the memory with their heads.
+    In place of paramiko's own, with the parts of it that a link uses: large pieces stay as they came; paramiko copies each four
+    times. Small ones are put together: with a server that sends byte by byte, their overhead would fill the memory.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ def packet_socket(plain: socket.socket, timeout_s: float) -> PacketSocket:
 
 
 class RegularChecks:
-    """Calls checks every `every_s` seconds from one thread, however many there are, each until it answers False. The thread
+    """Calls all its checks every `every_s` seconds from one thread, each until it answers False. The thread
     ends with the last of them."""
 
     def __init__(self, every_s: float) -> None:
@@ -105,7 +105,7 @@ class RegularChecks:
         self._lock, self._over = threading.Lock(), threading.Event()
 
     def add(self, check: Callable[[], bool]) -> None:
-        """Call this one, too, from the next time on. It must not wait for anybody."""
+        """Call this one, too, from the next time on. It must not block."""
         with self._lock:
             self._checks.append(check)
             if len(self._checks) == 1:
@@ -142,7 +142,7 @@ def dial(node: Node, timeout_s: float) -> PacketSocket:
 
 
 def make_no_answer_error(node: Node, why: str) -> NoAnswer:
-    """The error for a node at whose address nobody answers SSH."""
+    """The error for a node at whose address no SSH server answers."""
     return NoAnswer(
         f"{node.label} does not answer SSH at {node.address}:{node.port}: {why}",
         hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",

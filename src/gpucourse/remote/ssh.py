@@ -1,4 +1,4 @@
-"""SSH to one node. The only home of paramiko: pinned host key, one key file, no agent, and an end to every wait."""
+"""SSH to one node. The only home of paramiko: pinned host key, one key file, no agent, and a limit to every wait."""
 
 from __future__ import annotations
 
@@ -37,24 +37,23 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 WINDOW = 4 << 20
 """Bytes that may be under way on one channel."""
 REFUSED_S = 5.0
-"""How long a server may refuse another channel before that is taken for its last word."""
+"""How long a server may refuse another channel before that counts as final."""
 MOST_KEY = 1 << 16
 """Bytes of a file with a private key."""
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
-_SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # how a key of that kind signs today
+_SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # the signature algorithm that a key of that kind uses today
 _LOST = (OSError, EOFError, paramiko.SSHException)
 
 
 class KeyRefused(UnreachableError):
-    """The node answers, and does not take the key that it was shown."""
+    """The node answers, and does not accept our key."""
 
 
 class SshTransport:
     """Makes links with one private key, or with a node's own where its record names one.
 
-    A link that hears nothing for `alive_every_s` asks the peer for a sign of life and is closed where none comes within
-    `patience_s`.
+    A link that hears nothing for `alive_every_s` asks the peer for a sign of life, and is closed without one in `patience_s`.
     """
 
     def __init__(self, key_file: Path, *, alive_every_s: float = 15.0, patience_s: float = 10.0) -> None:
@@ -81,7 +80,7 @@ class SshTransport:
             if file not in self._keys:
                 try:
                     own = file == self._key_file
-                    read_named(file, MOST_KEY)  # a device or a pipe would be read, or waited for, without an end
+                    read_named(file, MOST_KEY)  # a device or a pipe would be read, or waited for, for ever
                     self._keys[file] = (
                         paramiko.Ed25519Key.from_private_key_file(str(file)) if own else paramiko.PKey.from_path(file)
                     )
@@ -91,8 +90,8 @@ class SshTransport:
 
 
 class SshLink:
-    """A live connection to one node, at most eight commands at a time. A login shell starts for the first one, and for as many
-    as there are at a time: a shell that has carried out its command waits for the next."""
+    """A live connection to one node, at most eight commands at a time. A login shell starts for the first one, and for each
+    that runs at the same time: a shell that has carried out its command waits for the next."""
 
     def __init__(self, node: Node, transport: paramiko.Transport, *, checks: RegularChecks, patience_s: float) -> None:
         self.node = node
@@ -106,15 +105,15 @@ class SshLink:
 
     @property
     def alive(self) -> bool:
-        """Whether the connection still stands, as far as is known without asking the peer."""
+        """Whether the connection is still open, as far as is known without asking the peer."""
         return self._transport.is_active()
 
     def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:
-        """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
+        """Run a shell command in the node's home folder, feed it `stdin`, and return everything that it printed.
 
         `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code. The whole
         answer, of at most `exchange.MAX_ANSWER` bytes, may take twice as long, counted from the end of the input.
-        Raises UnreachableError when the connection is lost or the silence is too long; then nothing is known of the command.
+        Raises UnreachableError when the connection is lost or the silence is too long; then the command's fate is unknown.
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
             stdout = exchange.answer()
@@ -159,8 +158,8 @@ class SshLink:
             self._places.release()
 
     def _begin(self, request: Request, silence_s: float, *, streams: bool) -> tuple[paramiko.Channel, Exchange]:
-        """The command in a shell that waits, else in a new one: where the server or the login shell gives each shell one
-        command only, those that wait have ended."""
+        """The command in a waiting shell, else in a new one: if the server or the login shell allows each shell one
+        command only, the waiting ones have ended."""
         while (channel := self._take_waiting()) is not None:
             exchange = Exchange(self.node.label, channel, request, silence_s, lost=_LOST, waits=True, late_errors=streams)
             try:
@@ -179,7 +178,7 @@ class SshLink:
         return None
 
     def _open(self, line: str, timeout_s: float) -> paramiko.Channel:
-        # A peer that froze after the channel was open would hold exec_command for ever: it waits without a deadline.
+        # exec_command has no deadline: a peer that froze after the channel was opened would hold it for ever.
         guard = threading.Timer(timeout_s, self._transport.close)
         guard.daemon = True
         guard.start()
@@ -193,18 +192,18 @@ class SshLink:
         return channel
 
     def _session(self, timeout_s: float) -> paramiko.Channel:
-        """A new channel. A busy server counts one that we have just closed for a moment longer, and refuses the next."""
+        """A new channel. A busy server still counts, for a moment, one that we have just closed, and refuses the next."""
         deadline = time.monotonic() + min(timeout_s, REFUSED_S)
         while True:
             try:
                 return self._transport.open_session(timeout=timeout_s)
-            except paramiko.SSHException:  # of refusals at the same moment paramiko tells only one what it is
+            except paramiko.SSHException:  # of several refusals at the same moment, paramiko gives the reason to one only
                 if not self.alive or time.monotonic() >= deadline or self._closed.wait(0.05):
                     raise
 
     def _check(self) -> bool:
-        """Whether the connection stands. A peer of which no command heard anything since the last check is asked, by a thread
-        of its own: it may take its time."""
+        """Whether the connection is open. A peer that no command has heard from since the last check is asked, by a thread
+        of its own, because that may take time."""
         heard, before = getattr(self._transport, "heard", 0), self._heard
         self._heard = heard
         if heard == before and self.alive and not self._asking:
@@ -227,7 +226,8 @@ class SshLink:
 
 
 def _feed_bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) -> None:
-    """Take data of a channel. A server that sends more than its window lets it is left before the memory is full."""
+    """Take data of a channel. The connection to a server that sends more than its window allows is closed before the memory is
+    full."""
     channel.transport.heard += 1
     if len(channel.in_buffer) + len(channel.in_stderr_buffer) > 2 * WINDOW:
         channel.transport.close()
@@ -236,13 +236,13 @@ def _feed_bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) 
 
 
 class _Transport(paramiko.Transport):
-    # paramiko has no public way to say either.
+    # paramiko has no public way to set either.
     _channel_handler_table: ClassVar[dict[int, Any]] = {
         number: partial(_feed_bounded, take) if take.__name__.startswith("_feed") else take
         for number, take in vars(paramiko.Transport)["_channel_handler_table"].items()
     }
 
-    # Its thread wakes up so often where nothing comes: ten times a second, as paramiko has it, is much with 64 nodes.
+    # How often its thread wakes up when nothing arrives: paramiko's ten times a second is a lot with 64 nodes.
     _active_check_timeout = 1.0
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -252,7 +252,7 @@ class _Transport(paramiko.Transport):
 
 
 class _OpenChannels(paramiko.transport.ChannelMap):
-    """Channels that know their connection as soon as its thread sees them: where it ends just then, the thread breaks else."""
+    """Channels with their connection set from the start: otherwise paramiko's thread fails if the connection ends just then."""
 
     def __init__(self, transport: paramiko.Transport) -> None:
         super().__init__()
@@ -321,7 +321,7 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
 def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
     """The host key that answers at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is sent to it.
 
-    Whether it is the right one is for a person to say. Raises UnreachableError.
+    Whether it is the right one, a person has to say. Raises UnreachableError.
     """
     sock = dial(node, timeout_s)
     try:

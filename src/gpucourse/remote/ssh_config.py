@@ -26,7 +26,7 @@ _ASK_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class SshRoute:
-    """How a machine is reached. `said` is what the learner called it; `keys` are private keys of theirs that could open it.
+    """How a machine is reached. `said` is what the learner typed for it; `keys` are private keys of theirs that could open it.
 
     `host_key` is what their known hosts say of it (`ssh-ed25519 AAAA...`), empty where they say nothing; `known_as` the name
     under which it stands there.

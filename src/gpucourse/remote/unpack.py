@@ -1,4 +1,4 @@
-"""Taking the tar of one node's outputs. Nothing in it is believed: only plain files are taken, only into the run's folder."""
+"""Taking the tar of one node's outputs. Nothing in it is trusted: only plain files are taken, only into the run's folder."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
 """The longest listing: the names of MOST_FILES files that are here already, and of those that are not sent."""
 _MOST_LEFT = 2 * MOST_LEFT
 OUTPUT_LIMIT = 10 << 30
-"""So much of one node's outputs is taken in all, where no setting says otherwise."""
+"""How much of one node's outputs is taken in all, unless the settings say otherwise."""
 _BESIDE = 4 * _NOTE_BYTES
 """What a tar holds beside its files, in bytes: two notes, and the headers."""
 _AFTER_THE_END = 1 << 20
 _PIECE = 1 << 20
 _BATCH = 256 << 20
-"""After that many bytes of a node's files these get their names: what a killed program has to fetch again at most, but for one
-larger file."""
+"""After this many bytes of a node's files they get their names: the most that a killed program has to fetch again, except for
+one larger file."""
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
 
@@ -62,7 +62,7 @@ class _Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputLimits:
-    """What is taken at most: bytes of one file, files and bytes of one node."""
+    """The most that is taken: bytes of one file, files and bytes of one node."""
 
     max_bytes: int
     output_limit: int = OUTPUT_LIMIT
@@ -136,7 +136,7 @@ class _Unpacking:
         try:
             self._take(stream)
         finally:
-            self._commit()  # what was complete is kept, whatever ended the rest
+            self._commit()  # what was complete is kept, whatever stopped the rest
         self._collected.outputs = list(self._taken.values())
         return self._collected
 
@@ -207,7 +207,7 @@ class _Unpacking:
         return f"{self._root}/{name}"
 
     def _commit(self) -> None:
-        """Give the files that are complete their names; those that have none here are refused."""
+        """Give the complete files their names; those whose names this disk does not take are refused."""
         for target, error in self._batch.commit().items():
             name = target.removeprefix(self._path(""))
             self._sent.remove(name)
@@ -240,7 +240,7 @@ class _Unpacking:
         return self._make_folders(parts[:-1])
 
     def _make_folders(self, parts: Sequence[str]) -> str | None:
-        """Make the folders on the way to a file; why that cannot be, or None."""
+        """Make the folders on the way to a file; gives why that is not possible, or None."""
         wanted = "/".join(parts)
         if wanted in self._folders:
             return None

@@ -31,7 +31,7 @@ _IN_ONE_REQUEST = 1000  # ids, which travel in the command: it has 128 KiB at mo
 
 
 def reach(context: Context, fleet: Fleet) -> None:
-    """Connect to every node at once. Raises UnreachableError that names every node that does not answer."""
+    """Connect to every node at the same time. Raises UnreachableError that names every node that does not answer."""
     from gpucourse.remote.fleet import values
 
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What this node is and what it has: before a run (`probe`) and beside its record (`describe`)."""
+"""What this node is and has: before a run (`probe`) and beside its record (`describe`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the node's store of uploaded files (`~/.gpucourse/store/<key>`) to the work folder of a run, and back.
+"""From the node's store of uploads (`~/.gpucourse/store/<key>`, one for each content) to the work folder of a run, and back.
 
 While a run is under way it has copies: a script may write to every file in its folder, and none of that reaches the store
 (where the disk can share blocks between copies, it does). When the run has ended, what it left unchanged of the large files
