@@ -14,7 +14,7 @@ _METRIC = "UnblendedCost"
 
 @dataclass(frozen=True, kw_only=True)
 class BilledCost:
-    """What was billed between two days (the second not included), in USD: in all, and by AWS's name of the service.
+    """What was billed between two days (the second not included), in USD: in all, and by AWS's name for the service.
 
     `requests` is how many requests it took, each of which costs a cent. `final` is False if AWS may still correct it.
     """
@@ -34,7 +34,7 @@ class BilledCost:
 def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
     """What carries the course's tag, from the first day to the last.
 
-    Nothing, where the tag `Project` is not activated as a cost allocation tag. Raises what a call raises.
+    Nothing if the tag `Project` is not activated as a cost allocation tag. Raises what a call raises.
     """
     until = last + timedelta(days=1)
     totals: dict[str, Decimal] = {}

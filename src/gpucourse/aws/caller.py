@@ -16,7 +16,7 @@ VARIABLE = "GPUCOURSE_CHECKIP_URL"
 TIMEOUT_S = 5.0
 _SAY_IT = "say it yourself: --ssh-cidr ADDRESS/32 (your IPv4 address as web sites see it)"
 _LONGEST = 256
-_EXAMPLES = tuple(  # set aside for documentation (RFC 5737): nobody has one, so nothing is opened to anybody
+_EXAMPLES = tuple(  # reserved for documentation (RFC 5737): nobody has one of these, so nothing is opened to anybody
     ipaddress.IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 )
 
@@ -29,9 +29,9 @@ def fetch(url: str) -> str:
 
 
 def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -> str:
-    """This computer's public IPv4 address as a /32. Raises MissingError if it cannot be learnt or is not IPv4.
+    """This computer's public IPv4 address as a /32. Raises MissingError if it cannot be found out or is not IPv4.
 
-    The page that is asked can be changed by the environment variable GPUCOURSE_CHECKIP_URL.
+    The environment variable GPUCOURSE_CHECKIP_URL names another page to ask.
     """
     url = environ.get(VARIABLE) or CHECKIP
     try:
@@ -48,7 +48,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
 
 
 def _why(error: Exception) -> str:
-    """What the page did, as the end of a sentence. `urllib` wraps what happened below it."""
+    """What the page did, as the end of a sentence. `urllib` wraps the underlying error."""
     if isinstance(error, urllib.error.HTTPError):
         return f"answers with HTTP {error.code}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error

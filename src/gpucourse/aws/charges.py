@@ -1,4 +1,4 @@
-"""What a stack costs right now, thing by thing, as AWS lists it: instances, their disks, their addresses, shared storage."""
+"""What a stack costs right now, item by item, as AWS lists it: instances, their disks, their addresses, shared storage."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
-    """The instances that AWS still lists as ended or stopped, by every ledger item that ended with them."""
+    """The instances that AWS still lists as ended or stopped, under every ledger item that ended with them."""
     ended: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED:
@@ -66,7 +66,7 @@ def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str,
 
 
 def address_item(instance: str) -> str:
-    """How the ledger calls the public address of an instance."""
+    """The ledger's name for the public address of an instance."""
     return f"{instance}:ipv4"
 
 

@@ -14,7 +14,7 @@ from gpucourse.errors import CloudError
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
 POLL_S = 5.0
 PASSING = frozenset({"throttle", "service", "gone"})
-"""Errors that the next question may not meet: too many questions, a fault of AWS's own, an instance that is not known yet."""
+"""Errors that the next request may not meet: too many requests, a fault of AWS's own, an instance that is not known yet."""
 _KEY = re.compile(r"(ssh-ed25519|ecdsa-sha2-nistp256|ssh-rsa) ([A-Za-z0-9+/]{60,}={0,2})(?=\s|$)")
 _FIELDS = {"ssh-ed25519": 2, "ecdsa-sha2-nistp256": 3, "ssh-rsa": 3}  # RFC 8709, 5656 and 4253: with the type as the first
 _PREFERENCE = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ssh-rsa")
@@ -29,11 +29,11 @@ def host_keys(text: str) -> dict[str, str]:
 
 
 def output(account: Account, instance: str) -> str:
-    """What the instance has printed so far: its newest output where AWS gives that, else what it gives. May be empty."""
+    """What the instance has printed so far: its newest output if AWS has that, else what it has. May be empty."""
     try:
         return str(account.call("ec2", "get_console_output", InstanceId=instance, Latest=True).get("Output", ""))
     except CloudError as error:
-        if error.kind not in {"parameter", "zone"}:  # not a Nitro instance: only the older output can be had
+        if error.kind not in {"parameter", "zone"}:  # not a Nitro instance: only the older output is available
             raise
         return str(account.call("ec2", "get_console_output", InstanceId=instance).get("Output", ""))
 
@@ -48,8 +48,8 @@ def host_key(
 ) -> str | None:
     """The instance's public SSH key (`ssh-ed25519 AAAA...`) as its console shows it; None if it does not in time.
 
-    None means that nobody vouches for the key: say so before trusting what the network shows. A passing error of AWS is waited
-    out; where the last answer is one, it is raised, as every other error is at once.
+    None means that nobody vouches for the key: say so before trusting what the network shows. A temporary error of AWS is
+    waited out; if the last answer is one, it is raised. Every other error is raised at once.
     """
     deadline = clock() + timeout_s
     while True:
@@ -70,8 +70,8 @@ def host_key(
 
 
 def _is_whole(kind: str, text: str) -> bool:
-    """Whether the base64 text is a public key of that type from its first byte to its last (RFC 4253, 6.6): a line of the
-    kernel that came in between leaves a shorter one."""
+    """Whether the base64 text is a public key of that type from its first byte to its last (RFC 4253, 6.6): a line from the
+    kernel in the middle of it leaves a shorter one."""
     try:
         blob = base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -1,4 +1,4 @@
-"""Which regions of the account hold anything of the course, for whoever lost the list of those that were used."""
+"""Which regions of the account hold anything of the course, for a user who lost the list of those that were used."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from gpucourse.errors import CloudError, CredentialsError, PermissionRefused
 from gpucourse.parallel import run_all
 
 AT_ONCE = 8
-_TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network, and what costs are these, and shared storage
-_REFUSED = (CloudError, CredentialsError, PermissionRefused)  # AuthFailure is how a closed region answers
+_TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network; these, and shared storage, are what costs money
+_REFUSED = (CloudError, CredentialsError, PermissionRefused)  # a region that is not enabled answers AuthFailure
 
 
 def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
-    """The regions that are open to this account and hold something of ours, those in `besides` left out; and why some of
-    them could not be looked at, empty if all could.
+    """The regions that are enabled for this account and hold something of ours, without those in `besides`; and why some of
+    them could not be checked, empty if all were.
 
-    One call a region, of the API that lists by tag: enough to know where a leak scan is worth its calls.
+    One call a region, to the API that lists by tag: enough to know where a leak scan is worth its calls.
     """
     try:
-        answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are open
+        answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are enabled
     except CloudError as error:
         return [], f"the account's other regions could not be listed: {error.what}"
     except PermissionRefused as error:
@@ -37,7 +37,7 @@ def find_regions_in_use(account: Account, *, besides: Collection[str]) -> tuple[
 
 
 def _holds(place: Account) -> bool | None:
-    """Whether anything of ours is there; None if that could not be seen."""
+    """Whether anything of ours is there; None if that could not be determined."""
     filters = [{"Key": key, "Values": [value]} for key, value in tags.make_project_tags().items()]
     for look in (
         lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),

@@ -1,4 +1,4 @@
-"""What each error code of AWS means and what helps: the table. The first row that fits an error speaks for it.
+"""What each error code of AWS means and what helps: the table. The first row that fits an error is used.
 
 A code is a shell pattern (`InvalidAMIID.*`); `needle`, if there is one, is a word of the message in lower case; `call`,
 if there is one, is the call that failed, as a policy names it. `lacks` is the permission that is missing, where AWS's words
@@ -41,7 +41,7 @@ ROLE_NOT_TAKEN = "must allow aws eventbridge scheduler to assume the role"
 
 @dataclass(frozen=True)
 class FailureRow:
-    """One row: the codes it speaks for, what they mean, what to tell, what to type."""
+    """One row: the codes it covers, what they mean, what to say, what to type."""
 
     codes: tuple[str, ...]
     kind: FailureKind

@@ -1,4 +1,4 @@
-"""From an error of AWS to what the learner should hear and do, whether boto3 met it or Terraform printed it."""
+"""From an error of AWS to what the learner is told to do, whether boto3 raised it or Terraform printed it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpucourse.aws.failure_table import ADMINISTRATOR, ATTACHED, POLICY, ROWS, U
 from gpucourse.model.cloud import Failure
 
 _BOX = re.compile(r"[│╷╵\s]+")
-_FORMS = (  # the shapes in which an error code is in a text, the most telling first
+_FORMS = (  # the forms in which a text contains an error code, the most specific first
     re.compile(r"api error (?P<code>[A-Za-z][\w.]*): (?P<message>.*?)(?= operation error |$)"),
     re.compile(
         r"An error occurred \((?P<code>[A-Za-z][\w.]*)\) when calling the \w+ operation(?: \([^)]*\))?: (?P<message>.*)"
@@ -25,7 +25,7 @@ _ZONE = re.compile(r"\b[a-z]{2}(?:-[a-z]+)+-\d[a-z]\b")
 _SUGGESTION = re.compile(r"You can currently get .{0,80}?capacity by .*", re.DOTALL)
 _ACTION = re.compile(r"(?:not authorized to perform|not authorized to call|permission to perform):? '?([a-z0-9-]+:[A-Za-z*]+)")
 _CALL = re.compile(r"operation error (?P<service>[\w ]+): (?P<operation>\w+)")
-_POLICY_NAMES = {"efs": "elasticfilesystem"}  # as Terraform's provider and as a policy call a service
+_POLICY_NAMES = {"efs": "elasticfilesystem"}  # a service's name in Terraform's provider and in a policy
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
@@ -54,14 +54,14 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
 
 
 def _permission_cure(action: str) -> str:
-    """What helps against a refusal: the policy, where it allows the action; else whoever may."""
+    """What helps against a refusal: the policy, if it allows the action; else somebody who may grant it."""
     if action and not policy.names(action):
         return ADMINISTRATOR
     return f"{POLICY}; {ATTACHED}"
 
 
 def from_text(text: str) -> Failure | None:
-    """The failure that a diagnostic of Terraform (or any text) tells of; None if it names no error of AWS."""
+    """The failure that a diagnostic of Terraform (or any text) describes; None if it names no error of AWS."""
     flat = _BOX.sub(" ", text).strip()
     for form in _FORMS:
         if match := form.search(flat):
@@ -74,13 +74,13 @@ def from_text(text: str) -> Failure | None:
 
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
-    """Of several failures of one try, the one that decides what to do: a final one before one that allows another try."""
+    """Of several failures of one try, the one that decides what to do: a final one outranks one that allows another try."""
     known = list(failures)
     return next((failure for failure in known if not failure.elsewhere), known[0] if known else None)
 
 
 def sentence(failure: Failure) -> str:
-    """One line for the person: what is the matter, then AWS's own words."""
+    """One line for the user: what is wrong, then AWS's own words."""
     action = f" ({failure.action})" if failure.action else ""
     said = f": {failure.message}" if failure.message else ""
     return f"{failure.tell}{action} [{failure.code}{said}]"

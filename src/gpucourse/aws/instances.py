@@ -1,4 +1,4 @@
-"""The instances of a stack or a course, found by their tags: how they are, when and why they ended; stopping, starting."""
+"""The instances of a stack or a course, found by their tags: their state, when and why they ended; stopping, starting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL_S, LISTED_S = 5.0, 90.0
 
 
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
-    """Every instance with our tags in this region, by node name; for about an hour also those that have ended."""
+    """Every instance with our tags in this region, by node name, including for about an hour those that have ended."""
     wanted = tags.filters(tags.make_project_tags(stack=stack, course=course))
     instances = [
         _parse_instance(instance, account.region)
@@ -37,8 +37,8 @@ def find_nodes(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """The live instances of a stack, once each of these nodes has been listed, or time is up: a filter by tag lists late what
-    was just made. A node that has ended is listed as well, so nobody waits for one."""
+    """The live instances of a stack, once each of these nodes has been listed, or time is up: a filter by tag is late to list
+    what was just made. A node that has ended is listed as well, so nobody waits for one."""
     deadline, wanted = clock() + timeout_s, set(names)
     while True:
         listed = find(account, stack=stack)
@@ -68,9 +68,10 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[CloudInstance]:
-    """Wait until all of these are in `state`; how they are then. Raises InfrastructureError if one ends or time is up.
+    """Wait until all of these are in `state`; gives them as they are then. Raises InfrastructureError if one ends or time is
+    up.
 
-    A passing error of AWS is waited out; where time is up with one, it is raised.
+    A temporary error of AWS is waited out; if time is up with one, it is raised.
     """
     deadline = clock() + timeout_s
     while True:
@@ -110,7 +111,7 @@ def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
     try:
         pages = list(account.pages("ec2", "describe_instances", "Reservations", InstanceIds=list(ids)))
     except CloudError as error:
-        if error.kind == "gone":  # a new instance is not listed at once, an old one no longer
+        if error.kind == "gone":  # a new instance may not be listed yet, an old one no longer
             return []
         raise
     return [_parse_instance(instance, account.region) for reservation in pages for instance in reservation["Instances"]]

@@ -1,6 +1,7 @@
-"""What the course can leave behind: how each kind is found by its tags, and by which calls it is removed. In order.
+"""What the course can leave behind: how each kind is found by its tags, and by which calls it is removed. In the order of
+removal.
 
-Whatever holds others comes after them: instances before the network, the backstop's schedules last of all.
+Whatever contains others comes after them: instances before the network, the backstop's schedules last of all.
 """
 
 from __future__ import annotations

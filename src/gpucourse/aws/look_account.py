@@ -1,4 +1,4 @@
-"""Looks at the account as such: who asks, its plan, its region, AWS's own roles in it, who is told what it costs."""
+"""Checks of the account as such: who asks, its plan, its region, AWS's own roles in it, who is told what it costs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def plan(account: Account) -> list[Finding]:
 def region(account: Account) -> list[Finding]:
     """4: the region exists and is open to this account."""
     what = "region"
-    # A region that does not exist cannot answer; one of the course's own says so for it.
+    # A region that does not exist cannot answer, so one of the course's own is asked about it.
     place = account if account.region in REGIONS else account.in_region(DEFAULT_REGION)
     regions = place.call("ec2", "describe_regions", AllRegions=True)["Regions"]
     known = {entry["RegionName"]: entry.get("OptInStatus", "") for entry in regions}
@@ -68,7 +68,8 @@ def region(account: Account) -> list[Finding]:
 
 
 def bill_readers(account: Account) -> list[Finding]:
-    """13: this identity sees what the account costs, and a budget of AWS writes to somebody. To list budgets costs nothing."""
+    """13: this identity sees what the account costs, and an AWS budget sends mail to somebody. Listing budgets costs
+    nothing."""
     access, mail = "billing access", "budget mail"
     number = account.identity().account
     try:
@@ -88,7 +89,7 @@ def bill_readers(account: Account) -> list[Finding]:
 
 
 def _tells_somebody(account: Account, number: str, budget: str) -> bool:
-    """Whether the budget has a notification; AWS takes none without somebody to write to."""
+    """Whether the budget has a notification; AWS accepts none without a recipient."""
     known = {"AccountId": number, "BudgetName": budget}
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **known))
 

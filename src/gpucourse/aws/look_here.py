@@ -1,4 +1,4 @@
-"""Looks that need no account: Terraform, the SSH key, this computer's address, the price."""
+"""Checks that need no account: Terraform, the SSH key, this computer's address, the price."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.model.cloud import Finding, LabNeed, Market
 from gpucourse.model.money import Rate, usd_over, usd_per_hour
 
-OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 takes HashiCorp's own signing key for expired
+OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 considers HashiCorp's own signing key expired
 _GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
 
 
@@ -29,7 +29,7 @@ def terraform(version: str | None) -> list[Finding]:
 
 
 def public_key(text: str) -> list[Finding]:
-    """The key that opens the nodes is one that EC2 takes."""
+    """The key that opens the nodes is one that EC2 accepts."""
     what = "SSH key"
     if not text:
         return [Finding(what=what, state="ok", detail="made with the first deploy")]
@@ -47,7 +47,7 @@ def address(said: str, ask: Callable[[], str]) -> list[Finding]:
 
 
 def prices(book: PriceBook, labs: Sequence[LabNeed], market: Market, budget: Decimal | None, spent: Decimal) -> list[Finding]:
-    """12: what the labs cost for as long as they usually take, against what is left of the budget."""
+    """12: what the labs cost for the time that they usually take, against what is left of the budget."""
     what = "price"
     total, hourly, rates = Decimal(0), Decimal(0), list[Rate]()
     for lab in labs:

@@ -1,4 +1,4 @@
-"""Looks at what the labs need of the account: zones, quotas, images, room, nothing left of earlier labs, the permission."""
+"""Checks of what the labs need of the account: zones, quotas, images, room, nothing left of earlier labs, the permission."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ def _zones_of(zone_offers: Offers, lab: LabNeed) -> Finding:
 
 
 def quotas(account: Account, labs: Sequence[LabNeed], market: Market, request: str) -> list[Finding]:
-    """6: every quota allows what the largest lab needs of it besides what runs already. `request`: what to type for more."""
+    """6: every quota allows what the largest lab needs of it, in addition to what runs already. `request`: what to type for
+    more."""
     return [_quota(account, labs, market, vcpu_quota, request) for vcpu_quota in quota.assess(account, labs, market)]
 
 
 def other_market(account: Account, labs: Sequence[LabNeed], market: Market, request: str) -> list[Finding]:
-    """6: the quotas of the market that was not chosen, since raising one takes days. What is too small is only a warning."""
+    """6: the quotas of the market that was not chosen, since raising one takes days. One that is too small is only a
+    warning."""
     other: Market = "on-demand" if market == "spot" else "spot"
     chosen = quota.needs(labs, market)
     other_quotas = [item for item in quota.assess(account, labs, other) if (item.code, item.market) not in chosen]
@@ -150,7 +152,7 @@ def leftovers(account: Account, standing: frozenset[str], regions: Iterable[str]
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in ours})
         late = sum(1 for resource in ours if _is_expired(resource, moment))
         detail = f"{len(ours)} things of {len(stacks)} lab(s) that this workspace does not know ({', '.join(stacks)})"
-        detail += f"; {late} past their end of life" if late else ""
+        detail += f"; {late} past their deadline" if late else ""
         findings.append(Finding(what=what, state="warning", detail=detail, mend=_LEAKS))
     if unseen:
         kinds = ", ".join(sorted({resource.kind for resource in unseen}))
@@ -167,11 +169,12 @@ def _is_expired(resource: CloudResource, now: datetime) -> bool:
 
 
 def permission(account: Account, labs: Sequence[LabNeed], market: Market) -> list[Finding]:
-    """11: this identity may start each type, asked with EC2's dry run, which sees permissions but neither quota nor room."""
+    """11: this identity may start each type, asked with EC2's dry run, which tests permissions but neither quota nor
+    capacity."""
     machines = {machines.instance_type: machines for lab in labs for machines in lab.machines}
     try:
         ids = {kind: resolve(account, kind).id for kind in _kinds_of(labs)}
-    except MissingError as error:  # the look at the images says what helps
+    except MissingError as error:  # the check of the images says what helps
         return [Finding(what="permission to start", state="unknown", detail=error.what, mend=error.hint)]
     return [
         _may_start(account, name, ids[_kind_of(name)], machines.market(market)) for name, machines in sorted(machines.items())

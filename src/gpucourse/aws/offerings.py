@@ -1,6 +1,6 @@
 """Which instance types there are, and which zones of a region offer them.
 
-What a type has (vCPUs, GPUs, memory, quota) comes from the table of hardware; where it can be had is asked of AWS each time,
+What a type has (vCPUs, GPUs, memory, quota) comes from the table of hardware; where it is offered is asked of AWS each time,
 since prices and lists still name types that no zone offers any more.
 """
 
@@ -18,7 +18,7 @@ from gpucourse.model.cloud import Failure, InstanceType, Offers, Placement, Zone
 
 DEFAULT_REGION = "us-east-2"
 REGIONS = ("us-east-2", "us-east-1", "us-west-2")
-OTHER_PARTITIONS = {  # how the names of their regions begin
+OTHER_PARTITIONS = {  # how the names of a partition's regions begin
     "us-gov-": "aws-us-gov",
     "cn-": "aws-cn",
     "eusc-": "aws-eusc",
@@ -85,7 +85,7 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
 
 
 def validate_region(name: str) -> str:
-    """`name`, where it is written as AWS writes regions; whether there is one is for AWS to say. Raises UsageError, also for a
+    """`name`, if it has the form of an AWS region; whether it exists, AWS decides. Raises UsageError, also for a
     region of another partition: its accounts, ARNs and prices are others."""
     partition = next((partition for begin, partition in OTHER_PARTITIONS.items() if name.startswith(begin)), "")
     if partition:
@@ -137,7 +137,7 @@ def next_attempt(
 ) -> Placement | None:
     """Where to try after these tries failed: a zone that AWS named, the next zone, then the next type of `allowed`.
 
-    None if the last failure is not one that another place mends, or where everything was tried. `allowed` is in the
+    None if another place would not help against the last failure, or if everything was tried. `allowed` is in the
     learner's order, the wanted type first; `with_types` are types that must be in the same zone (a Slurm head).
     """
     if not tried or not tried[-1][1].elsewhere:

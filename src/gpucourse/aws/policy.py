@@ -1,4 +1,4 @@
-"""What to hand to whoever manages an account: the least that an identity must be allowed, and all that an account needs."""
+"""What to give to whoever manages an account: the least that an identity must be allowed, and all that an account needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def policy_text() -> str:
 
 def setup_text() -> str:
     """What an administrator gives an account once, as a CloudFormation template in JSON, ending in a newline: the policy, a
-    user who has it, the backstop's role, AWS's own roles, a budget with a mail."""
+    user who has it, the backstop's role, AWS's own roles, a budget that sends mail."""
     lines = policy_text().rstrip("\n").replace("\n", "\n" + 8 * " ")
     return text("account.json").replace('"@POLICY@"', lines)
 

@@ -1,6 +1,6 @@
-"""Before anything costs money: the looks that tell whether the labs can be built, all of them, in one go.
+"""Before anything costs money: the checks whether the labs can be built, all of them, in one go.
 
-Each look answers for itself. What AWS does not let us see is `unknown`, never `ok`; nothing here changes anything.
+Each check stands by itself. What AWS does not let us see is `unknown`, never `ok`; nothing here changes anything.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy
 
 @dataclass(frozen=True, kw_only=True)
 class LabEnvironment:
-    """What the looks need to know besides the account.
+    """What the checks need to know besides the account.
 
     `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty if there is
     none yet). `standing` are the stacks that this workspace knows, so that they are no leftovers; `regions` all it ever used.
-    `ssh_cidr` is what the learner said instead of asking the internet. `budget` and `spent` are USD. `request` is the command
-    that asks AWS for the quota of these very labs. `whole`: also what one lab can do without, such as a budget's mail. `growth`
-    says what these labs take of the quota beside those of their machines that run already.
+    `ssh_cidr` is the address that the learner gave, so that the internet is not asked. `budget` and `spent` are USD. `request`
+    is the command that asks AWS for the quota of these very labs. `whole`: also check what one lab can do without, such as a
+    budget's mail.
+    `growth` says what these labs take of the quota in addition to those of their machines that run already.
     """
 
     market: Market = "on-demand"
@@ -50,9 +51,9 @@ class LabEnvironment:
 
 
 def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
-    """Everything that keeps these labs from this account in its region, in the order in which to mend it.
+    """Everything that keeps these labs from being built in this account and region, in the order in which to fix it.
 
-    Without credentials the account's own looks are one finding. Never raises for what AWS or the network answers.
+    Without credentials the account's own checks are one finding. Never raises for what AWS or the network answers.
     """
     here = [
         *_run_check("Terraform", partial(look_here.terraform, known.terraform)),
@@ -89,7 +90,7 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) 
 
 
 def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
-    """What must be mended before a lab can be built."""
+    """What must be fixed before a lab can be built."""
     return [finding for finding in findings if finding.state == "missing"]
 
 
@@ -102,7 +103,7 @@ def _quotas(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) ->
 
 
 def _run_check(what: str, look: Callable[[], list[Finding]], kind: FindingKind = "other") -> list[Finding]:
-    """What the look finds, of this kind; an error of AWS is a finding like any other."""
+    """What the check finds, of this kind; an error of AWS is a finding like any other."""
     try:
         return [replace(finding, kind=kind) for finding in look()]
     except PermissionRefused as error:

@@ -26,7 +26,7 @@ SPOT_HISTORY = "EC2 spot price history"
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Prices of one region. `fresh` holds what was asked of AWS: by (type, market, zone), the zone empty if any."""
+    """Prices of one region. `fresh` holds what AWS answered, by (type, market, zone), with an empty zone for any."""
 
     region: str
     fresh: tuple[tuple[tuple[str, Market, str], Rate], ...] = ()
@@ -56,7 +56,7 @@ class PriceBook:
         return _rate(row, row["usd_per_hour"])
 
     def burst(self, name: str) -> tuple[Decimal, Rate] | None:
-        """How many vCPUs of that type can be used above what its price covers, and the price of one for an hour; None if the
+        """How many vCPUs of that type can be used beyond what its price covers, and the price of one for an hour; None if the
         price covers all of them."""
         row = table("prices")["burst"]
         if name not in row["baseline"]:
@@ -96,7 +96,7 @@ def _rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -
 def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
     """The book with today's prices of these types, on demand and spot, as far as AWS gives them.
 
-    What it does not give keeps the shipped price, and `complaints` says why.
+    A price that it does not give stays the shipped one, and `complaints` says why.
     """
     fresh = dict(book.fresh)
     complaints: list[str] = []

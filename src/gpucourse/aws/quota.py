@@ -1,4 +1,4 @@
-"""vCPU quotas of a region: what the course needs of each, what the limit is, what already runs. Nothing is guessed.
+"""vCPU quotas of a region: what the course needs of each, its limit, and what already runs. Nothing is guessed.
 
 A quota counts vCPUs, not instances or GPUs; on-demand and spot have quotas of their own. What AWS does not let us read is
 unknown, never enough. The needs of all modules are the largest need of one: a learner takes one module at a time.
@@ -19,7 +19,7 @@ from gpucourse.model.cloud import LabNeed, Market, Quota, QuotaRequest
 T = TypeVar("T")
 
 SERVICE = "ec2"
-VPCS = "L-F678F1CE"  # VPCs in a region, a quota of the service vpc
+VPCS = "L-F678F1CE"  # the VPCs of a region, a quota of the service vpc
 _OPEN = {"PENDING", "CASE_OPENED"}
 
 
@@ -59,7 +59,7 @@ def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-deman
 
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
-    """The account's limit of that quota here (for EC2's: in vCPUs); AWS's default where none was ever applied."""
+    """The account's limit of that quota here (for EC2's: in vCPUs); AWS's default if none was ever applied."""
     try:
         answer = account.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
     except CloudError as error:
@@ -87,7 +87,7 @@ def networks(account: Account) -> tuple[int, int]:
 
 
 def request_increase(account: Account, quota: Quota) -> QuotaRequest:
-    """Ask AWS to raise this quota to what the course needs besides what runs already; where a request is open, that one.
+    """Ask AWS to raise this quota to what the course needs in addition to what runs; gives the open request if there is one.
 
     People decide, within hours to days, and may grant less. Raises PermissionRefused, CloudError.
     """
@@ -141,7 +141,7 @@ def _request(answer: dict[str, Any], region: str, *, opened_before: bool = False
 
 
 def _code(name: str, *, spot: bool) -> str | None:
-    """The quota that an instance of this type counts against; by its family, so that types not in our table count too."""
+    """The quota that an instance of this type counts against; by its family, so that types outside our table count too."""
     quota = hardware().quota_of(name)
     return quota.by_market["spot" if spot else "on-demand"][0] if quota else None
 

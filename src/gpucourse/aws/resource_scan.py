@@ -1,6 +1,6 @@
 """What the account still holds of ours, found by describing everything with our tags, without asking Terraform.
 
-The tagging API only cross-checks: it lists the dead for a while and does not know key pairs or placement groups.
+The tagging API only cross-checks: it lists deleted things for a while and does not know key pairs or placement groups.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gpucourse.model.cloud import CloudResource
 from gpucourse.parallel import run_all
 
 AT_ONCE = 8
-_TAGGED_KINDS = (  # what the tagging API may list and the describe calls know better
+_TAGGED_KINDS = (  # what the tagging API may list, and describe calls know more precisely
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
     *("ec2:internet-gateway", "ec2:route-table", "ec2:network-interface", "ec2:elastic-ip", "ec2:key-pair"),
     *("ec2:placement-group", "ec2:spot-instances-request", "ec2:spot-instance-request"),
@@ -51,8 +51,8 @@ def find(
     """Everything with our tags in these regions (the account's own by default), in the order of removal.
 
     Empty is the proof that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False; the
-    backstop's schedules and role, which cost nothing and only end what is ours, only with `strict`. Raises what a call
-    raises, but PermissionRefused.
+    backstop's schedules and role, which cost nothing and only end what is ours, are in it only with `strict`. Raises what a
+    call raises, except PermissionRefused.
     """
     wanted = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
@@ -60,7 +60,7 @@ def find(
     for place in places:
         looks += [(place, _looker(kind)) for kind in KINDS]
         looks += [(place, _file_systems), (place, _schedules), (place, _others)]
-    looks.append((places[0], _roles))  # IAM knows no regions
+    looks.append((places[0], _roles))  # IAM has no regions
     resources = chain(*run_all([partial(look, place, wanted) for place, look in looks], limit=AT_ONCE))
     counted = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES, ROLE}]
     return sorted(counted, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
@@ -107,7 +107,7 @@ def roles(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, di
 
 
 def _tags_unless_gone(account: Account, service: str, operation: str, **which: str) -> dict[str, str]:
-    """The tags of one thing; none where it went between the list and this question, with another lab that is taken down."""
+    """The tags of one thing; none if it was removed after it was listed, with another lab that is taken down."""
     try:
         return tags.of(account.call(service, operation, **which))
     except CloudError as error:
@@ -203,7 +203,7 @@ def _roles(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
 
 
 def _others(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
-    """Things with our tags of kinds that no stack of the course makes. Only a cross-check, so an error ends it quietly."""
+    """Things with our tags of kinds that no stack of the course makes. Only a cross-check, so an error ends it silently."""
     filters = [{"Key": key, "Values": [value]} for key, value in wanted.items()]
     resources: list[CloudResource] = []
     try:

@@ -1,7 +1,7 @@
-"""The backstop outside the nodes: AWS itself ends each instance ten minutes after its end of life, whatever the node does.
+"""The backstop outside the nodes: AWS itself ends each instance ten minutes after its deadline, whatever the node does.
 
-One EventBridge schedule an instance, since one unknown id makes a termination of several fail as a whole. The schedules of
-a stack lie in a group that carries its tags. Where permissions refuse it, that is reported as a finding: the killers on the
+One EventBridge schedule for each instance, since one unknown id makes a termination of several fail as a whole. The schedules
+of a stack lie in a group that carries its tags. Where permissions refuse it, that is reported as a finding: the killers on the
 nodes themselves work without any.
 """
 
@@ -54,7 +54,7 @@ def group_name(stack: str) -> str:
 
 
 def trust(account_id: str) -> dict[str, Any]:
-    """Who may take the role: EventBridge Scheduler, for schedules of this account alone."""
+    """Who may assume the role: EventBridge Scheduler, for schedules of this account alone."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "scheduler.amazonaws.com"},
@@ -65,7 +65,7 @@ def trust(account_id: str) -> dict[str, Any]:
 
 
 def setup_commands() -> tuple[str, ...]:
-    """What someone with administrator rights types once, so that the backstop works for identities without them."""
+    """What someone with administrator rights types once, so that the backstop works for identities without these rights."""
     trusted = _compact(trust(_THIS_ACCOUNT)).replace(_THIS_ACCOUNT, f"'\"{_THIS_ACCOUNT}\"'")
     return (
         f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{trusted}'",
@@ -81,7 +81,7 @@ def arm(
     wanted: dict[str, str],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Finding:
-    """Let AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved there.
+    """Have AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved to that time.
 
     `wanted` are the stack's tags, with Project, Course and Stack. Never raises for what AWS answers: the finding says
     whether the backstop exists.
@@ -101,7 +101,7 @@ def arm(
 
 
 def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[float], None] = time.sleep) -> Finding:
-    """Move every schedule of the stack to `expires` plus ten minutes. Says so where there is none to move."""
+    """Move every schedule of the stack to `expires` plus ten minutes. Says so if there is none to move."""
 
     def do() -> str:
         names = _schedules(account, group_name(stack))
@@ -117,7 +117,7 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
 
 
 def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
-    """Write another end of life on the stack's group of schedules, and on the role that was made for it. Raises what a call
+    """Write another deadline on the stack's group of schedules, and on the role that was made for it. Raises what a call
     raises."""
     wanted = tags.make_expires(expires)
     group = _find_group(account, group_name(stack))
@@ -128,7 +128,7 @@ def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
 
 
 def disarm(account: Account, *, stack: str) -> Finding:
-    """Take the stack's schedules away, with their group, and the role that was made for it."""
+    """Remove the stack's schedules, with their group, and the role that was made for it."""
 
     def do() -> str:
         if _find_group(account, group_name(stack)).get("State") == "ACTIVE":
@@ -167,7 +167,7 @@ def readiness(account: Account) -> Finding:
 
 
 def role_name(stack: str) -> str:
-    """The role that is made for one stack where nobody made the shared one."""
+    """The role that is made for one stack if nobody made the shared one."""
     return f"{ROLE}-{stack}"[:64]
 
 
@@ -181,7 +181,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
 
 
 def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
-    """The shared role where someone made it, else the stack's own, made now."""
+    """The shared role if someone made it, else the stack's own, made now."""
     known = _arn(account, ROLE) or _arn(account, role_name(stack))
     if known:
         return known
@@ -217,7 +217,8 @@ def _unless_gone(account: Account, service: str, operation: str, **parameters: s
 
 
 def _make_group(account: Account, name: str, wanted: dict[str, str], sleep: Callable[[float], None]) -> None:
-    """Have the group. One that was just deleted keeps its name for a while, and takes no schedule any more."""
+    """Make sure that the group exists. One that was just deleted keeps its name for a while, and accepts no schedule any
+    more."""
     for left in range(_TRIES, -1, -1):
         try:
             account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(wanted))
@@ -240,7 +241,7 @@ def _find_group(account: Account, name: str) -> dict[str, Any]:
 
 
 def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
-    """Create the schedule of one instance, or move it; patient with a role that is only just known."""
+    """Create the schedule of one instance, or move it; patient with a role that AWS has only just learned of."""
     what: dict[str, Any] = {
         "Name": instance,
         "GroupName": backstop.group,

@@ -1,4 +1,4 @@
-"""Calls to AWS: clients made when needed, short time-outs, bounded retries, and every error in our own classes.
+"""Calls to AWS: clients made when needed, short timeouts, bounded retries, and every error in our own classes.
 
 The only file that imports boto3 and botocore, and only inside functions: they take a third of a second to load.
 """
@@ -32,8 +32,8 @@ HOMES = {
     "ce": "us-east-1",
     "budgets": "us-east-1",
     "iam": "us-east-1",
-}  # asked there, whatever the region
-IAM_ACTIONS = {  # operations that a policy calls by another name
+}  # asked in that region, whatever the lab's own
+IAM_ACTIONS = {  # operations with another name in a policy
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
 }
@@ -77,7 +77,7 @@ class Account:
             return self._clients[service]
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-        """One call, its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
+        """One call; gives its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
         with _ErrorTranslation(self, service, operation):
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
@@ -108,7 +108,7 @@ class Account:
         from botocore.config import Config
 
         key = f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}"
-        make: Callable[..., Any] = self._start_session().client  # the stubs know one overload a service, and no plain str
+        make: Callable[..., Any] = self._start_session().client  # the stubs have no overload for a plain str
         return make(
             service,
             region_name=HOMES.get(service, self.region),
@@ -183,7 +183,7 @@ def _translate_error(error: BaseException, where: str, action: str) -> Gpucourse
         said = error.response.get("Error", {})
         failure = failures.classify(str(said.get("Code", "")), str(said.get("Message", "")), action)
         return _make_error(failure, where, action)
-    if isinstance(error, known.ParamValidationError):  # we asked wrongly: a fault of this program
+    if isinstance(error, known.ParamValidationError):  # the request was wrong: a fault of this program
         return None
     credentials = (
         known.NoCredentialsError,
@@ -195,8 +195,8 @@ def _translate_error(error: BaseException, where: str, action: str) -> Gpucourse
         known.TokenRetrievalError,
         known.NoAuthTokenError,
         known.InvalidConfigError,
-        known.MissingDependencyException,  # a way of signing in that takes more than botocore brings
-        getattr(known, "LoginError", known.SSOError),  # of newer botocores
+        known.MissingDependencyException,  # a way of signing in that needs more than botocore has
+        getattr(known, "LoginError", known.SSOError),  # in newer versions of botocore
     )
     if isinstance(error, credentials):
         failure = failures.classify("NoCredentials", str(error))

@@ -19,7 +19,7 @@ _NO_TAG = re.compile(r"[^\w .:/=+@-]")  # what IAM, EFS and EventBridge refuse i
 
 
 def make_project_tags(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
-    """The tags that a thing must carry to belong to this stack, or to this course (a workspace's id), or to the project."""
+    """The tags that a resource must carry to belong to this stack, or to this course (a workspace's id), or to the project."""
     wanted = {"Project": PROJECT}
     if stack:
         wanted["Stack"] = stack
@@ -55,12 +55,12 @@ def make_value(text: str) -> str:
 
 
 def make_expires(expires: datetime) -> list[dict[str, str]]:
-    """The tag that says until when something is meant to exist, as AWS wants it."""
+    """The tag that says how long something is meant to exist, as AWS wants it."""
     return to_aws_tags({_EXPIRES: expires.astimezone(UTC).isoformat(timespec="seconds")})
 
 
 def retag_expires(account: Account, resources: Iterable[CloudResource], expires: datetime) -> None:
-    """Write another end of life on whatever of these says one, and on the rules of the security groups among them.
+    """Write another deadline on those of these that carry one, and on the rules of the security groups among them.
 
     `leaks`, other workspaces and Terraform's next plan read it. The backstop has a call of its own. Raises what a call raises.
     """

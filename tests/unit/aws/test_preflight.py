@@ -255,7 +255,7 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
         },
         "leftovers",
         "warning",
-        "1 things of 1 lab(s) that this workspace does not know (s-1); 1 past their end of life",
+        "1 things of 1 lab(s) that this workspace does not know (s-1); 1 past their deadline",
         "gpucourse leaks",
     ),
     ("may not see roles", {"list_roles": make_refusal("iam:ListRoles")}, "leftovers", "unknown", "look for: role", "--policy"),
