@@ -1,6 +1,6 @@
 """Writing files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes an error that says what to do.
 
-Where a person's own files belong is decided here, too: never below `/` itself, nor in a home folder that is not there.
+Where a user's own files belong is decided here, too: never below `/` itself, nor in a home folder that does not exist.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _RESERVE = 256 << 20
 """What stays free on the disk here, for records, pictures and other programs."""
 
 _MOST_BLOCK = 64 << 10
-"""What a disk takes for a file beside its bytes, at most: a part of a block, its place in the folder."""
+"""The most that a disk needs for a file besides its bytes: part of a block, and its entry in the folder."""
 
 _WRITE_OUT = 8 << 20
-"""After that many bytes of one file the disk begins to write them."""
+"""After this many bytes of one file, the disk is told to begin writing them."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -36,7 +36,7 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno
 def find_home(environ: Mapping[str, str], instead: str) -> Path:
     """The person's home folder: HOME, or where that is unset or empty, the account's.
 
-    Raises HomeMissing if that is no folder, or is `/`; its hint is `instead`, the command that does without a home.
+    Raises HomeMissing if that is no folder, or is `/`; its hint is `instead`, the command that needs no home.
     """
     named = environ.get("HOME", "")
     home = Path(named or _find_account_home())
@@ -87,7 +87,7 @@ def storing(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """A binary file that appears under its name only when the block has ended well: aside, fsync, rename."""
+    """A binary file that gets its name only when the block has ended well: written aside, fsync, rename."""
     import tempfile
 
     with storing(path):
@@ -106,9 +106,9 @@ def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
 
 
 class FileBatch:
-    """Files that get their names together: each is written aside, one sync brings all to the disk, then each is renamed.
+    """Files that get their names together: each is written aside, one sync stores them all, then each is renamed.
 
-    So a file under its name is whole, also after a power cut, without an fsync for each. What is aside when the program is
+    So a file under its name is complete, even after a power cut, without an fsync for each. What is aside when the program is
     killed is removed by the next batch with the same folder.
     """
 
@@ -126,12 +126,13 @@ class FileBatch:
     def write(
         self, target: str, pieces: Iterable[bytes | memoryview], *, mode: int = 0o644, changed_ns: int | None = None
     ) -> str:
-        """Write what will be the file `target`, in a folder that exists; gives its sha256. `changed_ns`: when it was changed.
+        """Write the content of the future file `target`, whose folder exists; gives its sha256. `changed_ns`: when it was
+        changed.
 
-        Raises StorageError, also where the disk takes no file of that name. These are the same few calls of the system for
-        each file, by descriptors: `open()` and `Path` take longer than the system itself for a small one.
+        Raises StorageError, also if the disk accepts no file of that name. Each file takes the same few system
+        calls, by descriptors: for a small file `open()` and `Path` take longer than the system itself.
         """
-        from hashlib import sha256  # not at the top: light commands do without
+        from hashlib import sha256  # not at the top: light commands do not need it
 
         with storing(target):
             is_new = not _exists(target)
@@ -153,7 +154,7 @@ class FileBatch:
                     if size - on_the_way >= _WRITE_OUT:
                         _begin_to_write_out(handle, on_the_way, size)
                         on_the_way = size
-                if stat.S_IMODE(os.fstat(handle).st_mode) != mode:  # the umask of this program took something of it
+                if stat.S_IMODE(os.fstat(handle).st_mode) != mode:  # this program's umask removed some of it
                     os.fchmod(handle, mode)
                 if changed_ns is not None:
                     os.utime(handle, ns=(changed_ns, changed_ns))
@@ -167,12 +168,12 @@ class FileBatch:
         return digest.hexdigest()
 
     def drop(self, target: str) -> None:
-        """Take a file back: it is removed, whether it has its name already or not."""
+        """Undo a file: it is removed, whether it has its name already or not."""
         path, _ = self._waiting.pop(target, (target, False))
         Path(path).unlink()
 
     def commit(self) -> dict[str, OSError]:
-        """Bring everything to the disk and give it its name. Gives the files that the disk takes under no such name, with the
+        """Store everything on the disk and give it its name. Gives the files whose names the disk does not accept, with the
         error; they are gone. Raises StorageError."""
         refused: dict[str, OSError] = {}
         try:
@@ -192,10 +193,10 @@ class FileBatch:
 
 
 def _give_name(path: str, target: str, *, is_new: bool) -> OSError | None:
-    """Rename a file; the error where the disk takes none of that name. Raises StorageError for every other reason."""
+    """Rename a file; gives the error if the disk does not accept that name. Raises StorageError for every other reason."""
     with storing(target):
         try:
-            if is_new and _exists(target):  # two names that are one to this disk
+            if is_new and _exists(target):  # two names that are the same to this disk
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
             os.replace(path, target)  # noqa: PTH105 (for 10,000 files `Path` takes longer than the system itself)
         except OSError as error:
@@ -206,7 +207,7 @@ def _give_name(path: str, target: str, *, is_new: bool) -> OSError | None:
 
 
 class DiskSpace:
-    """What is free on one disk, which the outputs of all nodes fill at the same time, less what is about to be written."""
+    """The free space of one disk, which the outputs of all nodes fill at the same time, less what is about to be written."""
 
     def __init__(self) -> None:
         self._lock, self._promised = threading.Lock(), 0
@@ -227,7 +228,8 @@ class DiskSpace:
                 self._promised -= size
 
     def _look(self, folder: Path, size: int) -> None:
-        """Ask the disk. It is asked again after a small part of what is free; at each file only where it is nearly full."""
+        """Ask the disk. It is asked again once a small part of the free space is used; for each file only if it is nearly
+        full."""
         import shutil
 
         free = shutil.disk_usage(folder).free
@@ -242,7 +244,7 @@ class DiskSpace:
 
 
 def sync_files(paths: Sequence[Path | str]) -> None:
-    """Wait until these files of one file system are on the disk: with one call for all of them where the system has it.
+    """Wait until these files of one file system are on the disk: with one call for all of them if the system has one.
 
     Raises OSError if the disk refuses.
     """
@@ -258,15 +260,15 @@ def sync_files(paths: Sequence[Path | str]) -> None:
 
 
 def _begin_to_write_out(handle: int, begin: int, end: int) -> None:
-    """Let the disk begin with a part of a file while the rest still arrives, so that the sync at the end finds little to do."""
-    if hasattr(os, "posix_fadvise"):  # Linux writes a part out that nobody needs soon; macOS has no such call
-        with suppress(OSError):  # it is an advice: a disk that does not take it has more to do at the end
+    """Have the disk begin with a part of a file while the rest still arrives, so that the sync at the end has little to do."""
+    if hasattr(os, "posix_fadvise"):  # Linux writes out a part that nobody needs soon; macOS has no such call
+        with suppress(OSError):  # only a hint: a disk that ignores it has more to do at the end
             os.posix_fadvise(handle, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 @cache
 def _load_syncfs() -> Callable[[int], int] | None:
-    """Linux's syncfs, which Python does not have."""
+    """Linux's syncfs, which Python does not offer."""
     if not sys.platform.startswith("linux"):
         return None
     import ctypes
@@ -275,7 +277,7 @@ def _load_syncfs() -> Callable[[int], int] | None:
 
 
 def _exists(path: Path | str) -> bool:
-    """Whether something has that name. Raises OSError if nothing can."""
+    """Whether something has that name. Raises OSError if the name is not possible."""
     try:
         os.lstat(path)
     except FileNotFoundError:

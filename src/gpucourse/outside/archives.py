@@ -27,15 +27,15 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 _ZIP_END = struct.Struct("<4sHHHHIIH")
 _ZIP_END_MARK, _ZIP_ENTRY_MARK, _ZIP_LARGE_MARK = b"PK\x05\x06", b"PK\x01\x02", b"PK\x06\x07"
-_ZIP_LARGE_BYTES = 20  # of the record that says where the large form's own end is
+_ZIP_LARGE_BYTES = 20  # of the record that says where the end record of the large form is
 _ZIP_METHODS = {0, 8}  # stored, deflated
 _ZIP_COMMENT = (1 << 16) - 1
 
 
 class TarMember(NamedTuple):
-    """One member of a tar. `name` is as the tar says, with bytes that are not UTF-8 spelled out; nothing about it is checked.
-    `kind` is `file`, `link` or `other`; `headers` are those of its extended header. `changed_ns`: when it was changed, where
-    its header says that to the nanosecond, as ours do."""
+    """One member of a tar. `name` is the tar's, with bytes that are not UTF-8 spelled out; nothing about it is checked.
+    `kind` is `file`, `link` or `other`; `headers` are those of its extended header. `changed_ns`: when it was changed, if
+    its header says so to the nanosecond, as ours do."""
 
     name: str
     size: int
@@ -56,10 +56,10 @@ class TarReader:
     def __init__(self, read: Callable[[int], bytes], *, max_members: int, max_total: int) -> None:
         self._read, self._members, self._total = read, max_members, max_total
         self._left = self._padding = 0
-        self._data, self._at = b"", 0  # what has arrived, and where in it the next is
+        self._data, self._at = b"", 0  # what has arrived, and the position of the next byte in it
 
     def __iter__(self) -> Iterator[TarMember]:
-        """The members in their order. The content of each is read by `pieces` before the next; what was not read is skipped."""
+        """The members in their order. Read the content of each by `pieces` before the next; what is not read is skipped."""
         while (member := self._next()) is not None:
             if self._members <= 0:
                 raise OutsideError("the tar holds more files than were announced to be taken")
@@ -154,7 +154,7 @@ class TarReader:
         return data
 
     def _fill(self) -> None:
-        """Read more where nothing is left of what has arrived."""
+        """Read more if nothing is left of what has arrived."""
         self._data, self._at = self._read(PIECE), 0
         if not self._data:
             raise OutsideError("the tar ends early")
@@ -175,14 +175,14 @@ class _Header:
 
 
 def _sum(block: bytes) -> int:
-    """The sum of the bytes of a block. Adler-32 counts it, modulo 65,521: more than 256 bytes can be."""
+    """The sum of the bytes of a block, taken from Adler-32: it counts modulo 65,521, which up to 256 bytes cannot reach."""
     half = BLOCK // 2
     return (adler32(block[:half]) & 0xFFFF) + (adler32(block[half:]) & 0xFFFF) - 2
 
 
 def _changed_ns(seconds: bytes, rest: bytes) -> int | None:
-    """The time of change: POSIX's field has the seconds, and what ours have in the unused end of the block is the rest. None
-    if that says nothing, or a time that no file can have."""
+    """The time of change: POSIX's field has the seconds, and the unused end of the block in ours the rest. None
+    if there is none, or a time that no file can have."""
     if not rest[:9].isdigit():
         return None
     changed_ns = _number(seconds) * 10**9 + int(rest[:9])
@@ -218,7 +218,7 @@ def _octal(field: bytes) -> int:
 
 
 def _number(field: bytes) -> int:
-    """A size: octal, or in GNU's form for more than 8 GiB the bytes of the number itself."""
+    """A size: octal, or for more than 8 GiB, in GNU's form, the bytes of the number itself."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     return _octal(field)
@@ -243,7 +243,7 @@ class ZipLimits:
 def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
     """Unpack a zip into the empty folder `root`; gives the names of its files, as they are below `root`.
 
-    Nothing that the zip says is believed: names are relative and differ from each other, links and devices are refused,
+    Nothing that the zip says is trusted: names must be relative and differ from each other, links and devices are refused,
     content is counted while it is unpacked. Raises OutsideError if the zip is damaged or goes beyond a limit; OSError
     if `path` cannot be read or the disk of `root` refuses.
     """
@@ -270,7 +270,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
     """Refuse a table of contents that is too large before `zipfile` reads it whole; gives the size of the zip."""
     size = file.seek(0, 2)
-    tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # what may be before the end's own record, too
+    tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # with what may come before the end record
     file.seek(tail_at)
     tail = file.read()
     plain = tail[-_ZIP_END.size :]
@@ -302,7 +302,7 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
             raise OutsideError(f"the zip holds {printable(name, 80)}, which is not a plain file")
         if not 0 <= member.header_offset < size:
             raise OutsideError(f"the zip says that {printable(name, 80)} begins outside the zip itself")
-        if member.compress_type not in _ZIP_METHODS:  # others take as much memory as the archive asks for
+        if member.compress_type not in _ZIP_METHODS:  # other methods take as much memory as the archive asks for
             raise OutsideError(f"the zip holds {printable(name, 80)} in a compression that is not read")
         if name in members:
             raise OutsideError(f"the zip holds {printable(name, 80)} twice")

@@ -16,10 +16,10 @@ T = TypeVar("T")
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
 MAX_ITEMS = 200_000
-"""Values of one document. The largest empty ones, objects, take 64 bytes each: about 15 MB."""
+"""Values of one document. The largest empty values, objects, take 64 bytes each: about 15 MB."""
 
 _WIDE_BYTES = 16 << 20
-"""The longest document with characters beyond ASCII. One of them makes every character of its text take four bytes."""
+"""The longest document with characters beyond ASCII. A single one makes every character of its text take four bytes."""
 
 _LARGEST_NUMBER = 1 << 1023
 _STRUCTURE = b"[{,:"
@@ -30,7 +30,7 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int 
 
     Raises OutsideError if it is longer than `max_bytes`, nested deeper than `max_depth`, holds more than `max_items`
     values, a number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon
-    and bracket counts as a value, also within text: the memory is bounded before the document is read.
+    and bracket counts as a value, even within text: the memory is bounded before the document is read.
     """
     raw = _encode(data)
     limit = max_bytes if raw.isascii() and b"\\u" not in raw else min(max_bytes, _WIDE_BYTES)
@@ -62,7 +62,7 @@ def parse_typed(
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Plain data that `parse_json` gave, as `kind`. Raises OutsideError if a member is missing or of another type."""
+    """Plain data from `parse_json`, as `kind`. Raises OutsideError if a member is missing or of another type."""
     try:
         return msgspec.convert(value, kind, strict=True, str_keys=True)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -79,7 +79,7 @@ def _encode(data: bytes | str) -> bytes:
 
 
 def _check(value: object, max_depth: int) -> None:
-    """Depth and numbers, level by level: without recursion."""
+    """Check depth and numbers, level by level, without recursion."""
     level, depth = [value], 0
     while containers := [item for item in level if isinstance(item, (dict, list))]:
         depth += 1

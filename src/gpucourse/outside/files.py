@@ -1,4 +1,4 @@
-"""Files that somebody else named or wrote: regular ones, inside their folder, never through a link, bounded in size."""
+"""Files that somebody else named or wrote: only regular ones, inside their folder, never through a link, bounded in size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 def file_inside(root: Path, name: str, known: set[str] | None = None) -> Path:
     """The path of the regular file `name` below `root`. Raises OutsideError if the name leads elsewhere, where a part of
     it is a link, if there is no such file, or where it is not a regular file (a folder, a device, a pipe). `known`: folders
-    below `root` that were seen to be none of these; those on the way are added, so that many files cost one look at each."""
+    below `root` that were seen to be none of these; those on the way are added, so that each is checked once for many files."""
     parts = relative_name(name).split("/")
     folder = name.rpartition("/")[0]
     path, known = root, set() if known is None else known
@@ -38,7 +38,7 @@ def file_inside(root: Path, name: str, known: set[str] | None = None) -> Path:
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
-    """The content of a regular file of at most `max_bytes`. Nothing is waited for: a pipe without a writer does not block.
+    """The content of a regular file of at most `max_bytes`. It never waits: a pipe without a writer does not block.
 
     Raises OutsideError for a link, a device, a pipe, a folder, a larger file; FileNotFoundError and the other errors of the
     disk as they are.
@@ -47,19 +47,19 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
         if os.fstat(file.fileno()).st_size > max_bytes:
             raise OutsideError(f"{path.name} is larger than {format_bytes(max_bytes)}")
         data = file.read(max_bytes + 1)
-    if len(data) > max_bytes:  # it grew meanwhile
+    if len(data) > max_bytes:  # it has grown in the meantime
         raise OutsideError(f"{path.name} is larger than {format_bytes(max_bytes)}")
     return data
 
 
 def read_named(path: Path, max_bytes: int) -> bytes:
-    """The same of a file that a person named, or wrote into a course: there a link is followed."""
+    """The same for a file that a person named, or wrote into a course: here a link is followed."""
     return read_bounded(Path(os.path.realpath(path)), max_bytes)
 
 
 def read_ends(path: Path, first: int, last: int) -> tuple[bytes, bytes, int]:
     """The first and the last bytes of a regular file of any size, and how large it is; a file that is no larger than both
-    together comes whole, and nothing as its end. Raises as `read_bounded` does, but for the size."""
+    together comes as a whole, with an empty end. Raises as `read_bounded` does, but for the size."""
     with _open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= first + last:

@@ -13,7 +13,7 @@ _ELLIPSIS = "..."
 
 
 class OutsideError(ValueError):
-    """What arrived cannot be used. `str()` is one plain sentence, printable, of at most 300 characters."""
+    """What arrived is unusable. `str()` is one plain sentence, printable, of at most 300 characters."""
 
     def __init__(self, what: str) -> None:
         super().__init__(printable(what))
@@ -44,7 +44,7 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
 
 
 def check_part(text: str) -> None:
-    """Raises OutsideError unless the text can be one part of a path: a single name, not empty, that hides nothing."""
+    """Raises OutsideError unless the text can be one part of a path: a single name, not empty, without hidden characters."""
     if "/" in relative_name(text, max_length=_LONGEST_PART) or "\\" in text:
         raise OutsideError(f"{printable(text, 80)} is not a single name")
 
@@ -63,7 +63,7 @@ def is_shown(text: str) -> bool:
 
 def printable(text: str, limit: int = 300) -> str:
     """The text on one line of at most `limit` characters: what cannot be shown is spelled out (`\\x1b`), the rest cut off."""
-    text = text[: limit + 1]  # the work done is bounded as well
+    text = text[: limit + 1]  # bounds the work as well
     if not is_shown(text):
         text = "".join(_spell_out(character) for character in text)
     return text if len(text) <= limit else text[: max(limit - len(_ELLIPSIS), 0)] + _ELLIPSIS[:limit]

@@ -35,10 +35,10 @@ _FLAGS = {
     "quit-on-interrupt", "reboot", "requeue", "resv-ports", "send-libs",
     "oom-kill-step", "stepmgr", "spread-job", "test-only", "use-min-nodes", "x11",
 }  # fmt: skip
-"""What stands alone, or takes its value after `=` only."""
+"""Options without a value, or with a value only after `=`."""
 
 VALUES_OF_OWN_WORD = frozenset({*(f"-{letter}" for letter in _SHORT), *(f"--{name}" for name in _WITH_VALUE)})
-"""The words after which the next word is a value."""
+"""The options whose value is the next word."""
 
 _MARK = "#SBATCH"
 _NEARLY = re.compile(r"^\s*#+\s*sbatch\s+-", re.IGNORECASE)
@@ -46,7 +46,7 @@ _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
 
 class OptionRefused(Exception):
-    """sbatch or srun would refuse this: `line` is the number in the file (0: a line of its own), the text says why."""
+    """sbatch or srun would refuse this: `line` is the number in the file (0: a command line), the text says why."""
 
     def __init__(self, why: str, line: int = 0) -> None:
         super().__init__(why)
@@ -57,7 +57,7 @@ class OptionRefused(Exception):
 class SlurmOptions:
     """Options by their long names, the last of each: a flag has the value "". `command` is what follows them.
 
-    Of a file: `unread` are lines with #SBATCH below the first command, `nearly` such that sbatch takes for mere comments,
+    For a file: `unread` are lines with #SBATCH below the first command, `nearly` lines that sbatch takes for mere comments,
     each with its number.
     """
 
@@ -82,7 +82,7 @@ class SlurmOptions:
 
     @property
     def gpus(self) -> int:
-        """GPUs of each machine; where they are asked for in all, or for each process, divided among the machines."""
+        """GPUs of each machine; a number in all, or for each process, is divided among the machines."""
         gres = self.values.get("gres", "")
         match = re.search(r"(?:^|,)(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:,|$|\()", gres)
         if match:
@@ -159,7 +159,7 @@ def read_file(text: str) -> SlurmOptions:
 
 
 def read_sbatch_options(text: str) -> SlurmOptions:
-    """The options of a batch file as far as they can be read: what is wrong with a line, sbatch itself says."""
+    """The options of a batch file as far as they can be read: sbatch itself says what is wrong with a line."""
 
     def read(line: str, number: int, options: SlurmOptions) -> None:
         with suppress(OptionRefused):
@@ -244,5 +244,5 @@ def _read_short(letters: str, rest: list[str], options: SlurmOptions, program: s
         if letter not in _SHORT_FLAGS:
             raise OptionRefused(f"{program} knows no option -{letter}")
         options.values[_SHORT_FLAGS[letter]] = ""
-        if letter in "IKWk":  # these may have a value, which then follows at once
+        if letter in "IKWk":  # these may have a value, which then follows directly
             return

@@ -42,7 +42,7 @@ class Complaint:
 class Document:
     """What a YAML file says: its data (None if it could not be read), the line of each key, what is wrong with it.
 
-    `empty`: it holds nothing but perhaps comments.
+    `empty`: it holds at most comments.
     `unquoted`: one complaint for each inline list with a text of several words that has no quotes, or with the second half of
     a number such as 1,000. It can be read, so it is for authors alone: a comma has made two items of one, and the data does
     not show that. No comma has split a list of whole sentences, each with a capital and a full stop.

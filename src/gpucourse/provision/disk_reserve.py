@@ -1,6 +1,6 @@
 """A reserve on the disk while Terraform changes things: a state that cannot be written is lost, and with it what was built.
 
-A ballast file is held while Terraform works. When the disk runs full all the same (a node that prints without end is
+A ballast file is held while Terraform works. If the disk still runs full (a node that prints without end is
 enough), the ballast is dropped, so that the state can be written, and Terraform is asked to stop.
 """
 
@@ -16,7 +16,7 @@ from gpucourse.errors import StorageError
 from gpucourse.storage import storing
 
 BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of it
-SCARCE = 1 << 20  # bytes: less than that is left, beside the ballast
+SCARCE = 1 << 20  # bytes: the disk counts as full below this, besides the ballast
 
 
 class DiskReserve:
@@ -28,7 +28,7 @@ class DiskReserve:
         self.ran_out = False
 
     def check(self) -> bool:
-        """Whether the disk has just run full; then the ballast is gone, and this says no from now on."""
+        """Whether the disk has just run full; then the ballast is gone, and the answer is no from now on."""
         if self.ran_out or _free(self.folder) >= SCARCE:
             return False
         self.ran_out = True
@@ -36,7 +36,7 @@ class DiskReserve:
         return True
 
     def error(self, log: Path | None = None) -> StorageError:
-        """What to tell the person."""
+        """What to tell the user."""
         return StorageError(
             f"no space left in {self.folder}" + (": Terraform was stopped, and what it had built is recorded" if log else ""),
             hint=f"free some space there (df -h '{self.folder}'), then type the command again",
@@ -46,7 +46,7 @@ class DiskReserve:
 
 @contextmanager
 def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
-    """Hold the ballast for the block. Raises StorageError, before anything is done, where too little is free."""
+    """Hold the ballast for the block. Raises StorageError, before anything is done, if too little is free."""
     reserve = DiskReserve(folder)
     try:
         with storing(folder):

@@ -1,4 +1,4 @@
-"""The environment that Terraform gets: nothing in it may change what a stack does."""
+"""The environment that Terraform gets: none of it may change what a stack does."""
 
 from __future__ import annotations
 

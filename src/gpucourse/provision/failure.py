@@ -1,4 +1,4 @@
-"""From an exit code and a transcript to the error that a person reads: what, where, what to type next."""
+"""From an exit code and a transcript to the error that the user reads: what, where, what to type next."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
 
 
 def make_interrupted_error(command: str, transcript: Transcript, log: Path) -> Interrupted:
-    """The error for a Terraform that was asked to stop, once it has."""
+    """The error for a Terraform that stopped because it was asked to."""
     count = len(transcript.finished)
     done = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
     hint = _AGAIN if transcript.changing else "nothing was built or removed: type the command again when you like"
@@ -100,7 +100,7 @@ def _without_warnings(lines: list[str]) -> Iterator[str]:
 
 
 def _shorten(detail: str) -> str:
-    """The part that tells most: of a failed local command how it ended and its last lines, else the beginning."""
+    """The most useful part: for a failed local command how it ended and its last lines, else the beginning."""
     if match := _PROVISIONER.match(detail):
         last = [line for line in match["output"].splitlines() if line.strip()][-5:]
         return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_LONGEST:]

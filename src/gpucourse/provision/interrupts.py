@@ -1,7 +1,7 @@
-"""Ctrl-C while Terraform works: counted instead of raised, and passed on in the one way that loses nothing.
+"""Ctrl-C while Terraform works: counted instead of raised, and passed on in a way that loses nothing.
 
 Terraform takes one SIGINT as "finish what is in flight, save, end". A second one makes it end at once, without saving; so
-that is sent only while nothing was changed yet, or when the person insists a third time.
+that is sent only while nothing was changed yet, or when the user presses it a third time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORCED = "forced: what was in flight may not be recorded; `gpucourse destroy` l
 
 @final
 class Interrupts:
-    """Counts the wishes to stop: Ctrl-C in the main thread, and `stop` once it is set. A context manager.
+    """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. A context manager.
 
     Where somebody has put a SIGINT handler of their own, it stays, and whoever catches its KeyboardInterrupt calls
     `request_stop`.
@@ -38,16 +38,16 @@ class Interrupts:
 
     @property
     def is_requested(self) -> bool:
-        """Whether anyone wished to stop."""
+        """Whether anyone asked to stop."""
         self._listen()
         return self._wishes > 0
 
     def request_stop(self) -> None:
-        """Somebody wishes to stop."""
+        """Ask to stop."""
         self._wishes += 1
 
     def pass_on(self, process: subprocess.Popen[bytes], *, changing: bool, tell: Callable[[Note], None]) -> None:
-        """Answer the wishes that came since the last call. `changing`: something was built or removed already."""
+        """Act on the requests since the last call. `changing`: something was built or removed already."""
         self._listen()
         while self._answered < self._wishes:
             self._answered += 1

@@ -1,7 +1,7 @@
 """The contract between every stack and the rest of the course: its Terraform output `nodes`, read strictly.
 
-`nodes` is a list with one object a node, its keys those of model.node.Node (`host_key` may be left out). A node that has a
-resource but did not come up is null.
+`nodes` is a list with one object for each node, with the keys of model.node.Node (`host_key` may be left out). A node that has
+a resource but did not come up is null.
 """
 
 from __future__ import annotations

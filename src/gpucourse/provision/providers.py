@@ -1,4 +1,4 @@
-"""What `terraform init` is for: providers and modules. Left out where a stack has none, or has them already.
+"""What `terraform init` is for: providers and modules. It is left out if a stack has none, or has them already.
 
 The checksums that the course pins stay in the lock file: `init` compares the providers with them, and so does every command of
 Terraform after it.
@@ -27,7 +27,7 @@ USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/pl
 
 
 def needs_init(folder: Path) -> bool:
-    """Whether the stack uses anything that does not come with Terraform itself. In doubt, yes."""
+    """Whether the stack uses anything that is not part of Terraform itself. In doubt, yes."""
     if any(folder.glob("*.tf.json")):
         return True
     text = _text(folder)
@@ -39,7 +39,7 @@ def find_mirror(
 ) -> Path | None:
     """A folder on this machine that holds every provider of the stack: `given`, TF_PLUGIN_MIRROR, or a usual place.
 
-    None if there is none: then Terraform downloads them. Raises MissingError if one was named and is not there.
+    None if there is none: then Terraform downloads them. Raises MissingError if one was named and does not exist.
     """
     named = given or (Path(environ[MIRROR_VARIABLE]).expanduser() if environ.get(MIRROR_VARIABLE) else None)
     if named is not None:
@@ -59,18 +59,18 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
-    """Whether this version of Terraform did `init` for these very files, and every provider is still in its place."""
+    """Whether this version of Terraform ran `init` for exactly these files, and every provider is still in its place."""
     stored = folder / _INITIALISED
     return stored.is_file() and stored.read_text(encoding="utf-8") == _digest(folder, version)
 
 
 def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
-    """Remember that `init` was done for the folder's files as they are now."""
+    """Note that `init` was run for the folder's files as they are now."""
     write_text(folder / _INITIALISED, _digest(folder, version))
 
 
 def _digest(folder: Path, version: tuple[int, int, int]) -> str:
-    """Names the Terraform files, the lock file, and the providers that are there."""
+    """The names of the Terraform files, the lock file, and the providers that are there."""
     digest = hashlib.sha256(repr(version).encode())
     for file in sorted({*folder.glob("*.tf"), *folder.glob("*.tf.json"), *(folder / "modules").rglob("*.tf"), folder / _LOCK}):
         if file.is_file():

@@ -1,6 +1,6 @@
-"""One Terraform command, from start to exit code, so that neither Ctrl-C, nor a closed terminal, nor our own death harms it.
+"""One Terraform command, from start to exit code, so that neither Ctrl-C, nor a closed terminal, nor our own end harms it.
 
-Terraform runs in a session of its own and writes into a file: a closed terminal does not reach it, and where we are killed
+Terraform runs in a session of its own and writes into a file: a closed terminal does not reach it, and if we are killed
 it has no pipe that breaks: it continues, saves its state and ends. We read the file as it grows.
 """
 
@@ -86,7 +86,7 @@ class Runner:
             _check_not_asked(interrupts)
 
     def _lock(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
-        """The lock that lives exactly as long as the Terraform at work, not as long as its starter: Terraform gets the open
+        """The lock that lasts exactly as long as the Terraform at work, not as long as its starter: Terraform gets the open
         file as its standard input, the one descriptor that it does not pass on to what a provisioner leaves running."""
 
         def say_waiting(who: str) -> None:
@@ -139,7 +139,7 @@ def _follow(
     began, rest = time.monotonic(), b""
     while True:
         try:
-            ended = process.poll() is not None  # before reading: what was written until then is not missed
+            ended = process.poll() is not None  # before reading, so that nothing written until then is missed
             piece = tail.read(_PIECE)
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
@@ -153,7 +153,7 @@ def _follow(
                 if ended:
                     break
                 time.sleep(0.005 if time.monotonic() - began < 2 else 0.05)
-        except KeyboardInterrupt:  # from a handler that is not ours
+        except KeyboardInterrupt:  # raised by a handler that is not ours
             interrupts.request_stop()
     for event in transcript.read(rest):
         told(event)

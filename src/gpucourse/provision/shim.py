@@ -13,7 +13,7 @@ import sys
 
 def main() -> int:
     """Run Terraform with this process's arguments; its exit code."""
-    # A Ctrl-C before Terraform listens ends the process, as it ends the real binary, and not with a Python traceback.
+    # A Ctrl-C before Terraform handles it ends the process as it ends the real binary, without a Python traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     del sys.path[0]  # the folder of this file: its neighbours must not be taken for modules of the same name
     try:
@@ -25,5 +25,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Terraform's threads are still there: leave at once, there is nothing of Python's to tidy up.
+    # Terraform's threads are still there: leave at once, Python has nothing to clean up.
     os._exit(main())

@@ -2,7 +2,7 @@
 
     prepare ──▶ plan ──▶ up ──▶ Inventory          down ──▶ addresses removed
 
-`plan` shows and saves; `up` applies exactly the saved plan. Whatever was killed at whatever moment, the same command again
+`plan` shows and saves; `up` applies exactly the saved plan. Whatever was killed, and when, the same command again
 continues from what the state says.
 """
 
@@ -58,15 +58,15 @@ class TerraformStack:
         return self.paths.folder
 
     def addresses(self) -> list[str]:
-        """What exists, as Terraform addresses, from the state file alone. Raises InfrastructureError if it is damaged."""
+        """What exists, as Terraform addresses, read from the state file alone. Raises InfrastructureError if it is damaged."""
         return state.addresses(self.paths.state)
 
     def exists(self) -> bool:
-        """Whether anything was built that was not removed, as far as the state knows."""
+        """Whether anything that was built is not removed yet, as far as the state knows."""
         return self.paths.error_state.exists() or bool(self.addresses())
 
     def prepare(self, watcher: Watcher = ignore_event) -> None:
-        """Make the folder ready: wait for the Terraform of a killed command, copy the template unless something exists
+        """Prepare the folder: wait for the Terraform of a killed command, copy the template unless something exists
         already (then its own copy stays), store the variables.
 
         Raises MissingError if the template is not there, StorageError, StackBusy, InfrastructureError, Interrupted.
@@ -80,7 +80,8 @@ class TerraformStack:
         self._store_variables()
 
     def settle(self, watcher: Watcher = ignore_event) -> None:
-        """Wait for the Terraform of a killed command, so that the state says all that it did. Raises StackBusy, Interrupted."""
+        """Wait for the Terraform of a killed command, so that the state contains all that it did. Raises StackBusy,
+        Interrupted."""
         self._runner().wait_for_predecessor(watcher)
         self._rescue(watcher)
 
@@ -101,7 +102,7 @@ class TerraformStack:
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """What `up` would do, as (action, address), with `replace` made again; saved, so that `up` does exactly this."""
+        """What `up` would do, as (action, address), with `replace` created again; saved, so that `up` does exactly this."""
         if not self._prepared:
             self.prepare(watcher)
         self._forget_plan()
@@ -111,9 +112,9 @@ class TerraformStack:
         return said.planned
 
     def up(self, watcher: Watcher = ignore_event) -> Inventory:
-        """Apply the plan (made now if there is none yet) and hand over the nodes.
+        """Apply the plan (made now if there is none yet) and give the nodes.
 
-        Raises TerraformFailed (what was built stays recorded), InfrastructureError for outputs that are no inventory.
+        Raises TerraformFailed (what was built stays recorded), InfrastructureError for outputs that are not an inventory.
         """
         if not self._planned:
             self.plan(watcher)
@@ -124,7 +125,7 @@ class TerraformStack:
         return inventory(self.paths.folder.name, said.outputs)
 
     def down(self, watcher: Watcher = ignore_event, extra: Mapping[str, str] | None = None) -> list[str]:
-        """Remove everything, with the very files that built it; the addresses that were removed. `extra` are variables for the
+        """Remove everything, with the same files that built it; gives the addresses removed. `extra` are variables for the
         environment of Terraform and of what it starts.
 
         Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
@@ -148,13 +149,13 @@ class TerraformStack:
         return [address for action, address in said.finished if action == "delete"]
 
     def discard_if_empty(self) -> bool:
-        """Remove Terraform's folder if nothing exists and no Terraform works on it; whether it is gone."""
+        """Remove Terraform's folder if nothing exists and no Terraform works on it; gives whether it is gone."""
         if is_held(self.paths.terraform_lock) or self.exists():
             return False
         with storing(self.paths.terraform):
             shutil.rmtree(self.paths.terraform, ignore_errors=True)
             self.paths.terraform_lock.unlink(missing_ok=True)
-            for command in ("init", "plan") if self._planned else ():  # an error may just have named such a log
+            for command in ("init", "plan") if self._planned else ():  # an error may just have pointed at such a log
                 self.paths.terraform_log(command).unlink(missing_ok=True)
             if self.folder.is_dir() and not any(self.folder.iterdir()):
                 self.folder.rmdir()
@@ -180,7 +181,7 @@ class TerraformStack:
         restore_template(self.template, self.paths.terraform)
 
     def _rescue(self, watcher: Watcher) -> None:
-        """Take back the state that Terraform could not write under its own name (its disk was full)."""
+        """Recover the state that Terraform could not write under its own name (the disk was full)."""
         rescued = self.paths.error_state
         if rescued.exists():
             self._runner().run("state-push", self._commands().push_state(rescued.name), watcher)
@@ -193,12 +194,12 @@ class TerraformStack:
             cache.mkdir(parents=True, exist_ok=True)
         with hold_lock(
             cache / "gpucourse.lock", "terraform init", wait_s=600.0
-        ):  # Terraform's cache is not safe for two at once
+        ):  # Terraform's cache is not safe for two commands at once
             self._runner().run("init", self._commands().init(), watcher, extra={"TF_PLUGIN_CACHE_DIR": str(cache.absolute())})
 
 
 def _without_plan(watcher: Watcher) -> Watcher:
-    """`apply` repeats the plan before it begins; it was shown already."""
+    """`apply` reports the plan again before it begins; it was shown already."""
 
     def tell(event: Event) -> None:
         if not (isinstance(event, ResourceEvent) and event.state == "planned"):

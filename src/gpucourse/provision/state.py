@@ -11,7 +11,7 @@ from gpucourse.errors import InfrastructureError
 
 
 def addresses(state: Path) -> list[str]:
-    """The addresses of everything that the state says was built; none where there is no state yet.
+    """The addresses of everything that the state says was built; none if there is no state yet.
 
     Raises InfrastructureError if the file is not a state: it is never guessed at, and never overwritten.
     """
@@ -31,7 +31,7 @@ def _read(state: Path, take: Callable[[dict[str, Any]], Iterator[str]]) -> list[
         data = state.read_bytes()
     except FileNotFoundError:
         return []
-    if not data.strip():  # Terraform makes the file before it has anything to say
+    if not data.strip():  # Terraform creates the file before it has content
         return []
     try:
         return list(take(json.loads(data)))

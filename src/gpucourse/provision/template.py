@@ -1,6 +1,6 @@
-"""The stack's own copy of its Terraform files: made whole or not at all, with the modules it refers to.
+"""The stack's own copy of its Terraform files: made completely or not at all, with the modules it refers to.
 
-A copy stays with its state, so that `destroy` uses the very files that `deploy` used, also after an upgrade.
+A copy stays with its state, so that `destroy` uses the same files as `deploy`, even after an upgrade.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _bring_modules(original: Path, copy: Path, root: Path, brought: dict[Path, s
         for match in _LOCAL_SOURCE.finditer(text):
             source = (original / match["path"]).resolve()
             if source.is_relative_to(original.resolve()):
-                continue  # it came along with its folder
+                continue  # it was copied with its folder
             if source not in brought:
                 brought[source] = _bring(source, root, set(brought.values()), named_in=original / file.name)
                 _bring_modules(source, root / MODULES / brought[source], root, brought)

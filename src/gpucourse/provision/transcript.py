@@ -1,4 +1,4 @@
-"""What Terraform says while it works: its `-json` lines become events, and what matters at the end is kept."""
+"""What Terraform prints while it works: its `-json` lines become events, and what matters at the end is kept."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gpucourse.model.event import Event, Note, ResourceEvent
 
 _UNCHANGED = {"noop", "read"}
 _PROVISIONER_OUTPUT = b'"type":"provision_progress"'
-_EVERY_S = 0.02  # a provisioner may print a million lines; a person sees fifty a second
+_EVERY_S = 0.02  # a provisioner may print a million lines; at most fifty a second are shown
 
 _LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """An error or a warning in Terraform's words; `address` is empty if it is about no resource."""
+    """An error or a warning in Terraform's words; `address` is empty if it concerns no resource."""
 
     severity: str
     summary: str
@@ -54,7 +54,7 @@ class Transcript:
         return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
 
     def read(self, line: bytes) -> Iterator[Event]:
-        """Take in one line of output; yields what a watcher should know."""
+        """Read one line of output; yields the events for a watcher."""
         if _PROVISIONER_OUTPUT in line and self.clock() - self._last_output < _EVERY_S:
             return
         try:
@@ -67,7 +67,7 @@ class Transcript:
             return
         try:
             yield from self._understand(said)
-        except (KeyError, TypeError, AttributeError, ValueError):  # another version's shape of a line: keep its words
+        except (KeyError, TypeError, AttributeError, ValueError):  # a line in another version's form: keep its text
             self.text.append(str(said["@message"])[:_LONGEST_TEXT])
 
     def _understand(self, said: dict[str, Any]) -> Iterator[Event]:
@@ -92,7 +92,7 @@ class Transcript:
     def _hook(self, kind: str, hook: dict[str, Any], now: float) -> Iterator[Event]:
         address = hook["resource"]["addr"]
         if kind == "apply_start":
-            self.changing = True  # what a second Ctrl-C must know
+            self.changing = True  # what a second Ctrl-C depends on
             self._began[address] = (hook["action"], now)
         action, since = self._began.get(address, (hook.get("action", "create"), now))
         seconds = max(0.0, now - since)
@@ -137,5 +137,5 @@ def _moment(stamp: str) -> float:
 
 
 def _printable(text: str) -> str:
-    """Without what could steer a terminal: a node's words reach the person, not the screen."""
+    """The text without control characters: a node's words may be shown, but not steer the terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text.rstrip().replace("\t", " "))
