@@ -1,4 +1,4 @@
-"""First inference: an engine loads a language model, a client asks it over HTTP, and the clock runs at the client.
+"""First inference: an engine loads a language model, a client sends it requests over HTTP and times the answers.
 
 You will learn    what loading costs; time to first token and time per token; why a longer answer takes longer, and by how much
 You will produce  the generated text; times of the first (cold) and of warm requests; metrics.json
@@ -16,7 +16,7 @@ import statistics
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import ceilings
@@ -29,27 +29,29 @@ SEED, REPEATS = 0, 5
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="load a language model, ask it, time the answer")
-parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="who computes")
+parser.add_argument(
+    "--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="which engine computes"
+)
 parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="tiny has random weights and is made here")
-parser.add_argument("--prompt", type=str, default="The best way to learn is", help="what the model shall continue")
+parser.add_argument("--prompt", type=str, default="The best way to learn is", help="the text that the model continues")
 parser.add_argument("--max-tokens", type=int, default=50, help="tokens to generate")
-parser.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest token; 1: as the model thinks")
+parser.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest token; 1: as the model predicts")
 args = parser.parse_args()
 longest = MODELS[args.model].longest
 if not args.prompt or not 2 <= args.max_tokens <= longest // 2 or not 0 <= args.temperature <= 10:
     parser.error(f"a prompt, --max-tokens from 2 to {longest // 2} and --temperature from 0 to 10 are needed")
 
-# --- load: the engine is a process of its own --------------------------------------------------------------------------
+# --- load: the engine is a separate process ----------------------------------------------------------------------------
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 kind, device = engines.choose(args.engine), bench.here()
 say(f"{kind} loads {args.model} on {device} ...")
 if not MODELS[args.model].hub:
-    say("The tiny model has random weights: its text is noise, its times are real.")
+    say("The tiny model has random weights: its text is noise, but its times are real.")
 
 
 def row(what: str, answers: list[Answer]) -> dict:
-    """Medians over answers of one kind, and the speed that follows, refused where it cannot be."""
+    """Medians over answers of one kind, and the resulting speed, which is refused if it is impossible."""
     tokens = min(answer.tokens for answer in answers)
     ttft, e2e = (statistics.median(times) for times in zip(*((a.ttft_s, a.e2e_s) for a in answers), strict=True))
     tpot = statistics.median(answer.tpot_s or 0.0 for answer in answers)
@@ -64,7 +66,7 @@ def row(what: str, answers: list[Answer]) -> dict:
     }  # fmt: skip
 
 
-# --- the experiment: cold, warm, half as long, and twice without chance ------------------------------------------------------
+# --- the experiment: cold, warm, half as long, and twice at temperature 0 ----------------------------------------------
 limits = ceilings.Ceilings(MODELS[args.model], device)
 with engines.running(kind, args.model, out, max_num_seqs=4, max_model_len=longest) as engine:
     say(f"ready after {engine.load_s:.1f} s; memory {(engine.memory_bytes() or 0) / 2**20:,.0f} MiB\n")
@@ -105,7 +107,7 @@ say(f"{args.prompt}{text}\n")
 titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms", "e2e_ms": "in all ms",
           "tok_per_s": "tokens/s", "ceiling_tok_per_s": "ceiling tokens/s"}  # fmt: skip
 bench.say_table(rows, titles)
-say(f"from half as long: {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
+say(f"by the shorter answers, {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
 for refused in (row for row in rows if row["refused"]):
     say(f"refused: the figure of '{refused['what']}' is above what is possible ({refused['ceiling']})")
 path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)

@@ -1,10 +1,10 @@
-"""GPU monitoring: four loads of known kinds, then another exercise, all of them recorded; and what the numbers do not say.
+"""GPU monitoring: record four known loads and then another exercise, and see what the numbers do not show.
 
-You will learn    how a device is watched; what "utilisation" counts, and that it does not count what gets done
-You will produce  samples.csv and the curves of utilisation and memory; on a GPU nvidia-smi's own picture; metrics.json
+You will learn    how to watch a device; what "utilisation" counts, and that it does not count how much gets done
+You will produce  samples.csv and the curves of utilisation and memory; on a GPU the output of nvidia-smi; metrics.json
 Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
-Your part         write summarise in my_meter.py; find two loads that look alike and do different work
+Your part         write summarise in my_meter.py; find two loads that look the same and do different work
 Reading           modules/01-basic-gpu/lesson.md, "What the monitor shows"
 """
 
@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -34,13 +34,15 @@ OTHERS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
 SMALL = ["--small=256", "--size=768", "--repeats=3"]  # of 1.1, without a GPU
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="record a device while loads of known kinds and another exercise run on it")
-parser.add_argument("--hz", type=float, default=5.0, help="samples a second; NVML itself looks about six times a second")
+parser = argparse.ArgumentParser(description="record a device while known loads and another exercise run on it")
+parser.add_argument(
+    "--hz", type=float, default=5.0, help="samples per second; NVML renews its figures about six times a second"
+)
 parser.add_argument("--with", type=str, default="1.2", choices=list(OTHERS), help="the exercise to watch", dest="watched")
-parser.add_argument("--seconds", type=float, default=5.0, help="of each of the four loads")
-parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="of 1.2")
-parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="of 1.2; tiny needs no download")
-parser.add_argument("--max-tokens", type=int, default=50, help="of 1.2: tokens of each answer")
+parser.add_argument("--seconds", type=float, default=5.0, help="duration of each of the four loads")
+parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="engine of 1.2")
+parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="model of 1.2; tiny needs no download")
+parser.add_argument("--max-tokens", type=int, default=50, help="tokens of each answer in 1.2")
 args = parser.parse_args()
 if not 0.2 <= args.hz <= 50 or not 0.2 <= args.seconds <= 600:
     parser.error("--hz from 0.2 to 50 and --seconds from 0.2 to 600 are needed")
@@ -53,7 +55,7 @@ read = telemetry.source()
 first = read()
 say(f"watching {first.device} by {first.source}, {args.hz:g} times a second")
 if device.type == "cpu":
-    say("No GPU here: what follows is this computer's processor and memory, other programs included. (local mode)")
+    say("No GPU here: what follows are this computer's CPU and memory, including other programs. (local mode)")
 gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 limit_tflops = gpu.fp16 if gpu else gpus.cpu_limit_tflops(os.cpu_count() or 1) if device.type == "cpu" else None
 
@@ -66,7 +68,7 @@ def settings_of_other() -> list[str]:
 
 
 def watch_other() -> int:
-    """Run the other exercise as a process of its own, and give back its exit code. It ends with this one."""
+    """Run the other exercise as a separate process, and return its exit code. It ends when this script ends."""
     beside = Path(__file__).resolve().with_name(OTHERS[args.watched])
     folder = out / f"watched-{args.watched}"
     words = [sys.executable, "-u", str(beside), *settings_of_other()]
@@ -103,12 +105,12 @@ with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
 
 
 def over(phase: str, key: str) -> list[float]:
-    """What was seen of `key` in a phase; the first sample is left out, for it tells of the time before."""
+    """The values of `key` in a phase; the first sample is left out, because it describes the time before."""
     return [sample[key] for sample in [row for row in samples if row["phase"] == phase][1:] if sample[key] is not None]
 
 
 def figures(phase: str) -> dict:
-    """One row: what was seen, beside what was done."""
+    """One row: the monitor's readings, and the work done."""
     busy, power, heat = over(phase, "utilisation_percent"), over(phase, "power_w"), over(phase, "temperature_c")
     memory, work = over(phase, "memory_used_bytes"), done.get(phase)
     tflops = work and work.operations / work.seconds / 1e12
@@ -145,7 +147,7 @@ metrics = {
     "least_samples": min(row["samples"] for row in phases),
     "busywork_gflop_per_s": done["busywork"].operations / done["busywork"].seconds / 1e9,
     "arithmetic_gflop_per_s": phases[2]["gflop_per_s"], "copying_gb_per_s": phases[1]["gb_per_s"],
-    "simulated": None if device.type == "cuda" else "the processor is watched in place of a GPU",
+    "simulated": None if device.type == "cuda" else "the CPU is watched instead of a GPU",
 }  # fmt: skip
 titles = {"phase": "load", "utilisation_mean_percent": "utilisation %", "gflop_per_s": "GFLOP/s", "gb_per_s": "GB/s",
           "memory_max_mib": "memory MiB", "power_mean_w": "power W", "temperature_max_c": "max C"}  # fmt: skip

@@ -1,10 +1,10 @@
-"""Hello GPU: is it there, what does it take to use it, and when is it worth it? Two matrix products answer.
+"""Hello GPU: is there one, how do you use it, and when is it worth it? Two matrix products give the answer.
 
-You will learn    how to ask for a GPU; what the first call costs; why a GPU is timed with events; when copying eats the gain
+You will learn    how to find a GPU; what the first call costs; why to time a GPU with events; when copying costs all the gain
 You will produce  times of a small and a large product: reference, first call, warm, warm with copies; metrics.json
 Run it            python hello_gpu.py
                   python hello_gpu.py --small 200 --size 3000 --dtype float16
-Your part         write in my_timer.py what bench.py does here; find the size at which the GPU begins to pay
+Your part         write in my_timer.py what bench.py does here; find the size from which the GPU pays off
 Reading           modules/01-basic-gpu/lesson.md, "Why is the GPU faster?"
 """
 
@@ -15,7 +15,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import gpus
@@ -24,22 +24,22 @@ from bench import say
 
 SEED, ROWS, CPU = 0, 64, torch.device("cpu")
 WITH_COPIES = "warm, with copies (pageable memory)"  # nothing here is pinned: see the lesson
-# How far a product may be from the exact one, as a share of its largest element: rounding of the inputs' dtype, no more.
+# How far a product may be from the exact one, as a share of its largest element: the rounding error of the dtype, no more.
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4, "bfloat16": 2e-2, "float16": 4e-3}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="two matrix products, cold, warm, and with copies")
 parser.add_argument("--small", type=int, default=1000, help="side of the small matrices")
 parser.add_argument("--size", type=int, default=5000, help="side of the large matrices")
-parser.add_argument("--dtype", type=str, default="float32", choices=list(TOLERANCE), help="of all numbers")
-parser.add_argument("--repeats", type=int, default=20, help="warm calls at least; more where they fit into 0.3 s")
+parser.add_argument("--dtype", type=str, default="float32", choices=list(TOLERANCE), help="type of all numbers")
+parser.add_argument("--repeats", type=int, default=20, help="the least number of warm calls; more if they fit into 0.3 s")
 args = parser.parse_args()
 if not 1 <= args.small < args.size or args.repeats < 1:
     parser.error("1 <= --small < --size and --repeats >= 1 are needed")
 
 
 def slow_here(dtype: torch.dtype) -> bool:
-    """Whether this processor takes over ten times as long for a product in `dtype` as in float32: it has no kernel for it."""
+    """Whether a product in `dtype` takes over ten times as long here as in float32: the CPU has no fast kernel for it."""
     a = torch.ones(128, 128)
     wide, narrow = (min(bench.measure(lambda m=m: m @ m, CPU, budget_s=0.02, threads=1)) for m in (a, a.to(dtype)))
     return narrow > 10 * wide
@@ -47,19 +47,19 @@ def slow_here(dtype: torch.dtype) -> bool:
 
 # --- is it there? ------------------------------------------------------------------------------------------------------
 device, dtype, cores = bench.here(), getattr(torch, args.dtype), torch.get_num_threads()
-torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32: 23 bits after the point, not 10
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32: 23 bits of mantissa, not 10
 on_gpu = device.type == "cuda"
 gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
 if on_gpu and args.dtype == "bfloat16" and not torch.cuda.is_bf16_supported(including_emulation=False):
-    sys.exit(f"{torch.cuda.get_device_name(device)} has no bfloat16 in hardware and would only imitate it: use float16")
+    sys.exit(f"{torch.cuda.get_device_name(device)} has no bfloat16 in hardware and would only emulate it: use float16")
 say(f"torch.cuda.is_available() says {torch.cuda.is_available()}; this script computes on {device}")
 if not on_gpu:
-    say(f"No GPU here: {cores} threads of the processor play the fast device, one thread plays the slow one. (local mode)")
+    say(f"No GPU here: {cores} CPU threads stand for the fast device, one thread for the slow one. (local mode)")
 half = dtype in {torch.float16, torch.bfloat16}
 if half and not on_gpu and slow_here(dtype):
     sys.exit(f"this processor has no fast kernel for {args.dtype}: {args.size} x {args.size} would take minutes. "
-             "Take float32 or float64 here, and 16 bits on a GPU")  # fmt: skip
-# Many processors multiply 16-bit numbers a hundred times more slowly than 32-bit ones: beside a GPU the CPU has float32.
+             "Use float32 or float64 here, and 16 bits on a GPU")  # fmt: skip
+# Many CPUs multiply 16-bit numbers a hundred times more slowly than 32-bit ones: compared with a GPU they use float32.
 reference_dtype = torch.float32 if half and on_gpu else dtype
 kind = str(reference_dtype).removeprefix("torch.")
 fast = "GPU" if on_gpu else f"CPU, {cores} threads"
@@ -79,11 +79,11 @@ allocations: list[dict] = []
 
 
 def record(n: int, who: str, what: str, seconds: list[float], wrong: float) -> float:
-    """One line of the table; gives back the median in seconds."""
+    """Add one line to the table; returns the median in seconds."""
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
     peak = gpu and who == "GPU" and gpu.peak_tflops(args.dtype)
-    single = reference_dtype == torch.float32  # then so is every product on the CPU
+    single = reference_dtype == torch.float32  # then every product on the CPU is in float32
     limit = peak or (gpus.cpu_limit_tflops(os.cpu_count() or 1) if who != "GPU" and single else None)
     refused = limit is not None and tflops > limit  # faster than the hardware can be: the measurement is wrong
     rows.append({
@@ -95,9 +95,9 @@ def record(n: int, who: str, what: str, seconds: list[float], wrong: float) -> f
     return median
 
 
-# --- the experiment: right first, then fast ----------------------------------------------------------------------------
+# --- the experiment: correct first, then fast --------------------------------------------------------------------------
 def experiment(n: int) -> dict:
-    """All rows of one size, and what the fast device is worth there."""
+    """All rows of one size, and the speed-up of the fast device."""
     source = torch.Generator().manual_seed(SEED)
     a, b = (torch.randn(n, n, generator=source).to(dtype) for _ in range(2))  # random: a GPU is faster with zeros
     before = torch.cuda.memory_allocated(device) if on_gpu else 0
@@ -109,7 +109,7 @@ def experiment(n: int) -> dict:
     allocations.append({"size": n, "bytes": counted, "expected_bytes": 3 * n * n * dtype.itemsize, "allocator_bytes": seen})
 
     def to_device_and_back() -> torch.Tensor:
-        """All that a program pays for: both matrices there, the product back. Ends with a copy home: the clock suffices."""
+        """Both matrices to the device, the product back. It ends with a copy to the CPU, which waits: a clock is enough."""
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
     def copies_only() -> torch.Tensor:
@@ -117,7 +117,7 @@ def experiment(n: int) -> dict:
         a.to(device, copy=True), b.to(device, copy=True)
         return product.to("cpu", copy=True)
 
-    cold = bench.time_each(lambda: torch.mm(x, y, out=product), device, 1)  # loads libraries, chooses a kernel, fills caches
+    cold = bench.time_each(lambda: torch.mm(x, y, out=product), device, 1)  # loads libraries, picks a kernel, fills caches
     record(n, fast, "first call", cold, error(product, a, b))
     flush = bench.cache_flush(device)
     warm = bench.measure(lambda: torch.mm(x, y, out=product), device, at_least=args.repeats, flush=flush)
@@ -126,7 +126,7 @@ def experiment(n: int) -> dict:
     copies_s = record(n, fast, WITH_COPIES, with_copies, error(to_device_and_back(), a, b))
     copies = bench.measure(
         copies_only, CPU, budget_s=0.1
-    )  # measured alone: of two noisy times the difference can be below zero
+    )  # measured separately: the difference of two noisy times can be negative
     left, right = a.to(reference_dtype), b.to(reference_dtype)
     slow = bench.measure(lambda: left @ right, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
     slow_s = record(n, reference, "warm", slow, error(left @ right, a, b))
@@ -142,7 +142,7 @@ for worth in speedups:
         f"{worth['speedup_with_copies']:.1f} times with copies")  # fmt: skip
 
 if not on_gpu and speedups[1]["speedup"] < 1:
-    say(f"Here {cores} threads were slower than one: other programs keep the cores busy, and the threads wait for each other.")
+    say(f"Here {cores} threads were slower than one: other programs keep the cores busy, so the threads wait for each other.")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
@@ -154,12 +154,12 @@ metrics = {
     "sizes_measured": len(speedups), "refused": sum(row["refused"] for row in rows),
     "fewest_warm_samples": min(row["samples"] for row in rows if row["device"] == fast and row["what"] == "warm"),
     "bytes_too_many": sum(abs(row["bytes"] - row["expected_bytes"]) for row in allocations),
-    "simulated": None if on_gpu else "one processor thread plays the CPU, all of them play the GPU",
+    "simulated": None if on_gpu else "one CPU thread stands for the CPU, all of them for the GPU",
 }  # fmt: skip
 titles = {"size": "size", "device": "device", "what": "what", "median_ms": "median ms", "gflop_per_s": "GFLOP/s"}
 bench.say_table(rows, titles)
 for row in rows:
     if row["refused"]:
-        say(f"refused: {row['name']} would be faster than the hardware can be; the time does not span the work")
+        say(f"refused: {row['name']} would be faster than the hardware can be; the clock stopped before the work was done")
 path = bench.write_metrics("hello_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,4 +1,4 @@
-"""Four ways to keep a device busy, and what each of them gets done. gpu_monitoring.py records while they run."""
+"""Four loads for a device, and how much work each of them does. gpu_monitoring.py records while they run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Work:
 
 
 def idle(_device: torch.device, seconds: float) -> Work:
-    """Nothing."""
+    """Do nothing."""
     time.sleep(seconds)
     return Work(seconds)
 
@@ -44,7 +44,7 @@ def arithmetic(device: torch.device, seconds: float) -> Work:
 
 
 def busywork(device: torch.device, seconds: float) -> Work:
-    """Busy, and not one floating-point operation: on a GPU one thread that counts clocks, on a CPU every core hashing."""
+    """Busy without one floating-point operation: on a GPU one thread counts clock cycles, on a CPU all cores compute hashes."""
     if device.type == "cuda":
         _, took = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
         return Work(took)
@@ -52,7 +52,7 @@ def busywork(device: torch.device, seconds: float) -> Work:
 
     def hashes() -> None:
         while time.perf_counter() - begun < seconds:
-            hashlib.sha256(text)  # lets go of the interpreter's lock, so that all cores work
+            hashlib.sha256(text)  # releases the interpreter's lock, so that all cores work
 
     threads = [threading.Thread(target=hashes) for _ in range(torch.get_num_threads())]
     for thread in threads:
@@ -66,10 +66,10 @@ LOADS = {"idle": idle, "copying": copying, "arithmetic": arithmetic, "busywork":
 
 
 def _repeat(call: Callable[[], object], device: torch.device, seconds: float) -> tuple[int, float]:
-    """As many calls as fit, and the seconds until the last has really ended."""
+    """Make as many calls as fit; returns their number, and the seconds until the last has really ended."""
     count, begun = 0, time.perf_counter()
     while time.perf_counter() - begun < seconds:
-        for _ in range(4):  # a few ahead, so that the device never waits for the next
+        for _ in range(4):  # a few at a time, so that the device does not wait after each
             call()
         count += 4
         if device.type == "cuda":

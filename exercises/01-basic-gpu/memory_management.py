@@ -1,10 +1,10 @@
-"""Memory management: fill the device, read its memory from three sides, run out of it, win it back; then your own fix.
+"""Memory management: fill the device, read its memory in three ways, run out of it, free it again; then your own fix.
 
-You will learn    allocated, reserved, and what the driver says; what really gives memory back; how to survive running out
-You will produce  the memory after each step, its curve, and a fix of your own that works where the plain way cannot
+You will learn    allocated, reserved, and the driver's figure; what really gives memory back; how to recover from running out
+You will produce  the memory after each step, its curve, and a fix of your own that works where the plain way does not
 Run it            python memory_management.py --size 2000 --budget-mib 256      (a simulated device of 256 MiB)
-                  python memory_management.py                                   (a GPU, all of it)
-Your part         predict at which step memory runs out; then write sums_of_squares in my_fix.py, so that it does not
+                  python memory_management.py                                   (the whole GPU)
+Your part         predict at which step memory runs out; then write sums_of_squares in my_fix.py, which must not run out
 Reading           modules/01-basic-gpu/lesson.md, "Three answers to one question" and "Out of memory"
 """
 
@@ -18,7 +18,7 @@ import sys
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import my_fix
@@ -31,11 +31,11 @@ SEED, COLUMNS, PERIOD, CONTEXT_MIB = 0, 1024, 97, 16
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="fill a device's memory, run out of it, recover")
 parser.add_argument("--size", type=int, default=20000, help="rows and columns of each float32 tensor")
-parser.add_argument("--steps", type=int, default=200, help="tensors to ask for at most")
-parser.add_argument("--budget-mib", type=int, default=0, help="size of the simulated device; 0: the GPU, or 256 where none is")
+parser.add_argument("--steps", type=int, default=200, help="the most tensors to allocate")
+parser.add_argument("--budget-mib", type=int, default=0, help="size of the simulated device; 0: the GPU, or 256 without one")
 args = parser.parse_args()
 if args.size < 16 or args.steps < 1 or args.budget_mib < 0:
-    parser.error("--size of 16 at least, --steps of 1 at least and --budget-mib not below 0 are needed")
+    parser.error("--size must be at least 16, --steps at least 1, and --budget-mib not below 0")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = torch.device("cpu") if args.budget_mib else bench.here()
@@ -47,7 +47,7 @@ timeline: list[dict] = []
 
 
 def note(step: str) -> None:
-    """One line of the timeline: all three answers, in MiB."""
+    """Add one line to the timeline: all three answers, in MiB."""
     row = {
         "step": step, "number": len(timeline), "allocated_mib": memory.allocated() / MIB,
         "reserved_mib": memory.reserved() / MIB, "driver_mib": memory.in_use() / MIB,
@@ -59,7 +59,7 @@ def note(step: str) -> None:
 
 
 def grow(at_most: int) -> int:
-    """Keep one tensor more at each step. Returns how many there were at the end, if memory lasted."""
+    """Keep one more tensor at each step. Returns how many there were at the end, if memory was enough."""
     held = []
     for step in range(at_most):
         held.append(torch.empty(args.size, args.size, device=device))
@@ -70,7 +70,7 @@ def grow(at_most: int) -> int:
 
 
 def load(first: int, count: int) -> torch.Tensor:
-    """Rows of a table that is made up as it is read: element (r, c) follows from (r + 3c) mod 97."""
+    """Rows of a table that is computed as it is read: element (r, c) follows from (r + 3c) mod 97."""
     rows_loaded[0] += count
     row = torch.arange(first, first + count, device=device, dtype=torch.int32).remainder_(PERIOD)
     column = torch.arange(COLUMNS, device=device, dtype=torch.int32).mul_(3).remainder_(PERIOD)
@@ -78,7 +78,7 @@ def load(first: int, count: int) -> torch.Tensor:
 
 
 def right_sums(rows: int) -> torch.Tensor:
-    """The sums of squares by arithmetic: the table repeats itself every 97 rows."""
+    """The sums of squares, computed from the pattern: the table repeats itself every 97 rows."""
     column = torch.arange(COLUMNS) * 3
     pattern = ((torch.arange(PERIOD)[:, None] + column[None, :]) % PERIOD).double().div(PERIOD).square()
     return pattern.sum(dim=0) * (rows // PERIOD) + pattern[: rows % PERIOD].sum(dim=0)
@@ -86,7 +86,7 @@ def right_sums(rows: int) -> torch.Tensor:
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
 steps_done, rows_loaded, caught = [0], [0], None
-table_rows = int(1.2 * memory.capacity() / (4 * COLUMNS))  # a fifth more than fits, even if nothing else were there
+table_rows = int(1.2 * memory.capacity() / (4 * COLUMNS))  # a fifth more than fits, even on an empty device
 expected = right_sums(table_rows)
 with memory:
     baseline = memory.allocated()
@@ -102,8 +102,8 @@ with memory:
     note("cache emptied")
     fell_at_empty = reserved_deleted - memory.reserved()
 
-    predicted = min(args.steps, (memory.capacity() - memory.in_use()) // nbytes)  # from the driver's free, not from allocated
-    say(f"\nroom for {predicted} tensors of {nbytes / MIB:,.1f} MiB, says the driver; growing ...")
+    predicted = min(args.steps, (memory.capacity() - memory.in_use()) // nbytes)  # free by the driver, not by allocated
+    say(f"\nby the driver's figure there is room for {predicted} tensors of {nbytes / MIB:,.1f} MiB; allocating ...")
     try:
         grow(args.steps)
     except torch.OutOfMemoryError as error:
@@ -112,7 +112,7 @@ with memory:
     note("out of memory" if caught else "memory lasted")
     held_by_error = memory.allocated() - baseline
     name = type(caught).__name__ if caught else None
-    caught = None  # lets go of the traceback: only now are the tensors free
+    caught = None  # releases the traceback: only now are the tensors free
     gc.collect()
     note("the error let go")
     memory.empty_cache()
@@ -124,7 +124,7 @@ with memory:
     del again
     memory.empty_cache()
 
-    # --- a table of which a fifth does not fit: the plain way, then your fix -------------------------------------------
+    # --- a table a fifth larger than the device: the plain way, then your fix ------------------------------------------
     say(f"\na table of {table_rows:,} rows of {COLUMNS} columns, {table_rows * COLUMNS * 4 / MIB:,.0f} MiB in all")
     plain_ran_out = False
     try:
@@ -145,7 +145,7 @@ with memory:
     except NotImplementedError as error:
         is_open = True
         say(f"your fix: not written yet ({error})")
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and the traceback shows how)
         broken = f"{type(error).__name__}: {error}"
         traceback.print_exc(file=sys.stdout)
     fix_peak = memory.peak()
@@ -172,10 +172,10 @@ metrics = {
     "simulated": what if memory.simulated else None,
 }  # fmt: skip
 if memory.simulated:
-    say("\nThe device is simulated: its size is a rule, its out-of-memory the same class as on a GPU. (local mode)")
+    say("\nThe device is simulated: its size is only a limit, but its error has the same class as on a GPU. (local mode)")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 if (own := Path(my_fix.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_fix.py")  # what was judged, beside the verdict
+    shutil.copyfile(own, out / "my_fix.py")  # keep what was judged with the result
 path = bench.write_metrics("memory_management/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,4 +1,4 @@
-"""Your second part of 1.2: write an answer token by token, with a cache.
+"""Your second part of 1.2: generate an answer token by token, with a cache.
 
 You will learn    what prefill and decode compute, and what the cache saves
 You will produce  a `generate` that computes each token once, as an engine does
@@ -15,11 +15,11 @@ Model = Callable[[list[int], list[int]], list[list[float]]]
 
 
 def generate(model: Model, prompt: list[int], count: int) -> list[int]:
-    """The `count` tokens that the model writes after `prompt`, at each place the likeliest one.
+    """The `count` tokens that the model writes after `prompt`, always the likeliest one.
 
-    `model(tokens, cache)` computes some tokens that follow each other, all at the same time. It adds what it keeps of each
-    (its key and value) to the end of `cache`, a list that you make empty, and looks back at everything in there. It returns
-    one list of scores for each of these tokens: a score for every token that could come next. So tokens that are in the cache
+    `model(tokens, cache)` computes several consecutive tokens at the same time. It appends what it keeps of each (its key
+    and value) to `cache`, a list that you create empty, and looks back at everything in it. It returns one list of scores
+    for each of these tokens: a score for every token that could come next. So tokens that are already in the cache
     need not be computed again. `count` is at least 1.
     """
-    raise NotImplementedError("generate: which tokens does the cache not have yet?")
+    raise NotImplementedError("generate: which tokens are not in the cache yet?")

@@ -1,8 +1,8 @@
-"""Your part of 1.4: a result that fits where its data does not.
+"""Your part of 1.4: compute a result from data that does not fit.
 
-You will learn    that memory is taken by what is held at the same time, and not by what passes through
+You will learn    that memory is taken by what is held at the same time, not by everything that is read
 You will produce  a `sums_of_squares` that runs at full size, is right, reads every row once and leaves nothing behind
-Try it            gpucourse try 1.4; gpucourse run 1.4 runs it on the device of the exercise, too
+Try it            gpucourse try 1.4; gpucourse run 1.4 also runs it on the device of the exercise
 Your part         the body of `sums_of_squares`; keep its name and its parameters
 Reading           modules/01-basic-gpu/lesson.md, "Out of memory"
 """
@@ -15,11 +15,11 @@ import torch
 
 
 def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torch.Tensor:
-    """For each column the sum of the squares of all `rows` rows.
+    """For each column, the sum of the squares of all `rows` rows.
 
     `load(first, count)` reads the rows from `first` to `first + count - 1`, as a tensor of shape (count, columns) in float32 on
     the device. The plain way is two lines, table = load(0, rows) and return (table * table).sum(dim=0). It runs out of memory:
-    the table is a fifth larger than the device. On simulated nodes that has room for 61,440 rows, on a GPU for millions. Each
-    load takes as long as a few launches, however few rows it reads: read hundreds of them at a time, at least.
+    the table is a fifth larger than the device, which has room for 61,440 rows on simulated nodes and for millions on a GPU.
+    Each load takes as long as a few launches, however few rows it reads: read at least hundreds of rows at a time.
     """
-    raise NotImplementedError("sums_of_squares: which part of the table has to be there at the same time?")
+    raise NotImplementedError("sums_of_squares: how much of the table do you need at the same time?")

@@ -1,6 +1,6 @@
 """Your part of 1.2: the times of an answer, from what a client sees of its stream.
 
-You will learn    which moments TTFT, TPOT and tokens/s are between, and what in a stream is no token
+You will learn    between which moments TTFT, TPOT and tokens/s are measured, and what in a stream is not a token
 You will produce  a `summarise` that is right for any engine's stream
 Try it            gpucourse try 1.2
 Your part         the body of `summarise`; keep its name and its parameters
@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 
 def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
-    """TTFT, TPOT, the time of the whole answer, and the tokens a second of one answer that was streamed.
+    """TTFT, TPOT, the time of the whole answer, and the tokens per second of one streamed answer.
 
-    `sent_s` is when the request was sent, in seconds on the client's clock. `events` are what arrived, in this order: the
-    moment on the same clock, and how many tokens the event brought. An event may bring several tokens, or none: some engines
+    `sent_s` is when the request was sent, in seconds on the client's clock. `events` are what arrived, in order: each has the
+    moment on the same clock, and how many tokens it brought. An event may bring several tokens, or none: some engines
     begin with an empty event, and most end with one that has the usage. There is at least one token.
 
-    Give a dictionary: "ttft_s" from the request to the first token; "e2e_s" from the request to the last token; "tpot_s" for
-    each token after the first, None where there is none; "tok_per_s" all tokens over the time of the whole answer.
+    Return a dictionary: "ttft_s" from the request to the first token; "e2e_s" from the request to the last token; "tpot_s" per
+    token after the first, None if there is no such token; "tok_per_s" all tokens divided by the time of the whole answer.
     """
     raise NotImplementedError("summarise: which event brought the first token, and which the last?")

@@ -1,7 +1,7 @@
-"""Your part of 1.1: time a call on a device that works on after the call has returned.
+"""Your part of 1.1: time a call on a device that still works after the call has returned.
 
 You will learn    which times do not belong to the work, and how each of them gets into a measurement
-You will produce  a `time_call` that is right on a cold device, a busy one, and one that is slow once in a while
+You will produce  a `time_call` that is right on a cold device, on a busy one, and on one that is slow now and then
 Try it            gpucourse try 1.1
 Your part         the body of `time_call`; keep its name and its parameters
 Reading           modules/01-basic-gpu/lesson.md, "How to time a GPU"
@@ -15,11 +15,11 @@ from collections.abc import Callable
 def time_call(
     call: Callable[[], object], synchronize: Callable[[], object], clock: Callable[[], float], samples: int, calls: int
 ) -> float:
-    """The seconds that the device works on one warm call: the median of `samples` samples, each over `calls` calls.
+    """The seconds that the device works on one warm call: the median of `samples` samples, each of `calls` calls.
 
-    `call()` puts work into the device's queue and returns at once. `synchronize()` waits until the queue is empty, which
-    costs some time itself: with many calls in a sample that does not count much. `clock()` gives seconds. The very first
-    call is slow, for it loads and reserves what the others find ready; something else may be in the queue when you begin;
-    and a sample may be disturbed by other programs. There is no GPU here, and no other clock.
+    `call()` puts work into the device's queue and returns at once. `synchronize()` waits until the queue is empty; it takes
+    some time itself, which counts for little if a sample has many calls. `clock()` returns seconds. The very first
+    call is slow, because it loads and reserves what later calls use; other work may be in the queue when you begin;
+    and other programs may disturb a sample. There is no GPU here, and no other clock.
     """
-    raise NotImplementedError("time_call: when has the device finished, and who waits for it?")
+    raise NotImplementedError("time_call: when has the device finished, and what waits for it?")

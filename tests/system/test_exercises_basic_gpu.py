@@ -260,7 +260,7 @@ def test_faults_of_a_recording_are_found(tmp_path: Path) -> None:
 SMALL = {"size": "1000", "budget_mib": "64"}
 SOLUTION = FOLDERS.exercises / "01-basic-gpu" / "solutions" / "my_fix.py"
 UNWRITTEN = "not_measured: not written yet: sums_of_squares in my_fix.py"
-UNFINISHED = "not_measured: it did not get to the end"
+UNFINISHED = "not_measured: it did not reach the end"
 OPEN = {"fix-runs": UNWRITTEN, "fix-fits": UNWRITTEN, "fix-whole": UNFINISHED, "fix-right": UNFINISHED}
 
 

@@ -1,4 +1,4 @@
-"""An engine for judges: it answers one request by a clock of its own."""
+"""An engine for judges: it answers one request, by its own clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpucourse.judge import Part
 
 
 class Server:
-    """Stands where the engine does: it answers after two seconds, then sends a token every tenth of a second."""
+    """Stands in for the engine: it answers after two seconds, then sends a token every tenth of a second."""
 
     def __init__(self) -> None:
         self.now, self.body = 0.0, {}

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the clock waits for the device."""
+"""Judges a repaired copy: the measurement must wait for the device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORK_S, CALL_S = 0.010, 1e-5  # on the device, and until a call returns
 
 
 class Queue:
-    """A GPU with a clock of its own: work is queued, and done later."""
+    """A GPU with its own clock: work is queued, and done later."""
 
     def __init__(self) -> None:
         self.now = self.done_at = 0.0
@@ -41,7 +41,7 @@ class Queue:
 
 
 def judge(part: Part) -> None:
-    """Each of five calls must take the 10 ms of its work, not the 10 microseconds of its queueing."""
+    """Each of five calls must take the 10 ms of its work, not the 10 microseconds for queueing it."""
     import torch
 
     queue = Queue()

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: TTFT starts when the request is sent."""
+"""Judges a repaired copy: TTFT must start when the request is sent."""
 
 from __future__ import annotations
 

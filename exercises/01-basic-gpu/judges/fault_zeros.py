@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the matrices hold numbers."""
+"""Judges a repaired copy: the matrices must not be all zeros."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ RUNS = {"right": {"rows": [{"error": 1e-7}]}, "wrong": {"rows": [{"error": "nan"
 
 
 def judge(part: Part) -> None:
-    """The error of a product, as a share of its largest element, is a number only where that element is not zero."""
+    """The error of a product, as a share of its largest element, is a number only if that element is not zero."""
     errors = [row["error"] for row in part.metrics["rows"]]
     if not all(isinstance(error, float) for error in errors):
         raise part.wrong("still")
-    part.note("every product has elements that differ from zero")
+    part.note("every product has elements other than zero")

@@ -11,23 +11,23 @@ from gpucourse.judge import Case, Part, Way
 VOCABULARY = 50
 WAYS = {
     "without-the-cache": Way(
-        "the tokens are right, and {computed} were computed where {needed} are enough: each step computes the whole text "
-        "again. With a text ten times as long that is a hundred times the work. Keep one cache",
+        "the tokens are right, but {computed} were computed where {needed} are enough: each step computes the whole text "
+        "again. For a text ten times as long that is a hundred times the work. Keep one cache",
         ("model(written[-1:], cache)", "model(prompt + written, [])"),
     ),
     "everything-again": Way(
-        "the cache holds {held} entries for a text of {text} tokens: you computed tokens again that were in it, and the model "
-        "looked back at them twice",
+        "the cache holds {held} entries for a text of {text} tokens: you computed tokens again that were already in it, and "
+        "the model looked back at them twice",
         ("model(written[-1:], cache)", "model(prompt + written, cache)"),
     ),
     "cache-of-the-last-request": Way(
-        "the cache had {held} entries before the prompt was computed: they are of the request before, and no token of this one "
-        "follows from them. Make an empty cache for each request",
+        "the cache had {held} entries before the prompt was computed: they belong to the previous request, and must not affect "
+        "this one. Make an empty cache for each request",
         ("cache: list[int] = []", 'cache: list[int] = generate.__dict__.setdefault("cache", [])'),
     ),
     "cache-by-hand": Way(
-        "you put tokens into the cache yourself. It holds the key and value of each, which only the model can compute: give "
-        "the tokens to the model, and it adds what it keeps of them",
+        "you put tokens into the cache yourself. It holds the key and value of each, which only the model can compute: pass "
+        "the tokens to the model, and it adds their keys and values",
         (
             "    scores = model(prompt, cache)[-1]\n    written",
             "    cache += prompt[:-1]\n    scores = model(prompt[-1:], cache)[-1]\n    written",
@@ -38,23 +38,22 @@ WAYS = {
         ("model(written[-1:], cache)", "model(written[-1:], [])"),
     ),
     "prompt-one-by-one": Way(
-        "the prompt took {calls} calls. Its tokens are all known, so compute them in one call (prefill): it reads the weights "
-        "once, and not once for each token",
+        "the prompt took {calls} calls. All its tokens are known, so compute them in one call (prefill), which reads the "
+        "weights once instead of once for each token",
         (
             "    scores = model(prompt, cache)[-1]\n    written",
             "    for token in prompt:\n        scores = model([token], cache)[-1]\n    written",
         ),
     ),
     "last-of-prompt-twice": Way(
-        "the last token of the prompt was computed twice: the scores of the prefill have the first token of the answer already",
+        "the last token of the prompt was computed twice: the scores of the prefill already give the first token of the answer",
         (
             "    scores = model(prompt, cache)[-1]\n    written",
             "    model(prompt, cache)\n    scores = model(prompt[-1:], cache)[-1]\n    written",
         ),
     ),
     "one-too-many": Way(
-        "the last token of the answer was computed as well, which nobody asks for: what comes after it is not part of the "
-        "answer",
+        "the last token of the answer was computed as well, which is not needed: what comes after it is not part of the answer",
         (
             "        if len(written) == count:\n            return written\n        scores = model(written[-1:], cache)[-1]\n",
             "        scores = model(written[-1:], cache)[-1]\n        if len(written) == count:\n            return written\n",
@@ -64,15 +63,13 @@ WAYS = {
         "you took the scores of the first token of the prompt: what comes after the prompt follows from its last token",
         ("scores = model(prompt, cache)[-1]", "scores = model(prompt, cache)[0]"),
     ),
-    "least-likely": Way(
-        "at each place you took the least likely token", ("scores.index(max(scores))", "scores.index(min(scores))")
-    ),
+    "least-likely": Way("you always took the least likely token", ("scores.index(max(scores))", "scores.index(min(scores))")),
     "prompt-in-the-answer": Way(
         "your answer begins with the prompt: return the new tokens only",
         ("            return written\n", "            return prompt + written\n"),
     ),
     "wrong-length": Way(
-        "it gave {given} tokens, and {count} were asked for",
+        "it returned {given} tokens, but {count} were asked for",
         ("if len(written) == count", "if len(written) > count"),
     ),
 }
@@ -80,7 +77,7 @@ REQUESTS = (([3, 14, 15, 9, 26], 7), ([42], 4), ([7, 7, 7], 1), ([1, 2, 3, 4, 5,
 
 
 class Model:
-    """A model whose scores follow from everything in the cache; it notes every call and every token."""
+    """A model whose scores depend on everything in the cache; it records every call and every token."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -100,12 +97,12 @@ class Model:
 
 
 def score(text: Sequence[int]) -> list[float]:
-    """The scores of what comes after a text: no two are alike."""
+    """The scores of what comes after a text: no two are the same."""
     return [zlib.crc32(bytes([*text, token])) / 2**32 for token in range(VOCABULARY)]
 
 
 def judge(part: Part) -> None:
-    """The tokens of each request, then what was computed for them."""
+    """Judge the tokens of each request, then what was computed for them."""
     generate = part.function("generate")
     for prompt, count in REQUESTS:
         case = f"{count} token{'s' * (count > 1)} after a prompt of {len(prompt)}"
@@ -157,7 +154,7 @@ def _judge_work(part: Part, prompt: list[int], count: int, model: Model, case: s
 def _write(
     prompt: list[int], count: int, scores_of: Callable[[list[int]], list[float]], first: list[int] | None = None
 ) -> list[int]:
-    """The likeliest tokens; `first` stands in for the prompt where the first token is chosen."""
+    """The likeliest tokens; `first` replaces the prompt when the first token is chosen."""
     written: list[int] = []
     for _ in range(count):
         scores = scores_of(first if first and not written else prompt + written)
@@ -166,7 +163,7 @@ def _write(
 
 
 def _forget(prompt: list[int], count: int) -> list[int]:
-    """What comes of an empty cache at each token after the first."""
+    """The tokens that result from an empty cache at each token after the first."""
     written = _write(prompt, 1, score)
     while len(written) < count:
         scores = score(written[-1:])

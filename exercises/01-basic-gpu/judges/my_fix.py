@@ -1,4 +1,4 @@
-"""Judges my_fix.py of 1.4 on a simulated device with room for as many rows as in a run on simulated nodes, but shorter ones."""
+"""Judges my_fix.py of 1.4 on a simulated device with room for as many rows as on simulated nodes, but shorter rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_iter
 from gpucourse.judge import Case, Part, Way
 
 COLUMNS, PERIOD = 64, 97
-ROOM = (240 << 20) // (4 * 1024)  # rows of 1024 columns that fit on a device of 256 MiB, beside a context of 16
+ROOM = (240 << 20) // (4 * 1024)  # rows of 1024 columns that fit on a device of 256 MiB with a context of 16 MiB
 CAPACITY = ROOM * COLUMNS * 4  # bytes
 TOO_LARGE = int(1.2 * (256 << 20) / (4 * 1024))  # rows
 TABLES = (TOO_LARGE, 97, 10_007, 1)  # rows
@@ -19,12 +19,12 @@ TOLERANCE, MOST_PARTS, FEW_ROWS = 1e-4, 500, 40
 WAYS = {
     "all-at-once": Way(
         "it asked for {asked:,} rows at once: the device has room for {room:,}, and the squares need room as well. Load a "
-        "part, add its sums to a total, and let the part go before the next",
+        "part, add its sums to a total, and release the part before the next",
         ("PIECE = 4096", "PIECE = 400_960"),
     ),
     "parts-kept": Way(
-        "it loads in parts and ran out of memory all the same, with {rows:,} of {wanted:,} rows read: something still holds "
-        "the parts that are done with, a list or a longer table. Keep their sums only",
+        "it loads the table in parts but still ran out of memory, with {rows:,} of {wanted:,} rows read: something, such as a "
+        "list or a growing table, still holds the parts that are finished. Keep only their sums",
         (
             "    total = 0\n    for first in range(0, rows, PIECE):\n        piece = load(first, min(PIECE, rows - first))\n"
             "        total = total + piece.square_().sum(dim=0, dtype=torch.float64)\n    return total\n",
@@ -33,8 +33,8 @@ WAYS = {
         ),
     ),
     "parts-too-small": Way(
-        "it has read {rows:,} rows in {parts:,} parts. Each part is a call of load and some launches, which take as long for a "
-        "few rows as for thousands: memory is saved, and all the time is lost",
+        "it has read {rows:,} rows in {parts:,} parts. Each part costs a call of load and some launches, which take as long "
+        "for a few rows as for thousands: you save memory but lose far too much time",
         ("PIECE = 4096", "PIECE = 8"),
     ),
     "rows-missing": Way(
@@ -42,7 +42,7 @@ WAYS = {
         ("range(0, rows, PIECE)", "range(0, rows - PIECE + 1, PIECE)"),
     ),
     "rows-beyond": Way(
-        "it asked for the rows {first:,} to {last:,}, and the table ends with row {end:,}: the last part may be shorter",
+        "it asked for the rows {first:,} to {last:,}, but the table ends with row {end:,}: the last part may be shorter",
         ("min(PIECE, rows - first)", "PIECE"),
     ),
     "rows-twice": Way(
@@ -50,11 +50,11 @@ WAYS = {
         ("load(first, min(PIECE, rows - first))", "load(first, min(PIECE + 1, rows - first))"),
     ),
     "last-part-only": Way(
-        "those are the sums of the last part: add the sums of each part to a total",
+        "these are the sums of the last part only: add the sums of each part to a total",
         ("total = total + piece", "total = piece"),
     ),
     "not-squared": Way(
-        "those are the sums of the numbers: square each of them before",
+        "these are the sums of the numbers: square each number first",
         ("piece.square_().sum(", "piece.sum("),
     ),
     "sums-squared": Way(
@@ -62,19 +62,19 @@ WAYS = {
         ("piece.square_().sum(dim=0, dtype=torch.float64)", "piece.sum(dim=0, dtype=torch.float64).square()"),
     ),
     "wrong-axis": Way(
-        "it gave a tensor of shape {shape}, and there are {columns} columns, each with a sum over the rows",
+        "it returned a tensor of shape {shape}, but there are {columns} columns, each with a sum over the rows",
         ("sum(dim=0, dtype=torch.float64)", "sum(dtype=torch.float64)"),
     ),
     "left-behind": Way(
-        "it has ended, and something besides its result still takes {percent:.1f}% of the device: a name outside the function "
-        "holds a tensor",
+        "after it has ended, something besides its result still takes {percent:.1f}% of the device: a name outside the "
+        "function holds a tensor",
         ("        piece = load(", "        global piece\n        piece = load("),
     ),
 }
 
 
 class Table:
-    """A table that is made up as it is read, and counts what is read: element (r, c) is the pattern's row r mod 97."""
+    """A table that is computed as it is read, and counts what is read: its row r is row r mod 97 of the pattern."""
 
     def __init__(self, part: Part, rows: int) -> None:
         self.part, self.rows, self.read, self.largest = part, rows, 0, 0
@@ -103,7 +103,7 @@ class Table:
 
 
 class Calls(TorchFunctionMode):
-    """Counts what each call of torch gives back. A SimulatedMemory that is entered sees more, and takes a second to import."""
+    """Counts what each call of torch returns. Entering a SimulatedMemory would see more, but takes a second to import."""
 
     def __init__(self, memory: Any) -> None:
         super().__init__()

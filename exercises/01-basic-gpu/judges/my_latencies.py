@@ -11,55 +11,55 @@ Events = Sequence[tuple[float, int]]
 KEYS = ("ttft_s", "e2e_s", "tpot_s", "tok_per_s")
 WAYS = {
     "empty-event-first": Way(
-        "TTFT ends at the first event, and that brought no token: engines send it as soon as they have the request. It "
+        "TTFT ends at the first event, which brought no token: engines send it as soon as they have the request. This "
         "would make any engine look fast",
         ("with_tokens[0][0] - sent_s", "events[0][0] - sent_s"),
     ),
     "until-the-usage": Way(
-        "the answer ends with its last token; the event after it has only the usage, and comes some time later",
+        "the answer ends with its last token; the event after that contains only the usage, and comes some time later",
         ("with_tokens[-1][0] - sent_s", "events[-1][0] - sent_s"),
     ),
     "not-from-the-request": Way(
-        "{key} begins at the first event, and not when the request was sent: queue and prefill are what your user waits for",
+        "{key} begins at the first event, not when the request was sent: queue and prefill are what your user waits for",
         ("e2e = with_tokens[-1][0] - sent_s", "e2e = with_tokens[-1][0] - events[0][0]"),
     ),
     "clock-as-duration": Way(
-        "{key} is a moment on the clock: take off the moment at which the request was sent",
+        "{key} is a moment on the clock: subtract the moment at which the request was sent",
         ("ttft = with_tokens[0][0] - sent_s", "ttft = with_tokens[0][0]"),
     ),
     "events-as-tokens": Way(
-        "you counted events. One event may bring several tokens, or none: {events} events brought {tokens} tokens here",
+        "you counted events. One event may bring several tokens, or none: here {events} events brought {tokens} tokens",
         ("sum(count for _, count in with_tokens)", "len(events)"),
     ),
     "events-with-tokens": Way(
-        "you counted the events that brought something. One of them may bring several tokens: {tokens} in all here",
+        "you counted the events that brought tokens. One of them may bring several: here there are {tokens} tokens in all",
         ("sum(count for _, count in with_tokens)", "len(with_tokens)"),
     ),
     "divided-by-all": Way(
-        "TPOT was divided by all {tokens} tokens. The first one came with the prefill, which is in TTFT: {later} came after it",
+        "TPOT was divided by all {tokens} tokens. The first comes from the prefill, which is in TTFT: {later} came after it",
         ("(tokens - 1) if", "tokens if"),
     ),
     "prefill-in-tpot": Way(
-        "TPOT has the time to the first token in it: take off TTFT before you divide, or a long prompt seems to slow down each "
+        "TPOT includes the time to the first token: subtract TTFT before you divide, or a long prompt seems to slow down each "
         "token",
         ("(e2e - ttft) / (tokens - 1)", "e2e / (tokens - 1)"),
     ),
     "mean-of-all": Way(
-        "that is the time of the whole answer over its tokens, 1 over tokens/s: TPOT is about the tokens after the first",
+        "this is the time of the whole answer divided by its tokens, 1 / (tokens/s): TPOT is only about tokens after the first",
         ("(e2e - ttft) / (tokens - 1)", "e2e / tokens"),
     ),
     "rate-without-the-wait": Way(
-        "tokens/s leaves out the time to the first token: that is the rate of decoding, 1 over TPOT. The user waits for the "
+        "tokens/s leaves out the time to the first token: that is the decoding rate, 1 / TPOT. The user waits for the "
         "whole answer",
         ("tokens / e2e", "(tokens - 1) / (e2e - ttft) if tokens > 1 else 1 / ttft"),
     ),
     "milliseconds": Way(
-        "{key} is a thousand times too large: seconds are asked for, as the name says",
+        "{key} is a thousand times too large: it has to be in seconds, as the name says",
         ("ttft = with_tokens[0][0] - sent_s", "ttft = 1000 * (with_tokens[0][0] - sent_s)"),
     ),
     "zero-for-nothing": Way(
-        "an answer of a single token has no TPOT: 0 would be the best that there can be, and would pull down every mean. "
-        "Give None",
+        "an answer of a single token has no TPOT: 0 would look like the best possible value, and would pull down every mean. "
+        "Return None",
         ("if tokens > 1 else None", "if tokens > 1 else 0.0"),
     ),
     "missing": Way("{key} is missing: {given}", ('        "tok_per_s": tokens / e2e,\n', "")),
@@ -67,14 +67,14 @@ WAYS = {
 
 
 def _stream(first: float, gap: float, counts: Sequence[int]) -> list[tuple[float, int]]:
-    """Events at uneven distances, from 100 s on the clock."""
+    """Events at uneven intervals, from 100 s on the clock."""
     return [(round(100 + first + gap * place * (1 + 0.1 * (place % 3)), 6), count) for place, count in enumerate(counts)]
 
 
 STREAMS: dict[str, tuple[float, Events]] = {
-    "5 tokens, one an event": (99.5, _stream(0.3, 0.02, [1] * 5)),
+    "5 tokens, one per event": (99.5, _stream(0.3, 0.02, [1] * 5)),
     "an empty event first, the usage last": (99.9, _stream(0.001, 0.25, [0, 1, 1, 1, 1, 1, 1, 0])),
-    "several tokens an event": (100.0, _stream(0.1, 0.03, [0, 2, 1, 4, 3, 1, 0])),
+    "several tokens per event": (100.0, _stream(0.1, 0.03, [0, 2, 1, 4, 3, 1, 0])),
     "an empty event in the middle": (100.0, _stream(0.2, 0.05, [1, 0, 3, 0, 1])),
     "a single token": (98.0, _stream(0.05, 0.5, [0, 1, 0])),
     "all tokens but one in the first event": (99.0, _stream(0.4, 0.5, [7, 1, 0])),

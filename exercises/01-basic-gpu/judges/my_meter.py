@@ -1,4 +1,4 @@
-"""Judges my_meter.py of 1.3 on recordings with uneven distances and holes."""
+"""Judges my_meter.py of 1.3 on recordings with uneven intervals and gaps."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from gpucourse.judge import Case, Part, Way
 KEYS = ("energy_j", "mean_power_w", "utilisation_percent")
 WAYS = {
     "mean-times-time": Way(
-        "that is the mean of all samples times the time. The samples are not at even distances: where the monitor was "
-        "late, one of them stands for a longer stretch than the others",
+        "this is the mean of all samples times the duration. The samples are not evenly spaced: when the monitor was "
+        "late, a sample stands for a longer time than the others",
         (
             "(ended - begun) * (low + high) / 2",
             "sum(power for _, power in known) / len(known) * (known[-1][0] - known[0][0]) / (len(known) - 1)",
         ),
     ),
     "each-until-the-next": Way(
-        "you let each power hold until the next sample: on the way up that is too little, on the way down too much. Between "
-        "two samples take the mean of both (the trapezoid)",
+        "you took each power to last until the next sample: that is too little while power rises, and too much while it falls. "
+        "Between two samples take the mean of both (the trapezoidal rule)",
         ("(low + high) / 2", "low"),
     ),
     "each-since-the-last": Way(
-        "you let each power hold since the sample before it: on the way up that is too much, on the way down too little. "
-        "Between two samples take the mean of both (the trapezoid)",
+        "you took each power to last since the sample before it: that is too much while power rises, and too little while it "
+        "falls. Between two samples take the mean of both (the trapezoidal rule)",
         ("(low + high) / 2", "high"),
     ),
     "milliseconds": Way(
-        "the energy is a thousand times too large: the times are milliseconds, and watts times seconds are joules",
+        "the energy is a thousand times too large: the times are in milliseconds, and a joule is a watt times a second",
         ("(sample.at_ms / 1e3, sample.power_w)", "(sample.at_ms, sample.power_w)"),
     ),
     "watt-hours": Way(
-        "the energy is 3,600 times too small: that is watt-hours, and joules are asked for",
+        "the energy is 3,600 times too small: it is in watt-hours, but has to be in joules",
         (
             "energy = 0.0\n",
             "energy = 0.0\n    known = [(at / 3600, power) for at, power in known]\n",
         ),
     ),
     "no-answer-as-zero": Way(
-        "a moment without an answer was counted as 0 W: the card did not stop there, nobody asked. Join the two moments "
+        "a moment without an answer was counted as 0 W: the card did not stop, there is only no reading. Join the two moments "
         "around it by a straight line",
         (
             "(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None",
@@ -57,9 +57,9 @@ WAYS = {
             "power\n    known = [(sample.at_ms / 1e3, power) for sample, power in zip(recording, powers)]\n",
         ),
     ),
-    "as-share": Way("your utilisation is a share: 0.5 of the time are 50 %", ("busy / watched", "busy / watched / 100")),
+    "as-share": Way("your utilisation is a fraction: 0.5 of the time is 50%", ("busy / watched", "busy / watched / 100")),
     "mean-of-samples": Way(
-        "{key} is the plain mean of the samples: weight each with the time that it stands for",
+        "{key} is the plain mean of the samples: weight each by the time that it stands for",
         ("seconds = known[-1][0] - known[0][0]\n", "seconds = energy * len(known) / sum(power for _, power in known)\n"),
     ),
     "from-zero": Way(
@@ -67,8 +67,8 @@ WAYS = {
         ("seconds = known[-1][0] - known[0][0]", "seconds = known[-1][0]"),
     ),
     "utilisation-of-the-time-after": Way(
-        "you let each utilisation hold until the next sample. It is the mean over the time since the sample before: the card "
-        "cannot know what comes",
+        "you took each utilisation to last until the next sample. It is the mean over the time since the sample before: the "
+        "card cannot know what comes",
         (
             "        if sample.utilisation_percent is not None:\n            stretch = sample.at_ms - before.at_ms\n"
             "            busy += stretch * sample.utilisation_percent\n",
@@ -77,7 +77,7 @@ WAYS = {
         ),
     ),
     "silence-as-idle": Way(
-        "a stretch without an answer was counted as 0%: nothing is known of it, so it belongs neither into the sum nor into "
+        "an interval without an answer was counted as 0%: nothing is known about it, so leave it out of the sum and of "
         "the time that you divide by",
         ("            watched += stretch\n", "            pass\n        watched += sample.at_ms - before.at_ms\n"),
     ),
@@ -86,7 +86,7 @@ WAYS = {
 
 
 class Sample(NamedTuple):
-    """What the monitor said at one moment."""
+    """What the monitor read at one moment."""
 
     at_ms: float
     power_w: float | None
@@ -150,7 +150,7 @@ def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]
 
 
 def _hold(recording: Sequence[Sample]) -> list[Sample]:
-    """Every moment without a power with that of the moment before."""
+    """The recording with each missing power replaced by the one before it."""
     held: list[Sample] = []
     for sample in recording:
         held.append(sample._replace(power_w=held[-1].power_w) if sample.power_w is None else sample)

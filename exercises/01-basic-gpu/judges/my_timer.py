@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from gpucourse.judge import Case, Part, Way
 
 US = 1e-6
-LAUNCH, WAIT, LOOK = 5 * US, 15 * US, 0.05 * US  # seconds of the CPU for a call, for a synchronize, for a look at the clock
-WORK, SLOW = 40 * US, 4000 * US  # seconds of the device for a call, and for one that is disturbed
+LAUNCH, WAIT, LOOK = 5 * US, 15 * US, 0.05 * US  # CPU seconds for a call, for a synchronize, for reading the clock
+WORK, SLOW = 40 * US, 4000 * US  # device seconds for a call, and for one that is disturbed
 TOLERANCE = 0.04
 
 WAYS = {
     "launch-only": Way(
-        "{given_us:.1f} microseconds is the time to put a call into the queue; the device works {right_us:.1f} on it. The "
-        "clock was read before the device had finished: synchronize before you stop it",
+        "{given_us:.1f} microseconds is the time to put a call into the queue; the device works {right_us:.1f} on it. You "
+        "read the clock before the device had finished: synchronize before you stop the clock",
         ("        synchronize()\n        seconds.append(", "        seconds.append("),
     ),
     "busy-at-the-start": Way(
-        "the device still had other work in its queue when the clock was started, and that is in your figure: synchronize "
-        "before you start it, too",
+        "the device still had other work in its queue when you started the clock, and that is in your figure: synchronize "
+        "before you start the clock, too",
         ("    for _ in range(samples):\n        synchronize()\n", "    for _ in range(samples):\n"),
     ),
     "synchronize-in-the-loop": Way(
-        "you waited after every call. {given_us:.1f} microseconds are launch, work and the wait; the work is {right_us:.1f}. "
+        "you waited after every call. {given_us:.1f} microseconds are launch, work and wait; the work alone is {right_us:.1f}. "
         "Queue all calls of a sample and wait once, so that the device never runs out of work",
         ("            call()\n        synchronize()\n", "            call()\n            synchronize()\n"),
     ),
     "cold-call": Way(
-        "the first call is in your figure, and it was {factor:,.0f} times as slow as a warm one: make one before you start the "
-        "clock, and forget it",
+        "the first call is in your figure, and it was {factor:,.0f} times as slow as a warm one: make one call before you "
+        "start the clock, and leave it out",
         ("    call()\n    seconds", "    seconds"),
     ),
     "cold-queue": Way(
@@ -44,28 +44,27 @@ WAYS = {
     ),
     "mean": Way(
         "one sample of {samples} was disturbed, and it pulled your mean up to {given_us:.0f} microseconds: take the median, "
-        "which one sample cannot move",
+        "which one sample cannot shift",
         ("statistics.median", "statistics.mean"),
     ),
     "fastest": Way(
-        "you took the fastest sample: one in which the device ran ahead for a moment, and not what a call usually takes. Take "
-        "the median",
+        "you took the fastest sample, in which the device was faster than usual for a moment. Take the median",
         ("statistics.median", "min"),
     ),
     "whole-sample": Way(
-        "that is the time of a whole sample: it has {calls} calls, so divide by their number",
+        "this is the time of a whole sample: it has {calls} calls, so divide by their number",
         ("(clock() - begun) / calls", "clock() - begun"),
     ),
     "milliseconds": Way(
-        "your figure is {times:,.0f} times the right one: the clock gives seconds, and seconds are asked for",
+        "your figure is {times:,.0f} times the right one: the clock returns seconds, and the result has to be in seconds",
         ("return statistics.median(seconds)", "return 1000 * statistics.median(seconds)"),
     ),
     "too-few-calls": Way(
-        "the device got {count} calls, and {samples} samples of {calls} calls were asked for",
+        "the device got {count} calls, but {samples} samples of {calls} calls were asked for",
         ("        for _ in range(calls):\n", "        for _ in range(1):\n"),
     ),
     "another-clock": Way(
-        "the clock that was given to you was not looked at: your figure is of this computer, and not of the device",
+        "you did not read the clock that was passed to you: your figure is from this computer's clock, not the device's",
         ("    seconds = []\n", "    import time\n\n    clock = time.perf_counter\n    seconds = []\n"),
     ),
 }
@@ -80,8 +79,8 @@ class Setting:
     calls: int
     cold: bool = False
     queued: float = 0.0  # seconds of other work in the queue at the start
-    slow_from: int = 0  # the call from which on some are disturbed
-    fast_from: int = 0  # the call from which on some are faster
+    slow_from: int = 0  # from this call on, some are disturbed
+    fast_from: int = 0  # from this call on, some are faster
 
 
 SETTINGS = (
@@ -95,7 +94,7 @@ SETTINGS = (
 
 
 class Device:
-    """A device with a queue. All times are of its own clock, which nothing but its own functions moves on."""
+    """A device with a queue. All times are on its own clock, which only its own functions advance."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -130,7 +129,7 @@ class Device:
 
 
 def judge(part: Part) -> None:
-    """The time that each state of the device leads to."""
+    """Judge the time measured in each state of the device."""
     time_call = part.function("time_call")
     for setting in SETTINGS:
         device = Device(setting)
@@ -148,7 +147,7 @@ def judge(part: Part) -> None:
             "samples": setting.samples, "calls": setting.calls,
         }  # fmt: skip
         part.compare([Case(setting.name, given, WORK, ways, values)], tolerance=TOLERANCE)
-    part.note(f"within {100 * TOLERANCE:.0f}% of the device's own time in {len(SETTINGS)} states of it")
+    part.note(f"within {100 * TOLERANCE:.0f}% of the device's own time in {len(SETTINGS)} states of the device")
 
 
 def _measure(

@@ -1,4 +1,4 @@
-"""The times of an answer: only events that brought tokens count, and all begin when the request was sent."""
+"""The times of an answer: only events that brought tokens count, and all times start when the request is sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
-    """TTFT, TPOT, the time of the whole answer, and its tokens a second."""
+    """TTFT, TPOT, the time of the whole answer, and its tokens per second."""
     with_tokens = [(moment, count) for moment, count in events if count]
     tokens = sum(count for _, count in with_tokens)
     ttft = with_tokens[0][0] - sent_s

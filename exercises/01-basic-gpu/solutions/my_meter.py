@@ -1,4 +1,4 @@
-"""Energy by trapezoids between known powers, utilisation weighted with the time that each reading tells of."""
+"""Energy by the trapezoidal rule between known powers; utilisation weighted by the time that each reading describes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Sample(NamedTuple):
-    """What the monitor said at one moment."""
+    """What the monitor read at one moment."""
 
     at_ms: float
     power_w: float | None

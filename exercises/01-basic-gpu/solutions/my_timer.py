@@ -1,4 +1,4 @@
-"""The time of a call: warm up, wait, start, many calls, wait, stop; and the median of several such samples."""
+"""The time of a call: warm up, wait, start, many calls, wait, stop; then the median of several such samples."""
 
 from __future__ import annotations
 

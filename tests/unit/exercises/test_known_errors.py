@@ -175,7 +175,7 @@ def test_20_ranks_are_aggregated() -> None:
 
 def test_21_utilisation_is_never_called_efficiency() -> None:
     question = next(question for question in exercise("1.3").questions if question.id == "not-efficiency")
-    assert question.choices[question.key or ""] == "in 95% of the time at least one kernel was running, however small"
+    assert question.choices[question.key or ""] == "for 95% of the time at least one kernel was running, however small"
     assert "busy-without-work" in checks("1.3")
     for number in ("1.3", "4.2", "4.3"):
         for check in exercise(number).checks:

@@ -1,4 +1,4 @@
-"""Another fix of exercise 1.4: ever smaller halves until a part fits, and a product of each part with itself."""
+"""Another fix of exercise 1.4: halve the table until a part fits, and multiply each part by itself."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import torch
 
-MOST = 2000  # rows that are loaded at the same time
+MOST = 2000  # rows that are loaded at once
 
 
 def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torch.Tensor:
-    """For each column the sum of the squares of all `rows` rows."""
+    """For each column, the sum of the squares of all `rows` rows."""
 
     def add_up(first: int, count: int) -> torch.Tensor:
         if count > MOST:

@@ -1,4 +1,4 @@
-"""The same with torch: gaps are filled first, then each reading gets its weight."""
+"""The same with torch: the trapezoidal rule over the known powers, then a weight for each reading."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 class Sample(NamedTuple):
-    """What the monitor said at one moment."""
+    """What the monitor read at one moment."""
 
     at_ms: float
     power_w: float | None
