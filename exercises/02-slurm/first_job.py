@@ -1,10 +1,10 @@
-"""First job: what a batch job is told about itself, and that the GPU which it asked for is its own.
+"""First job: what Slurm tells a batch job, and proof that the GPU it asked for is its own.
 
 You will learn    what sbatch, squeue and scancel do; which variables a job finds; why it waits, and for how long
-You will produce  one line about the job's place, and a matrix product timed on it; job-NUMBER.json
+You will produce  one line about where the job runs, and a matrix product timed there; job-NUMBER.json
 Run it            gpucourse run 2.1                      (one job)
                   gpucourse run 2.1 --set jobs=5         (five at once: some of them wait)
-                  sbatch job.sbatch                      (by hand: the file lies in the folder of each run)
+                  sbatch job.sbatch                      (by hand: the file is in the folder of each run)
 Your part         write the batch file itself: my_job.sbatch
 Reading           modules/02-slurm/lesson.md, "One job, then five"
 """
@@ -19,21 +19,21 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
 import torch
 from bench import say
 
 # --- knobs ---------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="say where this job runs, and compute there for a while")
+parser = argparse.ArgumentParser(description="print where this job runs, and compute there for a while")
 parser.add_argument("--seconds", type=float, default=10.0, help="how long to compute")
 parser.add_argument("--size", type=int, default=4096, help="rows and columns of the matrices")
 args = parser.parse_args()
 if args.seconds <= 0 or args.size < 1:
     parser.error("--seconds and --size must be more than 0")
 
-# --- who am I? Slurm says it in the environment -----------------------------------------------------------------------
+# --- who am I? Slurm's environment variables say so -------------------------------------------------------------------
 began = time.perf_counter()
 job = os.environ.get("SLURM_JOB_ID", "by-hand")
 node = os.environ.get("SLURMD_NODENAME") or bench.node_label()
@@ -44,7 +44,7 @@ torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every
 
 
 def uuid() -> str | None:
-    """The number of the GPU that no other in the world has; None without one."""
+    """The unique id of the GPU; None without a GPU."""
     if not on_gpu:
         return None
     asked = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={given[0] if given else 0}"]
@@ -52,7 +52,7 @@ def uuid() -> str | None:
 
 
 say(f"job {job} in the partition {os.environ.get('SLURM_JOB_PARTITION', '-')} is on {node}")
-say(f"it may use the GPUs numbered {', '.join(given) or 'none'} there (CUDA_VISIBLE_DEVICES), and computes on {device}")
+say(f"it may use GPU number {', '.join(given) or 'none'} there (CUDA_VISIBLE_DEVICES), and computes on {device}")
 
 # --- the work: one matrix product after another, until the time is up ---------------------------------------------------
 a, b = torch.randn(2, args.size, args.size, device=device)
@@ -64,7 +64,7 @@ while time.perf_counter() - began < args.seconds:
 row = bench.spread_ms(seconds)
 say(f"a product of two {args.size} by {args.size} matrices takes {row['median_ms']:.3f} ms here (median of {row['samples']})")
 
-# --- the record: one file a job, in the folder that all nodes share ------------------------------------------------------
+# --- the record: one file for each job, in the folder that all nodes share ----------------------------------------------
 record = {
     "host": node, "gpus_given": len(given), "gpu_uuid": uuid(), "device": bench.environment(device)["device"],
     "matmul_ms": row["median_ms"], "size": args.size, "cores": os.cpu_count(),

@@ -1,4 +1,4 @@
-"""The job after the array: it starts once every task has ended well, reads what each left, and says which value is best.
+"""The job after the array: it starts when all tasks have succeeded, reads their results, and says which value is best.
 
 Run it            sbatch --dependency=afterok:NUMBER gather.sbatch     (NUMBER is the array's; gpucourse run 2.4 does it)
 """
@@ -11,18 +11,18 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
 import torch
 from bench import say
 
-parser = argparse.ArgumentParser(description="one table of what all tasks found")
+parser = argparse.ArgumentParser(description="one table of the results of all tasks")
 parser.add_argument("--sweep", type=str, default="learning_rate", help="what differs between the tasks")
 parser.add_argument("--values", type=str, default="0.001,0.002,0.003,0.004", help="the values that were tried")
 parser.add_argument("--epochs", type=int, default=4, help="how often each sample was seen")
 parser.add_argument("--seeds", type=int, default=3, help="how often each task trained")
-parser.add_argument("--budget", type=str, default="samples", help="what all tasks had alike")
+parser.add_argument("--budget", type=str, default="samples", help="what was the same for all tasks")
 args = parser.parse_args()
 
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
@@ -31,7 +31,7 @@ good = [row for row in rows if row["final_loss"] is not None]
 if not good:
     sys.exit(f"no task left a loss in {out}: did all of them diverge?")
 best = min(good, key=lambda row: row["final_loss"])
-# With other seeds the losses come out differently. Where the ranges of two values overlap, the seeds explain the difference.
+# With other seeds the losses differ. If the ranges of two values overlap, the seeds alone may explain the difference.
 equal = [row for row in good if row is not best and row["low_loss"] <= best["high_loss"]]
 for row in rows:
     row["best"] = ("" if equal else "best") if row is best else ""

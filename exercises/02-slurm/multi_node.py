@@ -1,7 +1,7 @@
-"""Multi-node job: one command on several machines at once, each process told who it is, all agreeing on a sum.
+"""Multi-node job: one command on several machines at once; each process is told who it is, and all agree on a sum.
 
 You will learn    what --nodes and --ntasks-per-node mean; what srun does; SLURM_PROCID, SLURM_NODEID, SLURM_LOCALID
-You will produce  one log a process; the map from SLURM_PROCID to machine; an exact AllReduce; metrics.json
+You will produce  a log for each process; a table from SLURM_PROCID to machine; an exact AllReduce; metrics.json
 Run it            gpucourse run 2.3                      (two nodes)
                   gpucourse run 2.3 --nodes 3            (all three)
                   python multi_node.py                   (a world of one)
@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
 import ranks
@@ -30,8 +30,8 @@ import torch.distributed as dist
 from bench import say
 
 # --- knobs ---------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="map of processes under srun, and an exact AllReduce between them")
-parser.add_argument("--elements", type=int, default=1_000_000, help="length of the tensor that all sum up")
+parser = argparse.ArgumentParser(description="where the processes of srun run, and an exact AllReduce between them")
+parser.add_argument("--elements", type=int, default=1_000_000, help="length of the tensor that all processes add up")
 args = parser.parse_args()
 if args.elements < 1:
     parser.error("--elements must be at least 1")
@@ -45,9 +45,9 @@ began = time.perf_counter()
 world = ranks.join()
 say(f"rank {world.rank} of {world.size}: joined after {time.perf_counter() - began:.2f} s")
 if world.device.type == "cpu" and torch.cuda.is_available():
-    say(f"rank {world.rank} computes on processors, with gloo: NCCL wants a GPU for each process, and there are fewer")
+    say(f"rank {world.rank} computes on the CPU, with gloo: NCCL needs a GPU for each process, and there are fewer")
 
-# --- the experiment: rank r brings r + 1 on every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 -----------------------
+# --- the experiment: rank r contributes r + 1 in every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 ----------------
 expected = world.size * (world.size + 1) / 2
 tensor = torch.full((args.elements,), float(world.rank + 1), device=world.device)
 dist.all_reduce(tensor)
@@ -70,7 +70,7 @@ rows = world.gather(mine)
 
 
 def computers() -> int:
-    """How many computers Slurm says are behind the nodes of this job; 0 where nobody can be asked. Usually each is its own."""
+    """How many computers this job's nodes are, as Slurm reports it; 0 if it cannot be asked. Usually one for each node."""
     asked = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
     if not slurm["JOB_NODELIST"] or shutil.which(asked[0]) is None:
         return 0
@@ -83,7 +83,7 @@ if world.rank == 0:
     nodes, behind = len({row["host"] for row in rows}), computers()
     could_differ = not 0 < behind < nodes
     if not could_differ:
-        say(f"computers behind Slurm's {nodes} nodes: {behind}. So hostname could not differ; SLURMD_NODENAME does")
+        say(f"Slurm's {nodes} nodes share computers ({behind} in all), so only SLURMD_NODENAME tells them apart, not hostname")
     metrics = {
         "backend": dist.get_backend(), "elements": args.elements, "ranks": rows, "expected_sum": expected,
         "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": behind,

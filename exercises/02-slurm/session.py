@@ -1,6 +1,6 @@
-"""In the session: a model is loaded from its file and asked, on the GPU that Slurm gave to this terminal.
+"""In the session: load a model from its file and use it, on the GPU that Slurm gave to this terminal.
 
-You will learn    what an interactive job is good for, what it holds while you think, and how to see that it let go
+You will learn    what an interactive job is good for, what it holds while you think, and how to see that it is released
 You will produce  a transcript of your session; inference.json with what the model answered
 Run it            gpucourse run 2.2                      (a terminal on a node; then, there:)
                   python session.py
@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
 import torch
@@ -31,7 +31,7 @@ NAMES = ("horizontal", "vertical")
 
 # --- knobs ---------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="load a model and let it tell horizontal from vertical stripes")
-parser.add_argument("--noise", type=float, default=0.5, help="how much noise lies over the pictures")
+parser.add_argument("--noise", type=float, default=0.5, help="how much noise is added to the pictures")
 args = parser.parse_args()
 if not 0 <= args.noise <= 100:
     parser.error("--noise must be from 0 to 100")
@@ -52,8 +52,8 @@ def pictures(count: int, noise: float) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def tell(text: str) -> None:
-    """Say it, and on the terminal, too, where the output goes elsewhere (`> FILE`, `| tail`): what the session showed is what
-    your numbers are compared with."""
+    """Print it, and also on the terminal if the output goes elsewhere (`> FILE`, `| tail`): your numbers are compared with
+    what the session showed."""
     say(text)
     if sys.stderr.isatty() and not sys.stdout.isatty():
         print(text, file=sys.stderr)
@@ -70,7 +70,7 @@ if not FILE.is_file():
     torch.save(net.state_dict(), FILE)
     say(f"trained a model and kept it in {FILE}")
 
-# --- load it, and ask ------------------------------------------------------------------------------------------------------
+# --- load it, and use it ---------------------------------------------------------------------------------------------------
 began = time.perf_counter()
 net.load_state_dict(torch.load(FILE, map_location=device, weights_only=True))
 load_ms = (time.perf_counter() - began) * 1e3

@@ -1,7 +1,7 @@
-"""Job arrays: one script, one task a value, all else the same, so that a difference in the loss has one cause.
+"""Job arrays: one script, one task for each value, and everything else the same, so that the loss differs for one reason.
 
 You will learn    what --array does; SLURM_ARRAY_TASK_ID; why the seed must be fixed; what a dependent job is for
-You will produce  one file a task with its losses and time; a table and a plot of all of them; the best value, if there is one
+You will produce  a file for each task with its losses and time; a table and a plot of all; the best value, if there is one
 Run it            gpucourse run 2.4                                                            (learning rates)
                   gpucourse run 2.4 --set sweep=batch_size --set values=16,32,64,128           (batch sizes)
                   python sweep.py --values=0.002                   (one value, by hand or for this task alone)
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
 import torch
@@ -33,10 +33,12 @@ SAMPLES, HELD_OUT, BATCH = 4096, 1024, 32
 # --- knobs ---------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="train one small model with this task's value, from several seeds")
 parser.add_argument("--sweep", type=str, default="learning_rate", choices=["learning_rate", "batch_size"], help="what differs")
-parser.add_argument("--values", type=str, default="0.001,0.002,0.003,0.004", help="one value a task, parted by commas, or one")
+parser.add_argument("--values", type=str, default="0.001,0.002,0.003,0.004", help="one value, or one for each task")
 parser.add_argument("--epochs", type=int, default=4, help="how often each sample is seen")
 parser.add_argument("--seeds", type=int, default=3, help="how often each task trains, each time from another seed")
-parser.add_argument("--budget", type=str, default="samples", choices=["samples", "steps"], help="what all tasks have alike")
+parser.add_argument(
+    "--budget", type=str, default="samples", choices=["samples", "steps"], help="what is the same for all tasks"
+)
 args = parser.parse_args()
 task = int(os.environ.get("SLURM_ARRAY_TASK_ID", "0"))
 try:
@@ -50,7 +52,7 @@ learning_rate = value if args.sweep == "learning_rate" else 0.002
 batch_size = int(value) if args.sweep == "batch_size" else BATCH
 steps = args.epochs * math.ceil(SAMPLES / (batch_size if args.budget == "samples" else BATCH))
 
-# --- set-up: the same samples for every task, each seed with the same start and the same order of samples for every task ------
+# --- set-up: the same samples for every task; each seed gives the same start and order of samples in every task ---------------
 torch.manual_seed(0)
 on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
 device = torch.device("cuda" if on_gpu else "cpu")
@@ -67,13 +69,13 @@ def held_out_loss(model: nn.Module) -> float:
 
 
 def batches(order: torch.Generator) -> Iterator[torch.Tensor]:
-    """Batches without end: every sample once an epoch, each epoch in another order."""
+    """Endless batches: every sample once per epoch, each epoch in another order."""
     while True:
         yield from torch.randperm(SAMPLES, generator=order).to(device).split(batch_size)
 
 
 def train(seed: int) -> tuple[float, float]:
-    """Train one model. Gives its loss before the first step and after the last."""
+    """Train one model. Returns its loss before the first step and after the last."""
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
@@ -96,7 +98,7 @@ seconds = time.perf_counter() - began
 starts, ends = ([pair[place] for pair in losses] for place in (0, 1))
 finite = all(math.isfinite(loss) for loss in ends)
 
-# --- the record: one file a task; gather.py reads them all ------------------------------------------------------------
+# --- the record: one file for each task; gather.py reads them all -----------------------------------------------------
 name = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{task}" if "SLURM_ARRAY_JOB_ID" in os.environ else "by-hand"
 record = {
     "task": task, "sweep": args.sweep, "value": value, "learning_rate": learning_rate, "batch_size": batch_size,

@@ -22,13 +22,13 @@ WAYS = {
     "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "{name} is one file for all tasks of the array: each overwrites what the others printed. %A is the array's number, %a "
+        "{name} is one file for all tasks of the array: each overwrites the output of the others. %A is the array's number, %a "
         "that of the task",
         ("logs/%A_%a-%N.out", "logs/%A-%N.out"),
     ),
     "no-array": Way(
-        "your file is one job, not an array: sbatch starts it once, SLURM_ARRAY_TASK_ID is not set, and one learning rate of "
-        "four is tried",
+        "your file is one job, not an array: sbatch starts it once, SLURM_ARRAY_TASK_ID is not set, and only one of the four "
+        "learning rates is tried",
         ("#SBATCH --array=0-3%2\n", ""),
     ),
     "one-too-many": Way(
@@ -37,28 +37,28 @@ WAYS = {
         ("--array=0-3%2", "--array=0-4%2"),
     ),
     "from-one": Way(
-        "--array={given} counts from 1. The elements of a list in bash count from 0, and so does the table of the run: the "
-        "tasks wanted are 0 to 3",
+        "--array={given} counts from 1. Lists in bash count from 0, and so does the table of the run: the "
+        "tasks have to be 0 to 3",
         ("--array=0-3%2", "--array=1-4%2"),
     ),
     "no-limit": Way(
-        "all four tasks may run at once (--array={given}): they take every GPU that is free, and others wait. %2 behind the "
+        "all four tasks may run at once (--array={given}): they take every free GPU, and others wait. %2 after the "
         "range lets two run at a time",
         ("--array=0-3%2", "--array=0-3"),
     ),
     "index-as-value": Way(
-        "task {task} would train with the learning rate {given}, the number of the task itself. SLURM_ARRAY_TASK_ID is a place "
-        "in your list of values, not the value",
+        "task {task} would train with the learning rate {given}, the number of the task itself. SLURM_ARRAY_TASK_ID is an "
+        "index into your list of values, not the value",
         ('"${rates[$SLURM_ARRAY_TASK_ID]}"', '"$SLURM_ARRAY_TASK_ID"'),
     ),
     "same-value": Way(
-        "every task would train with the learning rate {given}. In bash a list without an index, as in $rates, is its first "
+        "every task would train with the learning rate {given}. In bash, a list without an index, such as $rates, is its first "
         "element",
         ("${rates[$SLURM_ARRAY_TASK_ID]}", "$rates"),
     ),
     "all-in-each": Way(
-        "each task runs all four trainings: the array then does everything four times over. All tasks execute the same file; a "
-        "task picks its one value by SLURM_ARRAY_TASK_ID",
+        "each task runs all four trainings, so the array does everything four times. All tasks run the same file; each "
+        "picks its one value by SLURM_ARRAY_TASK_ID",
         (
             'python -u work/sweep.py "$@" --values="${rates[$SLURM_ARRAY_TASK_ID]}"',
             'for rate in "${rates[@]}"; do python -u work/sweep.py "$@" --values="$rate"; done',
@@ -80,7 +80,7 @@ def judge(part: Part) -> None:
         raise Verdict(
             "failed",
             "hides-failure",
-            "the command failed in a trial, and your file ended with 0: the dependent job (afterok) would start all the same",
+            "in a trial the command failed, but your file ended with 0: the dependent job (afterok) would start anyway",
         )
     part.note(f"the tasks would train with {', '.join(map(str, RATES))}")
 
@@ -96,11 +96,11 @@ def _check_array(part: Part, options: SlurmOptions) -> None:
         raise part.wrong("one-too-many", given=given, count=len(tasks))
     if tasks != (0, 1, 2, 3):
         listed = ", ".join(map(str, tasks[:8]))
-        raise Verdict("failed", "array", f"--array={given} makes the tasks {listed}; wanted are 0, 1, 2 and 3")
+        raise Verdict("failed", "array", f"--array={given} makes the tasks {listed}; expected 0, 1, 2 and 3")
     if at_once == 0 or at_once >= len(tasks):
         raise part.wrong("no-limit", given=given)
     if at_once != 2:
-        raise Verdict("failed", "limit", f"--array={given} lets {at_once} tasks run at once; wanted is 2 (%2)")
+        raise Verdict("failed", "limit", f"--array={given} lets {at_once} tasks run at once; expected 2 (%2)")
 
 
 def _check_values(part: Part) -> None:
@@ -122,7 +122,7 @@ def _check_values(part: Part) -> None:
         raise Verdict(
             "failed",
             "no-value",
-            f'{SCRIPT} got the whole list that was in "$@"; --values= of yours belongs behind it',
+            f'{SCRIPT} got the whole list from "$@"; put your own --values= after it',
             "task 0",
         )
     if len(set(values)) == 1:

@@ -15,26 +15,25 @@ WAYS = {
     "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "five jobs would write into one file, {name}: a name without the job's number (%j) is the same for every job, and "
-        "each overwrites what the one before it printed",
+        "five jobs would write to one file, {name}: a name without the job's number (%j) is the same for every job, so "
+        "each overwrites the output of the one before",
         ("logs/%j-%N.out", "logs/job.out"),
     ),
     "no-arguments": Way(
-        "the arguments of your file do not all reach first_job.py. What is typed behind the name (sbatch FILE --seconds=3) "
-        "comes "
-        'in as $1, $2 and so on; "$@" hands all of them on',
+        "the arguments of your file do not all reach first_job.py. What is typed after the file's name (sbatch FILE "
+        '--seconds=3) arrives as $1, $2 and so on; "$@" passes all of them on',
         (' "$@"', ""),
     ),
     "hides-failure": Way(
-        "the command failed with code 3 in a trial, and your file ended with 0. A job ends with the code of the file's last "
-        "command, so Slurm would call it COMPLETED, and a job that waits for it (afterok) would start",
+        "in a trial the command failed with code 3, but your file ended with 0. A job ends with the exit code of the file's "
+        "last command, so Slurm would call it COMPLETED, and a job that waits for it (afterok) would start",
         ('"$@"', '"$@"\necho done'),
     ),
 }
 
 
 def judge(part: Part) -> None:
-    """The requests, the command, and how the file ends where the command fails."""
+    """Judge the requests, the command, and how the file ends if the command fails."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=1, processes=1)

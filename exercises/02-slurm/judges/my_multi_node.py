@@ -21,18 +21,18 @@ WAYS = {
     "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "all processes would write into {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t "
-        "the number of the process; with both, each has a file of its own",
+        "all processes would write to {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t "
+        "the number of the process; with both, each process has its own file",
         ("logs/%N-rank%t.log", "logs/all.log"),
     ),
     "no-srun": Way(
-        "python ran {times} on {machines} machines. Your file runs once, on the first machine of the job, and only what srun "
-        "starts runs on every one: the others would hold their GPUs and do nothing",
+        "python ran {times} on {machines} machines. Your file runs once, on the first machine of the job; only what srun "
+        "starts runs on all of them. The others would hold their GPUs and do nothing",
         ("srun --kill-on-bad-exit=1 --output=logs/%N-rank%t.log bash", "bash"),
     ),
     "same-rank": Way(
-        "every process got {name} {value}. The shell of your file put the value in, once, on the first machine, before srun "
-        "started anything. In single quotes, or in a file of its own, each process puts its own value in",
+        "every process got {name} {value}. The shell of your file filled in the value once, on the first machine, before srun "
+        "started anything. In single quotes, or in a separate file, each process fills in its own value",
         ('bash -c \'\n  export RANK="$SLURM_PROCID"', 'env RANK="$SLURM_PROCID" bash -c \'\n  export'),
     ),
     "local-rank": Way(
@@ -41,30 +41,30 @@ WAYS = {
         ('LOCAL_RANK="$SLURM_LOCALID"', 'LOCAL_RANK="$SLURM_PROCID"'),
     ),
     "fixed-size": Way(
-        "WORLD_SIZE was {given} for {right} processes. How many there are is said by SLURM_NTASKS, also where --nodes=3 is "
-        "typed beside the file; a number in the file lets the processes wait for each other, or not know of each other",
+        "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is their number, even if --nodes=3 is added to the "
+        "command. With a fixed number, processes wait for others that never come, or some are left out",
         ('WORLD_SIZE="$SLURM_NTASKS"', "WORLD_SIZE=2"),
     ),
     "own-address": Way(
-        "the processes would wait at different addresses: {given}. MASTER_ADDR is one place for all, the first machine of the "
-        "job",
+        "the processes would wait at different addresses: {given}. MASTER_ADDR is one address for all, the first machine of "
+        "the job",
         ("exec python", 'export MASTER_ADDR="$SLURMD_NODENAME"; exec python'),
     ),
     "fixed-port": Way(
         "MASTER_PORT was {port} for every job. Two jobs may share a machine, and the second would find the port taken, or "
-        "meet the processes of the first: let it follow from SLURM_JOB_ID",
+        "meet the processes of the first: compute it from SLURM_JOB_ID",
         ("20000 + SLURM_JOB_ID % 10000", "29500"),
     ),
     "hides-failure": Way(
-        "the command failed on every machine in a trial, and your file ended with 0. A job ends with the code of the file's "
-        "last command, so Slurm would call it COMPLETED",
+        "in a trial the command failed on every machine, but your file ended with 0. A job ends with the exit code of the "
+        "file's last command, so Slurm would call it COMPLETED",
         ('\' bash "$@"', '\' bash "$@"\necho done'),
     ),
 }
 
 
 def judge(part: Part) -> None:
-    """The requests, then every process of four layouts, then how the file ends where the command fails."""
+    """Judge the requests, then every process of four layouts, then how the file ends if the command fails."""
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=2, processes=2)
@@ -97,14 +97,14 @@ def _check_srun(part: Part, job: Execution, calls: list[Call], machines: int, pe
         raise part.wrong("no-srun", case, times=times, machines=machines)
     if calls[0].program == "torchrun":
         raise Verdict(
-            "failed", "torchrun", "torchrun starts processes of its own; here srun starts each, and python is one", case
+            "failed", "torchrun", "torchrun starts its own processes; here srun starts each process, which is python", case
         )
     options = read_srun(sruns[-1])
     if len(calls) != machines * per_node:
         raise Verdict(
             "failed",
             "too-few",
-            f"{len(calls)} processes ran {SCRIPT}; wanted are {machines * per_node}, one for each task",
+            f"{len(calls)} processes ran {SCRIPT}; expected {machines * per_node}, one for each task",
             case,
         )
     pattern = options.values.get("output")
@@ -119,7 +119,7 @@ def _check_srun(part: Part, job: Execution, calls: list[Call], machines: int, pe
         raise part.wrong("one-file", case, name=pattern, files=files, ranks=len(spread))
     first = os.path.normpath(sruns[-1].folder / spread[0])
     if first != str(job.folder / "logs" / "node1-rank0.log"):
-        raise Verdict("failed", "output", f"srun --output={pattern} makes {spread[0]}; wanted is logs/node1-rank0.log", case)
+        raise Verdict("failed", "output", f"srun --output={pattern} makes {spread[0]}; expected logs/node1-rank0.log", case)
 
 
 def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, case: str) -> None:
@@ -160,7 +160,7 @@ def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> str
         raise Verdict(
             "failed",
             "port",
-            f"MASTER_PORT was {port}; wanted is one port for all, from 20000 to 29999 (job {number} here)",
+            f"MASTER_PORT was {port}; expected one port for all, from 20000 to 29999 (job {number} here)",
             case,
         )
     return port

@@ -12,50 +12,49 @@ WANTED_S = 1800
 
 WAYS = {
     "no-pty": Way(
-        "without --pty the shell has no terminal: it starts and reads what you type, but shows no prompt, knows no Ctrl-C for "
-        "its own commands, and nvidia-smi -l or an editor cannot draw",
+        "without --pty the shell has no terminal: it starts and reads what you type, but shows no prompt, does not pass Ctrl-C "
+        "to its commands, and programs such as an editor cannot draw their screen",
         ("--pty ", ""),
     ),
     "no-gpu": Way(
-        "your line asks for no GPU. You would sit on a GPU node, and CUDA_VISIBLE_DEVICES would be empty: --gres=gpu:1 asks "
+        "your line asks for no GPU. You would be on a GPU node, but CUDA_VISIBLE_DEVICES would be empty: --gres=gpu:1 asks "
         "for one",
         ("--gres=gpu:1 ", ""),
     ),
     "no-command": Way(
-        "srun does not know what to start: its last words are the command, here bash. srun takes every word up to the first "
-        "that is no option for itself",
+        "srun does not know what to start: the line ends with the command, here bash. srun reads options up to the first "
+        "word that is not one",
         (" bash", ""),
     ),
     "behind-command": Way(
-        "{words} is behind bash, and so goes to bash, not to srun: the command and all after it are not srun's. Options of "
-        "srun are in front of it",
+        "{words} is after bash, so it goes to bash, not to srun. Options of srun come before the command",
         ("--gres=gpu:1 --time=00:30:00 --pty bash", "--pty bash --gres=gpu:1 --time=00:30:00"),
     ),
     "sbatch": Way(
-        "{program} opens no shell on the node: sbatch hands in a file and is done, salloc holds the GPU and leaves you where "
-        "you are. A shell on the node that you type into is started by srun",
+        "{program} opens no shell on the node: sbatch only submits a file, and salloc holds the GPU but leaves you where "
+        "you are. To get a shell on the node, use srun",
         ("srun", "sbatch"),
     ),
     "seconds": Way(
-        "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 30:00 is minutes and seconds. Wanted are "
-        "30 minutes",
+        "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 30:00 is minutes and seconds. It has to "
+        "be 30 minutes",
         ("--time=00:30:00", "--time=1800"),
     ),
 }
 
 
 def judge(part: Part) -> None:
-    """The one line, its options, its command."""
+    """Judge the one line: its command and its options."""
     if not is_written(part.text):
         raise Verdict("open", says="no line yet: it begins with srun")
     job = execute(part, Place())
     calls = [call for call in job.calls if call.program in {"srun", "sbatch", "salloc"}]
     if not calls:
-        raise Verdict("failed", "no-srun", f"your line starts no srun: {job.errors or 'it ended without a word'}")
+        raise Verdict("failed", "no-srun", f"your line does not start srun: {job.errors or 'it ended without a message'}")
     if calls[0].program != "srun":
         raise part.wrong("sbatch", program=calls[0].program)
     if len(calls) > 1:
-        raise Verdict("failed", "too-often", f"{len(calls)} lines start srun; wanted is one")
+        raise Verdict("failed", "too-often", f"{len(calls)} lines start srun; expected one")
     options = read_srun(calls[0])
     _check_command(part, options)
     _check_requests(part, options)
@@ -67,14 +66,14 @@ def _check_command(part: Part, options: SlurmOptions) -> None:
         raise part.wrong("no-command")
     program, *words = options.command
     if program.rpartition("/")[2] not in SHELLS:
-        raise Verdict("failed", "command", f"srun would start {program}; wanted is a shell: bash")
+        raise Verdict("failed", "command", f"srun would start {program}; expected a shell: bash")
     for_srun = [word for word in words if _is_of_srun(word)]
     if for_srun:
         raise part.wrong("behind-command", words=" ".join(for_srun))
 
 
 def _is_of_srun(word: str) -> bool:
-    """Whether a word behind the shell's name is an option that srun has and bash has not."""
+    """Whether a word after the shell's name is an option of srun and not of bash."""
     if word in {"--login", "--noprofile", "--norc", "--posix", "--verbose", "--version", "--help"} or not word.startswith("--"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What the judges of the three batch files have in common: the requests, and the call of the course's script."""
+"""The common parts of the judges of the three batch files: the requests, and the call of the course's script."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.slurm_options import SlurmOptions, expand
 
 BELOW_COMMAND = (
-    "line {number}, '{line}', is below the first command. sbatch stops reading requests there, so it is a mere comment, "
-    "and nobody says so: move it up, above every command"
+    "line {number}, '{line}', is below the first command. sbatch stops reading requests there and treats it as a comment, "
+    "without a warning: move it above all commands"
 )
 NO_GPU = (
-    "your file asks for no GPU. Slurm then gives none: the job may start sooner, and CUDA_VISIBLE_DEVICES is empty in it. "
-    "A GPU for each machine is --gres=gpu:1"
+    "your file asks for no GPU, so Slurm gives it none: the job may start sooner, but its CUDA_VISIBLE_DEVICES is empty. "
+    "--gres=gpu:1 asks for one GPU on each machine"
 )
 SECONDS = (
     "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 10:00 is minutes and seconds, 00:10:00 is "
-    "hours, minutes and seconds. Wanted are ten minutes"
+    "hours, minutes and seconds. It has to be ten minutes"
 )
 SHORTEST_S, LONGEST_S = 300, 600
 TWO_JOBS = [dict.fromkeys("jJA", number) | {"N": "node1"} for number in ("4711", "4712")]
@@ -33,13 +33,13 @@ def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -
         raise Verdict(
             "failed",
             "layout",
-            f"your file asks for {count(options.nodes, 'machine')} and {count(options.tasks, 'process')} in all; wanted are "
+            f"your file asks for {count(options.nodes, 'machine')} and {count(options.tasks, 'process')} in all; expected "
             f"{count(machines, 'machine')} and {count(processes, 'process')} (--nodes, --ntasks-per-node)",
         )
     if options.gpus == 0:
         raise part.wrong("no-gpu")
     if options.gpus != 1:
-        raise Verdict("failed", "gpus", f"your file asks for {options.gpus} GPUs on each machine; wanted is 1")
+        raise Verdict("failed", "gpus", f"your file asks for {options.gpus} GPUs on each machine; expected 1")
     seconds = options.seconds
     if seconds is None:
         raise _name_missing("time", "no time limit", "the job may hold its GPU until the partition's own limit")
@@ -48,8 +48,8 @@ def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -
 
 
 def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, str]], name: str) -> None:
-    """Where the output goes. `jobs` are several jobs or tasks, each with what its letters mean in --output; `name` is the file
-    that the first should write. Raises Verdict."""
+    """Check where the output goes. `jobs` are several jobs or tasks, each with the values of the placeholders in --output;
+    `name` is the file that the first should write. Raises Verdict."""
     pattern = options.values.get("output")
     if pattern is None:
         raise _name_missing(
@@ -59,11 +59,11 @@ def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, 
     if len(set(files)) < len(files):
         raise part.wrong("one-file", name=pattern)
     if files[0] != name:
-        raise Verdict("failed", "output", f"--output={pattern} makes {files[0]} of job 4711 on node1; wanted is {name}")
+        raise Verdict("failed", "output", f"--output={pattern} makes {files[0]} of job 4711 on node1; expected {name}")
 
 
 def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
-    """The calls of the course's script, at least one. Raises Verdict where the shell failed, or the script is not run."""
+    """The calls of the course's script, at least one. Raises Verdict if the shell failed, or the script is not run."""
     calls = job.list_runs_of(script)
     if not calls and job.code:
         raise Verdict(
@@ -71,7 +71,7 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
         )
     if not calls:
         tried = [word for call in job.calls for word in call.words if word.endswith(script)]
-        from_here = f"; it looked for {tried[0]}, which is not there" if tried else ""
+        from_here = f"; it looked for {tried[0]}, which does not exist" if tried else ""
         raise Verdict(
             "failed", "no-script", f"your file never runs work/{script}{from_here}. The job starts in the folder of the run"
         )
@@ -82,7 +82,7 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
 
 def too_often(script: str, times: int) -> Verdict:
     """The verdict on a file that runs the script more than once."""
-    return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; wanted is once")
+    return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; expected once")
 
 
 def _name_missing(name: str, what: str, so: str) -> Verdict:

@@ -36,7 +36,7 @@ class SbatchJob:
 def render(job: SbatchJob) -> str:
     """The file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
     command = _elastic(job) if job.max_restarts else _spread(job) if job.nodes * job.tasks > 1 else _alone(job)
-    parts = [_head(job), _wishes(job), _body(job), command]
+    parts = [_head(job), _requests(job), _body(job), command]
     return "\n".join(parts)
 
 
@@ -74,32 +74,32 @@ def _head(job: SbatchJob) -> str:
     )
 
 
-def _wishes(job: SbatchJob) -> str:
+def _requests(job: SbatchJob) -> str:
     job_number = "%A_%a" if job.array else "%j"
     number = "%A the array's number, %a the task's" if job.array else "%j is the job's number"
-    wishes = [("The name in the queue.", f"--job-name={job.name}")]
+    requests = [("The name in the queue.", f"--job-name={job.name}")]
     if job.partition:
-        wishes.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
+        requests.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        wishes.append(("One task for each of these numbers; what is after % may run at once.", f"--array={job.array}"))
-    wishes.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
+        requests.append(("One task for each of these numbers; the number after % may run at once.", f"--array={job.array}"))
+    requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.max_restarts:
-        wishes.append(("On each, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
+        requests.append(("On each, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
         if job.tasks > 1:
-            wishes.append(("Processor cores for them.", f"--cpus-per-task={job.tasks}"))
+            requests.append(("CPU cores for them.", f"--cpus-per-task={job.tasks}"))
     else:
-        wishes.append(("How many processes srun starts on each.", f"--ntasks-per-node={job.tasks}"))
+        requests.append(("How many processes srun starts on each.", f"--ntasks-per-node={job.tasks}"))
     if job.gpus:
-        wishes.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
-    wishes += [
-        ("When this is over, Slurm ends the job. The shorter the request, the sooner it fits into a gap.", _time(job)),
-        (f"Where everything that is printed is written: {number}, %N the machine.", f"--output=logs/{job_number}-%N.out"),
+        requests.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
+    requests += [
+        ("After this time Slurm ends the job. The shorter the limit, the sooner the job fits into a gap.", _time(job)),
+        (f"The file for everything that is printed: {number}, %N the machine.", f"--output=logs/{job_number}-%N.out"),
         (
-            "A job that Slurm starts again after a failure adds to its output, instead of overwriting it.",
+            "A job that Slurm starts again after a failure appends to its output instead of overwriting it.",
             "--open-mode=append",
         ),
     ]
-    return "".join(f"\n# {why}\n#SBATCH {wish}" for why, wish in wishes) + "\n"
+    return "".join(f"\n# {why}\n#SBATCH {option}" for why, option in requests) + "\n"
 
 
 def _time(job: SbatchJob) -> str:
@@ -153,7 +153,7 @@ def _spread(job: SbatchJob) -> str:
         f"{_MEETING_POINT}"
         "\n"
         "# srun starts the command on every machine at once and tells each process who it is; torch knows it by these names.\n"
-        "# --kill-on-bad-exit: one process that fails ends the others, which would wait for it until the time is up.\n"
+        "# --kill-on-bad-exit: when one process fails, the others are ended; they would wait for it until the time limit.\n"
         "# shellcheck disable=SC2016\n"
         'srun --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
@@ -170,7 +170,7 @@ def _elastic(job: SbatchJob) -> str:
     return (
         f"{_MEETING_POINT}"
         "\n"
-        "# A rank: a log of its own, with a line before each new life, and a note of each life and how it ended.\n"
+        "# Each rank has its own log, with a line before each new life, and a note of each life and how it ended.\n"
         'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
         'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
         "# shellcheck disable=SC2016\n"
@@ -187,7 +187,7 @@ def _elastic(job: SbatchJob) -> str:
         "'\n"
         "\n"
         "# srun starts one torchrun on every machine, which starts the ranks there, and all of them again when one fails.\n"
-        "# --kill-on-bad-exit: a torchrun that gives up ends the others, which would wait for it until the time is up.\n"
+        "# --kill-on-bad-exit: when one torchrun gives up, the others are ended; they would wait for it until the time limit.\n"
         "# shellcheck disable=SC2016\n"
         f"srun --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
         '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
