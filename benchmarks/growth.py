@@ -283,7 +283,9 @@ def main(wanted: Sequence[str]) -> int:
     if unknown := [name for name in wanted if name not in KINDS]:
         print(f"growth knows {', '.join(KINDS)}; not {', '.join(unknown)}", file=sys.stderr)
         return 2
-    print(f"{platform.platform()}, {platform.machine()}, Python {platform.python_version()}; processor time, simulated nodes\n")
+    print(
+        f"{platform.platform()}, {platform.machine()}, Python {platform.python_version()}; processor time, files by the clock\n"
+    )
     held = True
     with lab() as bench_lab:
         bench_lab.type("deploy", "3")
