@@ -1,1 +1,2 @@
-"""Simulated nodes: SSH endpoints on loopback, hosted by one background process a stack. Importing the package loads nothing."""
+"""Simulated nodes: SSH servers on loopback, hosted by one background process for each stack. Importing the package loads
+nothing."""

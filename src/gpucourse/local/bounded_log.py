@@ -10,7 +10,7 @@ _KEPT_BYTES = 1 << 17
 
 
 class BoundedLog(logging.Handler):
-    """Writes to a file that is open for reading and appending; beyond half a MiB the oldest lines go."""
+    """Writes to a file that is open for reading and appending; beyond half a MiB the oldest lines are dropped."""
 
     def __init__(self, handle: int) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class BoundedLog(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append the record. A full disk costs the line, not the nodes."""
+        """Append the record. A full disk loses the line, not the nodes."""
         try:
             line = self.format(record).encode(errors="backslashreplace") + b"\n"
             os.write(self._handle, line[:_KEPT_BYTES])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-END_OF_INPUT = b"\x04"  # what a terminal takes for the end of the input
+END_OF_INPUT = b"\x04"  # what a terminal takes as the end of the input
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Terminal:
 
 @dataclass(kw_only=True)
 class Child:
-    """A running process, the leader of its session and group, with our ends of its streams. `errors` is None on a terminal."""
+    """A running process, the leader of its session and group, with our ends of its streams. On a terminal `errors` is None."""
 
     process: asyncio.subprocess.Process
     stdin: int | None
@@ -36,7 +36,7 @@ class Child:
     on_terminal: bool
 
     async def end_input(self) -> None:
-        """Let the process see the end of its input."""
+        """Send the process the end of its input."""
         if self.stdin is None:
             return
         if self.on_terminal:
@@ -124,12 +124,12 @@ async def _spawn(
 
 
 def make_controlling() -> None:
-    """In the new process: its standard input becomes the terminal that governs its session."""
+    """In the new process: make its standard input the controlling terminal of its session."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def set_size(handle: int, columns: int, rows: int) -> None:
-    """Give a terminal its size; 80 by 24 where the client named none."""
+    """Set a terminal's size; 80 by 24 if the client named none."""
     fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))
 
 

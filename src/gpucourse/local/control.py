@@ -9,13 +9,13 @@
     ping {}                     here
     anything                    error {why}
 
-The socket is named by a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows.
-So whoever asks must have made the folder its working directory. Loads as little as it can: every driver loads it.
+The socket has a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows.
+So the caller's working directory must be that folder. This file imports as little as it can: every driver loads it.
 """
 
 from __future__ import annotations
 
-import _socket  # every driver would take 8 ms of a processor for socket, which brings selectors and enum along
+import _socket  # in every driver `socket` would cost 8 ms of a processor, since it imports selectors and enum
 
 SOCKET = "control.sock"
 
@@ -23,15 +23,15 @@ _PIECE = 1 << 16
 
 
 class NobodyAnswers(Exception):
-    """No host listens, or it went away before it answered. What was asked may be asked again."""
+    """No host listens, or it ended before it answered. The request may be repeated."""
 
 
 class HostStuck(Exception):
-    """There is a host, and it did not answer in time."""
+    """A host exists, and it did not answer in time."""
 
 
 class ControlRefused(Exception):
-    """The host answered that it cannot; its reason is the message."""
+    """The host answered that it cannot do this; its reason is the message."""
 
 
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
@@ -59,7 +59,7 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
 
 
 def _read_line(line: _socket.socket) -> str:
-    """What comes up to the end of a line, or of the connection."""
+    """Everything up to the end of a line, or of the connection."""
     said = bytearray()
     while not said.endswith(b"\n") and (piece := line.recv(_PIECE)):
         said += piece

@@ -1,12 +1,12 @@
-# 64 of these start at once: without pathlib, json and typing each takes 15 ms of a processor instead of 25.
+# 64 of these start at once: without pathlib, json and typing, each takes 15 ms of a processor instead of 25.
 # ruff: noqa: PTH100, PTH101, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123
 """What Terraform runs for a node: `driver.py up FILE`, `driver.py down FILE`, with the node's spec in the environment.
 
-`up` leaves the node answering and writes FILE last; typed again it heals what is broken. `down` works from any half-built
-state, and the last one leaves the folder empty. Where every node of the stack goes, GPUCOURSE_CLEARED names a file: the first
-`down` has all of them removed and makes that file, and Terraform starts no other driver then. Run by path with
-`python -I -S`, so nothing but the standard library is there.
-All the work is done by the process that hosts the nodes, which is started by whichever driver comes first.
+`up` leaves the node answering and writes FILE last; called again it repairs what is broken. `down` works from any half-built
+state, and the last one leaves the folder empty. If every node of the stack is removed, GPUCOURSE_CLEARED names a file: the
+first `down` has all of them removed and creates that file, and Terraform then starts no other driver. Run by path with `python
+-I -S`, so only the standard library is available. The process that hosts the nodes does all the work; the first driver starts
+it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import sys
 import time
 
-if __name__ == "__main__":  # run by path, outside any package; at the end, where it can hide nothing
+if __name__ == "__main__":  # run by path, outside any package; at the end, where it can shadow nothing
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from gpucourse.local import control
@@ -33,7 +33,7 @@ class DriverError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """`up FILE` or `down FILE`. What went wrong goes to the standard error stream, which Terraform shows."""
+    """`up FILE` or `down FILE`. An error goes to the standard error stream, which Terraform shows."""
     if len(arguments) != 2 or arguments[0] not in {"up", "down"} or SPEC_VARIABLE not in os.environ:
         sys.stderr.write(f"usage: {SPEC_VARIABLE}='{{...}}' driver.py up|down FILE\n")
         return 2
@@ -53,7 +53,7 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
     """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises DriverError, ControlRefused,
     OSError.
 
-    A host has `add_s` seconds to answer, and `ping_s` to say that it lives, before another one takes its place.
+    A host has `add_s` seconds to answer, and `ping_s` to show that it lives, before another one replaces it.
     """
     folder = os.path.dirname(os.path.abspath(file))
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -71,16 +71,16 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
             if word == "node":
                 _write(file, node)
                 return
-            time.sleep(_POLL_S)  # the host of an earlier stack: it has begun to end itself
+            time.sleep(_POLL_S)  # the host of an earlier stack, which is already ending
     raise DriverError(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
 
 
 def down(file: str, spec: str, *, cleared: str = "", remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
     """End every process of the node and remove its files; with the last node, also the host and its files. Raises DriverError.
 
-    `cleared`: every node of the stack goes, and this file is made once all of them are gone.
+    `cleared`: every node of the stack is removed, and this file is created once all of them are gone.
 
-    A host has `remove_s` seconds to answer, and `ping_s` to say that it lives, before it is ended.
+    A host has `remove_s` seconds to answer, and `ping_s` to show that it lives, before it is ended.
     """
     folder = os.path.dirname(os.path.abspath(file))
     deadline = time.monotonic() + _GIVE_UP_S
@@ -90,7 +90,7 @@ def down(file: str, spec: str, *, cleared: str = "", remove_s: float = _REMOVE_S
             if _remove(spec, cleared, remove_s) != "last":
                 return
         except (control.NobodyAnswers, FileNotFoundError):
-            pass  # there is none, or it is on its way in or out: the lock tells
+            pass  # there is none, or it is starting or ending: the lock tells which
         except control.HostStuck:
             _replace(folder, ping_s)
         if _remove_by_hand(folder, spec):
@@ -99,12 +99,12 @@ def down(file: str, spec: str, *, cleared: str = "", remove_s: float = _REMOVE_S
 
 
 def _remove(spec: str, cleared: str, remove_s: float) -> str:
-    """Have the node removed, or every node of the stack; whether it was the "last" one."""
+    """Have the node removed, or every node of the stack; gives whether it was the "last" one."""
     if cleared:
         try:
             word = control.ask("clear", spec, timeout_s=remove_s)[0]
         except control.ControlRefused:
-            word = "each"  # a host of before, or processes that do not end: asked by itself, each node tells its own trouble
+            word = "each"  # an older host, or processes that do not end: asked one by one, each node reports its own problem
         if word != "each":
             try:
                 os.close(os.open(cleared, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -115,7 +115,7 @@ def _remove(spec: str, cleared: str, remove_s: float) -> str:
 
 
 def _start(folder: str, spec: str) -> None:
-    """Start the host, unless another driver has it in hand."""
+    """Start the host, unless another driver is already doing so."""
     from gpucourse.local import keeper
 
     try:
@@ -126,7 +126,7 @@ def _start(folder: str, spec: str) -> None:
 
 
 def _replace(folder: str, ping_s: float) -> None:
-    """A host that answers nothing at all (stopped, or hung) gives way to a new one; one that is only busy does not."""
+    """A host that does not answer at all (stopped, or hung) is replaced by a new one; one that is only busy is not."""
     try:
         control.ask("ping", "{}", timeout_s=ping_s)
     except control.HostStuck:
@@ -141,7 +141,7 @@ def _replace(folder: str, ping_s: float) -> None:
 
 
 def _remove_by_hand(folder: str, spec: str) -> bool:
-    """Without a host: whether its lock was free, so that this process could do its work."""
+    """Do the work without a host; gives whether its lock was free for that."""
     from gpucourse.local import keeper
 
     try:
@@ -151,7 +151,7 @@ def _remove_by_hand(folder: str, spec: str) -> bool:
 
 
 def _write(file: str, text: str) -> None:
-    """At once, so that a reader sees the old file or the new one."""
+    """Write in one step, so that a reader sees the old file or the new one."""
     aside = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}")
     with open(aside, "w", encoding="utf-8") as content:
         content.write(text + "\n")

@@ -1,4 +1,4 @@
-"""The environment of a session: a little of the host's own, what the client may add, and what makes it this node's."""
+"""The environment of a session: a little of the host's own, what the client may add, and the node's own variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from gpucourse.local import processes
 
 ROOT = "GPUCOURSE_NODE_ROOT"
-# What torch loads by itself in every process of the node; see the module there.
+# What torch loads by itself in every process of the node; see that module.
 TORCH_EXTENSION = Path(__file__).parent / "torch_extension"
 
 _KEPT = {
@@ -27,7 +27,7 @@ _KEPT = {
 }
 _KEPT |= {name.lower() for name in _KEPT if name.endswith("_PROXY")}
 _KEPT_FOR_GPU = ("CUDA_", "NVIDIA_", "NCCL_", "HF_")
-"""How variables begin that say which GPUs a container may use, and where models lie that are here already."""
+"""Prefixes of the variables that say which GPUs a container may use, and where downloaded models are."""
 _ACCEPTED = {
     "LANG",
     "COLORTERM",
@@ -56,8 +56,8 @@ def of_node(
     real: bool = False,
 ) -> dict[str, str]:
     """What every session on the node starts from. `host` is the environment of the process that hosts it; `root`, if there
-    is one, the folder that stands for the root of its file system. A `real` node is this computer: what is set here for its
-    GPU holds there."""
+    is one, the folder that stands for the root of its file system. A `real` node is this computer: what is set here for a
+    GPU is valid there."""
     starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)
     kept = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}
     path = kept.get("PATH", _FALLBACK_PATH)
@@ -83,7 +83,7 @@ def list_accepted_patterns() -> str:
 
 
 def of_session(node: Mapping[str, str], asked: Mapping[str, str], terminal: str | None) -> dict[str, str]:
-    """The node's environment with what the client asked for, as far as a client may; the node's own names stay."""
+    """The node's environment with the variables that the client asked for and may set; the node's own ones stay."""
     accepted = {key: value for key, value in asked.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
     own = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
     return {**node, **accepted, **own, **({"TERM": terminal} if terminal else {})}

@@ -1,6 +1,6 @@
-"""How simulated nodes are, from outside: by the host's lock, each node's first line, and the environment of processes.
+"""The state of simulated nodes, seen from outside: by the host's lock, each node's first line, and processes' environments.
 
-`status` calls this on every stack, so it loads little and takes milliseconds.
+`status` calls this for every stack, so it imports little and takes milliseconds.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LONGEST_LINE = 255  # RFC 4253, 4.2
 
 
 def banner(uid: str, name: str) -> str:
-    """How a node names itself in the first line that it says to whoever connects (no dash or blank may be in it)."""
+    """How a node names itself in the first line that it sends to a client (without a dash or a blank)."""
     return f"gpucourse_{_plain(uid)}_{_plain(name)}"
 
 
 def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
-    """Each node as it is right now. A node that does not answer within a second counts as silent."""
+    """The state of each node right now. A node that does not answer within a second counts as silent."""
     if not nodes_folder.is_dir():
         return [_sick(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
     if not is_held(nodes_folder / layout.LOCK):
@@ -52,7 +52,7 @@ def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: floa
     Linux only. Raises control.ControlRefused."""
     folder = os.open(nodes_folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # By way of the open folder the name is short, however long the folder's own is.
+        # Through the open folder the name is short, however long the folder's own is.
         at = f"/proc/self/fd/{folder}/{control.SOCKET}"
         return dict(json.loads(control.ask(verb, json.dumps(document), timeout_s=timeout_s, at=at)[1]))
     except (control.NobodyAnswers, control.HostStuck):
@@ -80,7 +80,7 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
 
 
 def end_everything(nodes_folder: Path, uid: str) -> list[str]:
-    """End every process of the stack and empty its folder, whatever state they are in; what was removed, in words."""
+    """End every process of the stack and empty its folder, whatever state they are in; gives what was removed, in words."""
     mark = processes.marker(processes.STACK, uid)
     removed = [f"process {pid} ({processes.command_of(pid)})" for pid in processes.list_carriers(mark)]
     processes.end(mark)
@@ -91,7 +91,7 @@ def end_everything(nodes_folder: Path, uid: str) -> list[str]:
 
 
 def _files(nodes_folder: Path, uid: str) -> list[Path]:
-    """What lies in the stack's folder, its folder for sockets, and what runs put beside that."""
+    """What is in the stack's folder, its folder for sockets, and what runs put beside that."""
     inside = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
     return inside + [path for path in (layout.sockets(uid),) if path.is_dir()] + layout.find_links(nodes_folder)
 
@@ -114,7 +114,8 @@ def _sick(name: str, detail: str) -> NodeHealth:
 
 
 def _first_lines(ports: Iterable[int]) -> dict[int, str]:
-    """What whoever listens on each port says first; empty if it keeps silent. A port where nobody listens is not in it."""
+    """What the process that listens on each port sends first; empty if it is silent. Ports where nobody listens are left
+    out."""
     lines: dict[int, str] = {}
     asked: dict[int, tuple[int, socket.socket]] = {}
     for port in ports:

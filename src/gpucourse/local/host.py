@@ -1,8 +1,8 @@
 """The background process that hosts every simulated node of one stack. A driver starts it: `host.py LOCK READY`.
 
-LOCK is the open, locked `host.lock`; READY an open pipe that hears one newline when the host listens. The working directory is
-the nodes' folder. The host ends itself with its last node, on SIGTERM, and when its folder is deleted; never without everything
-that runs on its nodes.
+LOCK is the open, locked `host.lock`; READY an open pipe that gets one newline when the host listens. The working directory is
+the nodes' folder. The host ends with its last node, on SIGTERM, and when its folder is deleted; and never before everything
+that runs on its nodes has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder hides none of them
+if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder shadows none of them
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
 
 from gpucourse.local import layout, processes
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class Host:
-    """The nodes of one stack and whoever asks for changes."""
+    """The nodes of one stack, and the requests to change them."""
 
     def __init__(self, folder: Path, uid: str, lock: int) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class Host:
         self._control: asyncio.Server | None = None
 
     async def run(self, ready: int) -> None:
-        """Bring back the nodes of an earlier host, listen, say so, and serve until the end."""
+        """Bring back the nodes of an earlier host, listen, report that, and serve until the end."""
         for spec in load_stored_specs(self.folder, self.uid):
             await self._restore(spec)
         await self._lead_from_heads()
@@ -67,18 +67,18 @@ class Host:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        loop.add_signal_handler(signal.SIGHUP, logger.info, "a terminal was closed")  # to ignore it would be inherited
+        loop.add_signal_handler(signal.SIGHUP, logger.info, "a terminal was closed")  # ignoring it would be inherited
         watching = asyncio.create_task(self._watch())
         _tell(ready)
         await self._over.wait()
         watching.cancel()
 
     def _sign(self) -> None:
-        """Say who hosts the nodes of this folder."""
+        """Write down who hosts the nodes of this folder."""
         layout.write_json(self.folder / layout.HOST, {"pid": os.getpid(), "uid": self.uid, "version": 1})
 
     def stop(self) -> None:
-        """Ask no more, and end."""
+        """Take no more requests, and end."""
         if self._control is not None:
             self._control.close()
         for node in self.nodes.values():
@@ -139,12 +139,12 @@ class Host:
         raise ValueError(f"there is nothing called {verb!r} to do")
 
     async def _look(self, verb: str) -> dict[str, Any]:
-        """What is wrong with each node that is more than a door, or what its daemons' logs mean."""
+        """What is wrong with each node that is more than an SSH server, or what its daemons' logs mean."""
         states = (await self._namespace.ask(verb))["found"] if self._namespace.alive else {}
         return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **states}
 
     async def _at_machine(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
-        """Cut the power of a machine or give it back, or run a command in it as its root."""
+        """Cut a machine's power or restore it, or run a command in it as its root."""
         node = self.nodes.get(str(asked["name"]))
         if isinstance(node, MachineNode) and verb == "run":
             return await self._namespace.ask("run", name=node.spec.name, argv=asked["argv"])
@@ -179,14 +179,14 @@ class Host:
             return f"node {json.dumps(node.describe())}"
 
     async def _lead_from_heads(self) -> None:
-        """Let every machine be reached through the head, as `ssh -J node0 node3` does."""
+        """Make every machine reachable through the head, as `ssh -J node0 node3` needs it."""
         machines = [node for node in self.nodes.values() if isinstance(node, MachineNode)]
         for head in machines:
             if head.spec.role == "head":
                 await head.lead_to(machines)
 
     async def _change_kind(self, name: str) -> None:
-        """A node becomes a machine of its own, or is one no longer: what runs on it ends, its home and its port stay."""
+        """Turn a node into a machine of its own, or back: what runs on it ends, its home and its port stay."""
         node = self.nodes.pop(name)
         await node.end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
@@ -196,7 +196,7 @@ class Host:
     async def _remove(self, uid: str, name: str) -> None:
         mark = processes.marker(processes.NODE, f"{uid}/{name}")
         if uid != self.uid:
-            await asyncio.to_thread(processes.end, mark)  # of an earlier stack; the files are this one's
+            await asyncio.to_thread(processes.end, mark)  # an earlier stack's; the files are this one's
             return
         async with self._turns[name]:
             if (node := self.nodes.pop(name, None)) is not None:
@@ -207,11 +207,12 @@ class Host:
             raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
 
     def _can_clear(self, uid: str) -> bool:
-        """Whether no node is more than a door to this computer: machines, and daemons of Slurm, have an end of their own."""
+        """Whether every node is only an SSH server on this computer: machines and Slurm's daemons have to be ended
+        separately."""
         return uid == self.uid and all(type(node) is HostedNode for node in self.nodes.values())
 
     async def _clear(self) -> None:
-        """Remove every node, with one look at all processes instead of one a node."""
+        """Remove every node, looking at all processes once instead of once for each node."""
         async with AsyncExitStack() as turns:
             await turns.enter_async_context(self._clearing)
             names = sorted({*self.nodes, *layout.node_names(self.folder)})
@@ -219,7 +220,7 @@ class Host:
                 await turns.enter_async_context(self._turns[name])
             for node in self.nodes.values():
                 await node.end()
-            if names:  # in one go: on a busy machine each change of threads waits for a processor
+            if names:  # in one go: on a busy machine each switch of threads waits for a processor
                 await asyncio.to_thread(self._end_and_remove, names)
             self.nodes.clear()
 
@@ -231,7 +232,7 @@ class Host:
             layout.remove_node_files(self.folder, name)
 
     async def _watch(self) -> None:
-        """End when the folder is deleted or emptied from outside, or when nobody ever asks for a node."""
+        """End if the folder is deleted or emptied from outside, or if nobody ever asks for a node."""
         loop = asyncio.get_running_loop()
         busy = loop.time()
         while True:
@@ -244,16 +245,16 @@ class Host:
                 return
 
     def clean_up(self) -> None:
-        """End every process of the stack and remove what only a living host needs; with no node left, all of its files."""
+        """End every process of the stack and remove what only a running host needs; with no node left, all of its files."""
         processes.end(processes.marker(processes.STACK, self.uid))
         for path in (layout.sockets(self.uid), *layout.find_links(self.folder)):
             layout.remove(path)
         if not is_same_file(self._lock, self.folder / layout.LOCK):
-            return  # the folder is another's, or nobody's
+            return  # the folder belongs to another stack, or to none
         empty = not layout.node_names(self.folder)
         for name in layout.HOST_FILES if empty else (layout.SOCKET, layout.HOST):
             if name == layout.LOCK and self._awaited:
-                continue  # the driver of the last node waits for it, to know that this process has ended
+                continue  # the driver of the last node waits for this, to know that this process has ended
             layout.remove(self.folder / name)
 
 
@@ -263,10 +264,10 @@ def main(lock: int, ready: int) -> None:
     os.set_inheritable(ready, False)
     _forget_signals()
     _raise_limit()
-    os.umask(0o022)  # for the sessions; what others must not read has its own mode
+    os.umask(0o022)  # for the sessions; files that others must not read have their own mode
     folder, uid = Path.cwd(), os.environ[processes.STACK]
     logging.basicConfig(level=logging.WARNING, handlers=[BoundedLog(sys.stderr.fileno())])
-    processes.end(processes.marker(processes.STACK, uid), spare=processes.DETACHED_RUN, grace_s=0.5)  # a crashed host's
+    processes.end(processes.marker(processes.STACK, uid), spare=processes.DETACHED_RUN, grace_s=0.5)  # left by a crashed host
     host = asyncio.run(_host(folder, uid, lock, ready))
     host.clean_up()
 
@@ -278,7 +279,7 @@ async def _host(folder: Path, uid: str, lock: int, ready: int) -> Host:
 
 
 def _forget_signals() -> None:
-    """Sessions inherit what is ignored or held back here, and whoever typed the command may have ignored anything (`nohup`)."""
+    """Sessions inherit signals that are ignored or blocked here, and the caller may have ignored any (`nohup`)."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in (
         signal.SIGHUP,

@@ -1,4 +1,4 @@
-"""A node as its host sees it: its folder, its door, its processes."""
+"""A node as its host sees it: its folder, its SSH server, its processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpucourse.model.node import SIMULATED, Mode, is_simulated
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What is asked of a node. `public_key` gets in from the start; `uid` is the stack's. `root`, if there is one, is the
+    """What is asked of a node. `public_key` may log in from the start; `uid` is the stack's. `root`, if there is one, is the
     folder that stands for the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT.
 
     A node with `addresses` (of every machine of the stack, by name) is a machine of its own; `link` is the speed of its cable,
@@ -42,7 +42,7 @@ class Spec:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
-        """The spec in a document. Raises ValueError if it is none."""
+        """The spec in a document. Raises ValueError if it is not one."""
         try:
             words = {key: str(document[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
         except KeyError as error:
@@ -65,7 +65,7 @@ class HostedNode:
         self._shell = login_shell()
 
     async def open(self) -> None:
-        """Make what is missing in the node's folder and listen: on the port it had, or a new one where that is taken."""
+        """Create what is missing in the node's folder and listen: on its earlier port, or on a new one if that is taken."""
         port = prepare(self._folder, self.spec)
         try:
             self._listener = await server.listen(self._door(), port)
@@ -74,13 +74,13 @@ class HostedNode:
         layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._listener.port})
 
     async def reopen(self, spec: Spec) -> None:
-        """Take a new spec and listen anew on the same port. Connections stay open."""
+        """Take a new spec and listen again on the same port. Connections stay open."""
         self.close()
         self.spec = spec
         await self.open()
 
     def describe(self) -> dict[str, object]:
-        """The node in the words of `model.node.Node`."""
+        """The node as a `model.node.Node`."""
         if self._listener is None:
             raise ValueError(f"{self.spec.name} is not open")
         return {
@@ -98,7 +98,7 @@ class HostedNode:
         }
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Accept no more logins."""
         if self._listener is not None:
             self._listener.close()
 
@@ -122,7 +122,8 @@ class HostedNode:
         await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=asked)
 
     def _environment(self) -> dict[str, str]:
-        """What every session starts from. What is typed on a simulated node leaves its temporary files with the stack."""
+        """The environment that every session starts from. Commands on a simulated node put temporary files into the stack's
+        folder."""
         simulated = is_simulated(self.spec.mode)
         temporary = {"TMPDIR": str(layout.make_temporary(self.spec.uid, self.spec.name))} if simulated else {}
         return temporary | environment.of_node(
@@ -138,13 +139,13 @@ class HostedNode:
         )
 
     async def end(self) -> None:
-        """Let nobody in, and end every connection."""
+        """Accept no more logins, and end every connection."""
         self.close()
         self.drop()
 
 
 def prepare(folder: Path, spec: Spec) -> int:
-    """Make what is missing in the node's folder; the port that it had, 0 if it had none."""
+    """Create what is missing in the node's folder; gives its earlier port, 0 if it had none."""
     before = layout.read_json(layout.spec_file(folder, spec.name)) or {}
     if before and before.get("uid") != spec.uid:
         layout.remove_node_files(folder, spec.name)  # an earlier stack's
@@ -159,7 +160,7 @@ def prepare(folder: Path, spec: Spec) -> int:
     profile = home / ".profile"
     if not profile.exists():
         bin_folder = shlex.quote(str(Path(spec.python).parent))
-        # A login shell reads the machine's /etc/profile first, and that sets PATH anew.
+        # A login shell reads the machine's /etc/profile first, which sets PATH.
         system = ":/usr/sbin:/sbin" if spec.slurm else ""  # where Slurm's daemons are
         profile.write_text(f"PATH={bin_folder}:$PATH{system}\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
     port = before.get("port", 0)
@@ -175,7 +176,7 @@ def _is_key(path: Path) -> bool:
 
 
 def _authorize(file: Path, key: str) -> None:
-    """Have the key's line in the file, and leave every other line as it is."""
+    """Make sure that the key's line is in the file, and leave every other line as it is."""
     lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if file.exists() else []
     if key.strip() in (line.strip() for line in lines):
         return

@@ -1,4 +1,4 @@
-"""Start the process that hosts the nodes, replace it when it hangs, do its work when it is gone. For the drivers."""
+"""Start the process that hosts the nodes, replace it if it hangs, do its work if it is gone. For the drivers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _LOCK_S = 0.2
 
 
 class HostDied(Exception):
-    """The host ended before it listened; the message holds its last words."""
+    """The host ended before it listened; the message holds its last output."""
 
 
 class StillAlive(Exception):
-    """Processes of a node that nothing ends; the message names them."""
+    """Processes of a node that cannot be ended; the message names them."""
 
 
 def start_host(folder: str, spec: str) -> bool:
-    """Start the host of the folder and wait until it listens; False if another process holds the lock, so that there is one
-    already, or will be. Raises HostDied, OSError."""
+    """Start the host of the folder and wait until it listens; False if another process holds the lock, so that one exists
+    already, or soon will. Raises HostDied, OSError."""
     here = Path(folder)
     lock = take(here / layout.LOCK)
     if lock is None:
@@ -95,7 +95,7 @@ def _end(mark: str) -> None:
 
 
 def _environment(uid: str) -> dict[str, str]:
-    """The caller's, without what belongs to Terraform or to a node that this was typed on; with the stack's mark."""
+    """The caller's environment, without variables of Terraform or of a node that this was typed on; with the stack's mark."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "TF_"))}
     return {**kept, processes.STACK: uid}
 

@@ -2,7 +2,7 @@
 
 host.lock      held by the process that hosts the nodes, for as long as it lives
 host.json      who that process is
-host.log       what it complained about, bounded
+host.log       its warnings and errors, bounded
 control.sock   how the drivers talk to it; the folder's mode (0700) is what keeps others out
 node0.json     what Terraform reads: the node, present only when it is up
 slurm/         the configuration, key, state and logs of a Slurm whose daemons share this computer
@@ -35,33 +35,33 @@ HOST_FILES = (
     HOST,
     LOG,
     LOCK,
-)  # the lock goes last: whoever waits for it finds an empty folder
+)  # the lock is removed last: whoever waits for it finds an empty folder
 
 
 def sockets(uid: str) -> Path:
-    """A folder of the stack outside its own, for what must have a short path: sockets, and temporary files. Anybody finds it
-    again by the uid."""
-    import hashlib  # brings OpenSSL: 3 ms that `status` does not have
+    """A folder of the stack outside its own, for what must have a short path: sockets, and temporary files. Every process finds
+    it again by the uid."""
+    import hashlib  # imports OpenSSL: 3 ms that `status` does not have
 
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 
 def find_links(folder: Path) -> list[Path]:
-    """The short links that runs on these nodes made to their folders for temporary files: one that is killed leaves its
+    """The short links that runs on these nodes made to their folders for temporary files: a killed run leaves its
     own."""
     root, links = str(folder.absolute()) + os.sep, []
     for path in Path("/tmp").glob("gpucourse-*"):  # noqa: S108 (only links of this user that lead into the folder count)
         try:
             if path.lstat().st_uid == os.getuid() and str(path.readlink()).startswith(root):
                 links.append(path)
-        except OSError:  # no link, or gone meanwhile
+        except OSError:  # not a link, or gone in the meantime
             continue
     return sorted(links)
 
 
 def make_temporary(uid: str, name: str) -> Path:
-    """The folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and it goes with the
-    stack. Raises PermissionError if somebody else made it."""
+    """The folder for temporary files of a node's sessions (TMPDIR): its path is short enough for sockets, and it is removed
+    with the stack. Raises PermissionError if somebody else made it."""
     place = sockets(uid)
     place.mkdir(mode=0o700, exist_ok=True)
     if place.is_symlink() or place.stat().st_uid != os.getuid():
@@ -96,7 +96,7 @@ def host_key(folder: Path, name: str) -> Path:
 
 
 def node_names(folder: Path) -> list[str]:
-    """Every node of which there is a trace, whole or not."""
+    """Every node that left a trace, complete or not."""
     try:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -114,7 +114,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The document at `path`; None if there is none, or no whole one."""
+    """The document at `path`; None if there is none, or an incomplete one."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -123,7 +123,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def remove_node_files(folder: Path, name: str) -> None:
-    """Remove every file of one node: its description first, so that nobody takes the rest for a node."""
+    """Remove every file of one node: its description first, so that the rest is not taken for a node."""
     description(folder, name).unlink(missing_ok=True)
     for aside in folder.glob(f".{name}.json.*"):
         aside.unlink(missing_ok=True)
@@ -131,7 +131,7 @@ def remove_node_files(folder: Path, name: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with what is in it, also where its owner took away the right to write in it."""
+    """Remove a file, or a folder with its content, even if its owner removed the permission to write in it."""
     import shutil
 
     if path.is_symlink() or not path.is_dir():

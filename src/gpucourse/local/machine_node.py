@@ -36,7 +36,7 @@ class MachineNode:
         self._callers: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> None:
-        """Boot the machine, or mend it, and let people in: on the port it had, or a new one where that is taken."""
+        """Boot or repair the machine, and accept logins: on its earlier port, or on a new one if that is taken."""
         self.port = prepare(self._folder, self.spec)
         (self._folder / layout.SHARED).mkdir(mode=0o755, exist_ok=True)
         if self._door is None:
@@ -50,8 +50,9 @@ class MachineNode:
         await self._namespace.ask("on", machine=self._machine())
 
     async def lead_to(self, others: Iterable[MachineNode]) -> None:
-        """Have 127.0.0.1 on this machine lead to the others by the ports that they have on this computer: `ssh -J` asks the
-        machine in the middle for those. A port that cannot be had there is left out: every machine is reached directly, too."""
+        """Have 127.0.0.1 on this machine lead to the others by their ports on this computer: `ssh -J` asks the
+        machine in the middle for those. A port that is not free there is left out: every machine can be reached directly,
+        too."""
         async with self._turn:
             for other in others:
                 if other is self or other.port in self._jumps:
@@ -64,13 +65,13 @@ class MachineNode:
                 self._jumps[other.port] = await asyncio.start_server(other.attend, sock=line)
 
     def _close_jumps(self) -> None:
-        """Their sockets would keep the network of a machine that is off."""
+        """Close them: their sockets would keep the network of a machine that is off."""
         for jump in self._jumps.values():
             jump.close()
         self._jumps.clear()
 
     async def reopen(self, spec: Spec) -> None:
-        """Take a new spec; what it changes is changed in the running machine; what it boots with, by going off and on."""
+        """Take a new spec, and change the running machine accordingly; what it boots with, by switching it off and on."""
         if _hardware(spec) != _hardware(self.spec):
             await self.power("off")
         self.spec = spec
@@ -86,7 +87,7 @@ class MachineNode:
             await self._namespace.ask("on", machine=self._machine())
 
     def describe(self) -> dict[str, object]:
-        """The node in the words of `model.node.Node`."""
+        """The node as a `model.node.Node`."""
         return {
             "name": self.spec.name,
             "role": self.spec.role,
@@ -102,7 +103,7 @@ class MachineNode:
         }
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Accept no more logins."""
         if self._door is not None:
             self._door.close()
             self._door = None
@@ -114,15 +115,15 @@ class MachineNode:
             caller.close()
 
     async def end(self) -> None:
-        """Take the machine away."""
+        """Remove the machine."""
         self.close()
         self.drop()
         if self._namespace.alive:
-            with contextlib.suppress(NamespaceFailed):  # a namespace that has ended holds no machine
+            with contextlib.suppress(NamespaceFailed):  # a namespace that has ended contains no machine
                 await self._namespace.ask("off", name=self.spec.name, forget=True)
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Hand a connection on to the machine's sshd, both ways, until its end."""
+        """Pass a connection on to the machine's sshd, both ways, until its end."""
         self._callers.add(writer)
         try:
             line = await self._namespace.dial(self.spec.addresses[self.spec.name], _SSH)
@@ -163,7 +164,7 @@ class MachineNode:
 
 
 def _hardware(spec: Spec) -> tuple[object, ...]:
-    """What of a machine cannot be changed while it is on: its cable, its devices, its programs."""
+    """The parts of a machine that cannot be changed while it is on: its cable, its devices, its programs."""
     return spec.link, spec.addresses.get(spec.name), spec.gpus, spec.layer
 
 
@@ -183,7 +184,7 @@ def _programs(python: str) -> list[str]:
 
 
 def _sshd_config(spec: Spec) -> str:
-    """A real sshd that tells whose node it is in its first line, and whose sessions are as those of any simulated node."""
+    """A real sshd that names its node in its first line, with sessions like those of any simulated node."""
     marks = {
         "PATH": f"{Path(spec.python).parent}:{PATH}",
         "GPUCOURSE_NODE": spec.name,
@@ -200,7 +201,7 @@ def _sshd_config(spec: Spec) -> str:
         "PasswordAuthentication": "no",
         "KbdInteractiveAuthentication": "no",
         "UsePAM": "no",
-        "AllowAgentForwarding": "no",  # as on simulated nodes that are not machines: nothing there needs the learner's keys
+        "AllowAgentForwarding": "no",  # as on simulated nodes that are not machines: no command there needs the learner's keys
         "StrictModes": "no",  # the folders above belong to this computer, and their modes are its own business
         "UseDNS": "no",
         "PrintMotd": "no",

@@ -1,4 +1,5 @@
-"""The connection of the host to the namespace around its machines: it starts that namespace, asks, and hears the answers."""
+"""The connection of the host to the namespace around its machines: it starts that namespace, sends requests and reads the
+answers."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ _DIAL_S = 5.0
 
 
 class NamespaceFailed(Exception):
-    """The namespace, or something in it, did not come to be; the message says why."""
+    """The namespace, or something in it, could not be created; the message says why."""
 
 
 class NamespaceClient:
-    """The machines of one stack. The first one that is wanted starts the namespace, and the end of the host is its end."""
+    """The machines of one stack. The first one asked for starts the namespace, which ends with the host."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,11 +37,11 @@ class NamespaceClient:
 
     @property
     def alive(self) -> bool:
-        """Whether there is an namespace."""
+        """Whether there is a namespace."""
         return self._line is not None
 
     async def ask(self, verb: str, **document: object) -> dict[str, Any]:
-        """Have something done in the namespace, which the first request starts. Raises NamespaceFailed with what went wrong."""
+        """Send a request to the namespace, which the first one starts. Raises NamespaceFailed with what went wrong."""
         async with self._turn:
             if self._line is None:
                 await self._start()
@@ -135,7 +136,7 @@ class NamespaceClient:
         waiting = self._waiting.pop(said["id"], None)
         if waiting is not None and not waiting.done():
             waiting.set_result((said, list(handles)))
-        else:  # who asked has given up
+        else:  # the caller has given up
             for handle in handles:
                 os.close(handle)
 

@@ -1,8 +1,8 @@
 """Find processes by a variable in their environment, and end them.
 
-A variable is inherited by every process that a session starts, also by those that make a session of their own (as torchrun's
-workers do), which no process group reaches. Linux tells the environment in /proc, macOS through `ps -E`. On Linux a child that
-threw its environment away is found by its parent, as long as that lives.
+A variable is inherited by every process that a session starts, even by those that make a session of their own (as torchrun's
+workers do), which no process group reaches. Linux shows the environment in /proc, macOS through `ps -E`. On Linux a child that
+dropped its environment is found through its parent, as long as that lives.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POLL_S = 0.02
 
 
 def marker(variable: str, value: str) -> str:
-    """How a variable is written in an environment."""
+    """The form of a variable in an environment."""
     return f"{variable}={value}"
 
 
@@ -49,7 +49,7 @@ def holds(environment: bytes, mark: str, spare: str | None = None) -> bool:
 
 
 def send(pid: int, number: int) -> None:
-    """Signal one process; nothing happens where it has gone."""
+    """Signal one process; nothing happens if it has gone."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -64,8 +64,8 @@ def end(
     kill_s: float = 3.0,
     signal_process: Callable[[int, int], None] = send,
 ) -> tuple[list[int], list[int]]:
-    """End every process that carries `mark`, and what descends from it: SIGTERM, `grace_s` to tidy up, then SIGKILL until none
-    is seen, at most for `kill_s`. Gives back the ids of those that were there, and of those that still are."""
+    """End every process that carries `mark`, and what descends from it: SIGTERM, `grace_s` to clean up, then SIGKILL until none
+    is seen, at most for `kill_s`. Gives the ids of those that were there, and of those that still are."""
     seen: set[int] = set()
     told: set[int] = set()
     bare = _bare(mark, spare)
@@ -80,14 +80,14 @@ def end(
                 signal_process(pid, signal.SIGKILL)
             elif pid not in told:
                 signal_process(pid, signal.SIGTERM)
-                signal_process(pid, signal.SIGCONT)  # one that is stopped could not act on the first
+                signal_process(pid, signal.SIGCONT)  # a stopped one could not act on the first signal
                 told.add(pid)
         time.sleep(_POLL_S)
     return sorted(seen), sorted(alive)
 
 
 def send_group(leader: int, number: int) -> None:
-    """Signal a whole process group; nothing happens where it has gone."""
+    """Signal a whole process group; nothing happens if it has gone."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
@@ -110,7 +110,7 @@ def command_of(pid: int) -> str:
 
 
 def _bare(mark: str, spare: str | None) -> dict[int, str]:
-    """What descends from carriers of `mark` without any mark, by when it began: by then, should the number be another's. Linux
+    """Unmarked descendants of processes with `mark`, with their start times, in case a number is reused. Linux
     only."""
     if not _PROC.joinpath("self").exists():
         return {}
@@ -132,7 +132,7 @@ def _bare(mark: str, spare: str | None) -> dict[int, str]:
 
 
 def _read_beginning(pid: int) -> str:
-    """When a process began, in ticks since the computer did; empty if it has gone, or nothing but its exit code is left."""
+    """When a process began, in ticks since the computer started; empty if it has gone, or only its exit code is left."""
     stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
     return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""
 
@@ -164,7 +164,7 @@ def _from_ps() -> list[tuple[int, bytes]]:
 
 
 def _line_of_descent() -> set[int]:
-    """This process and its ancestors: what a command that was typed inside a node's own shell must not end."""
+    """This process and its ancestors: a command that was typed in a node's own shell must not end them."""
     parents = {} if _PROC.joinpath("self").exists() else _parents_from_ps()
     line, pid = {os.getpid()}, os.getppid()
     while pid > 1 and pid not in line:

@@ -11,7 +11,7 @@ CHUNK = 1 << 17
 
 
 async def read_some(handle: int) -> bytes:
-    """The next bytes; empty at the end, which on a terminal is the moment its last user closed it."""
+    """The next bytes; empty at the end, which on a terminal is the moment when its last user closes it."""
     loop = asyncio.get_running_loop()
     while True:
         try:

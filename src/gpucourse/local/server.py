@@ -24,7 +24,7 @@ ADDRESS = "127.0.0.1"
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _LOGIN_S = 20
 _BACKLOG = 128
-# What OpenSSH and paramiko take first. The library's own lists end with SHA-1, for clients of twenty years ago.
+# What OpenSSH and paramiko prefer. The library's own lists end with SHA-1, for clients of twenty years ago.
 # The pattern stands for curve25519-sha256 and, where the library has it, mlkem768x25519-sha256.
 _KEY_EXCHANGES = "*25519-sha256*,ecdh-sha2-nistp256"
 _CIPHERS = ("chacha20-poly1305@openssh.com", "aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Who gets in where. `banner` is the software name in the server's first line; `serve` runs one session."""
+    """Who may log in where. `banner` is the software name in the server's first line; `serve` runs one session."""
 
     user: str
     home: Path
@@ -51,7 +51,7 @@ class Endpoint:
 
 
 class Listener:
-    """A node's open door and the connections through it."""
+    """A node's listening port and its connections."""
 
     def __init__(self, acceptor: asyncssh.SSHAcceptor, connections: set[asyncssh.SSHServerConnection]) -> None:
         self._acceptor = acceptor
@@ -63,7 +63,7 @@ class Listener:
         return int(self._acceptor.get_port())
 
     def close(self) -> None:
-        """Let nobody in any more. Connections stay open."""
+        """Accept no more logins. Connections stay open."""
         self._acceptor.close()
 
     def drop(self) -> None:
@@ -73,7 +73,7 @@ class Listener:
 
 
 async def listen(endpoint: Endpoint, port: int) -> Listener:
-    """Open the door on `port` (0: one that the kernel chooses). Raises OSError if the port is taken."""
+    """Listen on `port` (0: one that the kernel chooses). Raises OSError if the port is taken."""
     connections: set[asyncssh.SSHServerConnection] = set()
 
     async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -135,10 +135,10 @@ def public_part(path: Path) -> str:
 
 
 class _Channels(dict[int, Any]):
-    """A connection's channels by number. A word about one that is closed already goes to nobody.
+    """A connection's channels by number. A message for one that is closed already is dropped.
 
-    A client that makes room for more output, while the last of it and the end of the channel are on their way, says so for a
-    channel that the server has closed, or forgotten. OpenSSH lets that pass; the library would end the whole connection.
+    A client that makes room for more output while the last of it and the channel's end are on their way reports that for a
+    channel that the server has closed or forgotten. OpenSSH ignores that; the library would end the whole connection.
     """
 
     def __getitem__(self, number: int) -> Any:
@@ -147,7 +147,7 @@ class _Channels(dict[int, Any]):
 
 
 class _Nobody:
-    """What stands for a channel that is not there."""
+    """The stand-in for a channel that does not exist."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -156,14 +156,15 @@ class _Nobody:
         """Nothing to note."""
 
     def process_packet(self, kind: int, *_packet: object) -> bool:
-        """Let a change of the window pass; everything else is an error of the protocol."""
+        """Ignore a change of the window; everything else is an error of the protocol."""
         if kind != asyncssh.constants.MSG_CHANNEL_WINDOW_ADJUST:
             raise asyncssh.ProtocolError(f"Invalid channel number {self._number} received")
         return True
 
 
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
-    """Who gets in: one user, by key. And what may be forwarded: ports of this machine in either direction, as editors need."""
+    """Who may log in: one user, by key. And what may be forwarded: ports of this machine in either direction, as editors
+    need."""
 
     def __init__(self, endpoint: Endpoint, connections: set[asyncssh.SSHServerConnection]) -> None:
         self._door = endpoint
@@ -172,7 +173,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
         self._connections.add(conn)
-        # The library has no door for this: where a version keeps its channels elsewhere, all stays as it is.
+        # The library has no interface for this: if a version keeps its channels elsewhere, nothing is changed.
         if isinstance(channels := getattr(conn, "_channels", None), dict):
             conn._channels = _Channels(channels)  # noqa: SLF001 (the two lines above)
 
@@ -200,7 +201,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
 
 
 class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
-    """SFTP that agrees with a session on every path: absolute ones are the machine's own, relative ones start at its home."""
+    """SFTP with the same paths as a session: absolute ones are the machine's own, relative ones start at its home."""
 
     def __init__(self, channel: asyncssh.SSHServerChannel[bytes], home: Path) -> None:
         super().__init__(channel)
@@ -213,11 +214,11 @@ class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
         os.symlink(oldpath, self.map_path(newpath))  # noqa: PTH211 (bytes; as typed: a relative target stays relative)
 
     def exit(self) -> None:
-        self.channel.exit(0)  # without an exit code `scp` takes a good copy for a failed one
+        self.channel.exit(0)  # without an exit code, `scp` takes a good copy for a failed one
 
 
 class _SshChannel:
-    """One session's channel, in the words of `session.Channel`."""
+    """One session's channel, as a `session.Channel`."""
 
     def __init__(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         self._process = process
@@ -254,7 +255,7 @@ class _SshChannel:
             elif isinstance(what, asyncssh.TerminalSizeChanged):
                 on_size(what.width, what.height)
 
-        # The library hands these to its own redirections only, and its signals reach one process, not the group.
+        # The library passes these to its own redirections only, and its signals reach one process, not the group.
         process: Any = self._process
         process.exception_received = handle_exception
 

@@ -41,20 +41,20 @@ class SessionChannel(Protocol):
         ...
 
     def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
-        """Hear of the client's signals (`TERM`) and of its window's size (columns, rows)."""
+        """Receive the client's signals (`TERM`) and its window's size (columns, rows)."""
         ...
 
     def exit(self, code: int) -> None:
-        """Tell the exit code; the session is over."""
+        """Send the exit code; the session is over."""
         ...
 
     def exit_by_signal(self, name: str) -> None:
-        """Tell the signal that ended the process (`KILL`); the session is over."""
+        """Send the signal that ended the process (`KILL`); the session is over."""
         ...
 
 
 async def serve(channel: SessionChannel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
-    """Run what the client asked for, to its end."""
+    """Run what the client asked for until it ends."""
     session = uuid.uuid4().hex
     environment = {**environment, processes.SESSION: session}
     command = channel.command
@@ -98,11 +98,11 @@ async def _until_silent(channel: SessionChannel, child: Child) -> int:
 async def _copy(handle: int, channel: SessionChannel, *, to_errors: bool) -> None:
     while data := await read_some(handle):
         await channel.write(data, to_errors=to_errors)
-        await asyncio.sleep(0)  # a process that always has output must not keep the other nodes waiting
+        await asyncio.sleep(0)  # a process that always has output must not hold up the other nodes
 
 
 async def _feed(channel: SessionChannel, child: Child) -> None:
-    """Input to the process. One that does not read any more loses the rest, as with any SSH server; a connection that breaks is
+    """Pass input to the process. One that no longer reads loses the rest, as with any SSH server; a broken connection is
     not the end of the input."""
     try:
         while data := await channel.read():
@@ -130,7 +130,7 @@ def _forward(name: str, child: Child) -> None:
 
 
 async def _end(child: Child, session: str) -> None:
-    """End what the session left, each step harder than the one before. A detached run keeps running."""
+    """End what the session left, with stronger signals step by step. A detached run keeps running."""
     loop = asyncio.get_running_loop()
     mark = processes.marker(processes.SESSION, session)
     for number, patience_s in _PATIENCE_S:

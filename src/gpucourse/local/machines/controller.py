@@ -1,4 +1,5 @@
-"""Slurm's own commands, typed beside its daemons: what it says of its nodes, and taking back what was said against them."""
+"""Slurm's own commands, typed beside its daemons: what it says of its nodes, and how nodes that it excludes are put back to
+use."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ class SlurmController:
     environment: Mapping[str, str]
 
     def output(self, argv: Sequence[str]) -> dict[str, Any]:
-        """What a command says: its `code`, `output` and `errors`."""
+        """The result of a command: its `code`, `output` and `errors`."""
         done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, errors="replace", check=False)
         return {"code": done.returncode, "output": done.stdout, "errors": done.stderr}
 
     def state(self, name: str) -> str:
-        """What is wrong with this node, by Slurm's word."""
+        """What is wrong with this node, according to Slurm."""
         return reports.states(self.output(_SINFO)["output"]).get(name, "")
 
     def judge_nodes(self, daemon_states: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
-        """What is wrong with each node: what a look at its daemons says (`daemon_states`), else Slurm's word.
+        """What is wrong with each node: what its daemons show (`daemon_states`), else what Slurm says.
 
         `meanings`: what their logs mean.
         """
@@ -47,12 +48,12 @@ class SlurmController:
         }
 
     def release(self) -> None:
-        """Let go the jobs that Slurm holds back because a node failed to start them."""
+        """Release the jobs that Slurm holds because a node failed to start them."""
         if held := self._list_held_jobs():
             self.output(["scontrol", "release", ",".join(held)])
 
     def resume(self, name: str) -> None:
-        """Take back what somebody, or Slurm itself, said against this node."""
+        """Put this node back to use if somebody, or Slurm itself, took it out."""
         deadline = time.monotonic() + _RESUME_S
         while time.monotonic() < deadline:
             state = self.state(name)

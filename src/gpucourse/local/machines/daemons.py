@@ -32,7 +32,7 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.01
 
 
 class Dead(Exception):
-    """A daemon that does not start; the message has its last words."""
+    """A daemon that does not start; the message has its last output."""
 
 
 def list_daemons(machine: Mapping[str, Any]) -> list[str]:
@@ -43,8 +43,8 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
 
 
 def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
-    """Have every daemon run with the configuration of `machine`: what is missing starts, what has another one or is named in
-    `anew` starts anew. Whether anything had to start. Raises Dead, OSError."""
+    """Make every daemon run with the configuration of `machine`: a missing one starts; one with another configuration or named
+    in `anew` restarts. Gives whether anything had to start. Raises Dead, OSError."""
     stale = _configure(machine) | set(anew)
     started = False
     for name in list_daemons(machine):
@@ -68,7 +68,7 @@ def find_process(name: str, at: str = "") -> int | None:
 
 
 def _configure(machine: Mapping[str, Any]) -> set[str]:
-    """Write what the daemons read; those whose configuration is another than before."""
+    """Write the daemons' configuration; gives the daemons for which it changed."""
     stale = set()
     if root.write("/etc/ssh/sshd_config", str(machine["sshd_config"])):
         stale.add("sshd")
@@ -83,7 +83,7 @@ def _configure(machine: Mapping[str, Any]) -> set[str]:
     for folder in ("/var/lib/slurm", "/var/lib/slurm/slurmctld", "/var/log/slurm"):
         os.chown(folder, *slurm)
     if root.write(MUNGE_KEY, str(machine["munge_key"]), mode=0o400, owner=munge):
-        stale |= {"munged", "slurmctld", "slurmd"}  # what they logged about the other key is then of the past
+        stale |= {"munged", "slurmctld", "slurmd"}  # what they logged about the other key is then outdated
     changed = {name for name, text in machine["slurm"].items() if root.write(f"/etc/slurm/{name}", text)}
     if changed:
         stale |= {"slurmctld", "slurmd"}
@@ -93,10 +93,10 @@ def _configure(machine: Mapping[str, Any]) -> set[str]:
 def _start(name: str, machine: Mapping[str, Any]) -> None:
     command = ["/usr/sbin/sshd", "-f", "/etc/ssh/sshd_config"] if name == "sshd" else [name]
     user, group = root.ids("munge") if name == "munged" else (0, 0)
-    # A variable is how processes are found from outside; whatever a session has, it has from sshd.
+    # A variable marks processes so that they can be found from outside; a session inherits its variables from sshd.
     environment = {"PATH": PATH, "LANG": "C.UTF-8", **machine["marks"]}
-    # Not a pipe: sshd keeps its end open for as long as it lives. No session of its own either: a child of the first process
-    # that has one is a daemon already, thinks sshd, and does not come back.
+    # Not a pipe: sshd keeps its end open as long as it lives. No session of its own either: sshd takes a child of the first
+    # process that has one for a daemon already, and does not return.
     said = Path(f"/run/{name}.out")
     with said.open("wb") as output:
         done = subprocess.run(
@@ -142,5 +142,5 @@ def _last_words(name: str, said: str) -> str:
 
 
 def make_key() -> str:
-    """A new key for munge, in letters: it travels in a document, and munge takes any bytes."""
+    """A new key for munge, in letters: it is sent in a document, and munge accepts any bytes."""
     return base64.b64encode(os.urandom(512)).decode()

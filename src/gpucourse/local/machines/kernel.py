@@ -1,4 +1,4 @@
-"""The system calls of Linux that make a machine out of a process: namespaces and mounts. Each raises OSError."""
+"""The system calls of Linux that turn a process into a machine: namespaces and mounts. Each raises OSError."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEW_MACHINE = 0x00020000 | 0x04000000 | 0x08000000 | 0x40000000  # mounts, host 
 # linux/mount.h
 READ_ONLY, NO_SETUID, NO_DEVICES = 1, 2, 4
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
-_DETACH = 2  # umount2: out of sight now, gone when nobody uses it
+_DETACH = 2  # umount2: invisible now, gone when nobody uses it
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 
@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones."""
+    """Move into new namespaces."""
     _check(_libc.unshare(flags), "unshare")
 
 
@@ -41,7 +41,7 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def bind(source: str, target: str, *, read_only: bool = False, recursive: bool = False) -> None:
-    """Let `source` be seen at `target` too, which exists."""
+    """Make `source` visible at `target` too, which must exist."""
     mount(source, target, flags=BIND | (RECURSIVE if recursive else 0))
     if read_only:
         mount("none", target, flags=REMOUNT | BIND | READ_ONLY | _read_locked_flags(target))
@@ -56,32 +56,32 @@ def find_mounts_below(folder: str) -> list[str]:
 
 
 def keep_mounts_private() -> None:
-    """What is mounted from here on is seen in this namespace only."""
+    """Make later mounts visible in this namespace only."""
     mount("none", "/", flags=RECURSIVE | PRIVATE)
 
 
 def change_root(folder: str) -> None:
     """Make `folder`, a mount point, the root; the old one is gone."""
     os.chdir(folder)
-    # With the same folder twice the old root is stacked on the new one, so that no place for it is needed.
+    # With the same folder twice, the old root is stacked on the new one, so it needs no folder of its own.
     _check(_libc.pivot_root(b".", b"."), f"pivot_root {folder}")
     _check(_libc.umount2(b".", _DETACH), "umount of the old root")
     os.chdir("/")
 
 
 def set_name(name: str) -> None:
-    """Give the machine its host name."""
+    """Set the machine's host name."""
     raw = name.encode()
     _check(_libc.sethostname(raw, len(raw)), "sethostname")
 
 
 def die_with_parent(number: int) -> None:
-    """Have this signal sent to this process when its parent ends."""
+    """Ask for this signal to this process when its parent ends."""
     _check(_libc.prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0), "prctl")
 
 
 def _read_locked_flags(target: str) -> int:
-    """Flags of a mount that a plain user may not take away when he mounts it anew: statvfs tells them with the same bits."""
+    """Flags of a mount that a plain user may not remove when remounting it: statvfs reports them with the same bits."""
     return os.statvfs(target).f_flag & (NO_SETUID | NO_DEVICES | 8 | 1024 | 2048)
 
 

@@ -1,4 +1,5 @@
-"""The speed of a simulated network: `1gbit`, or `1gbit,2ms` with a delay. Pure, but for the look at what this machine can."""
+"""The speed of a simulated network: `1gbit`, or `1gbit,2ms` with a delay. Pure, except for the test of what this machine can
+do."""
 
 from __future__ import annotations
 
@@ -8,21 +9,21 @@ from dataclasses import dataclass
 _UNITS = {"kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
 _SLOWEST, _FASTEST = 1_000_000, 100_000_000_000
 _LONGEST_MS = 1000.0
-_BURST_S = 0.001  # what may pass at once, in time at full rate: longer and a short message costs nothing
-_LEAST_BURST = 131_072  # bytes: above one segment of 64 KiB that the kernel hands over in one piece
+_BURST_S = 0.001  # how much may pass at once, in time at full rate: with more, a short message would cost nothing
+_LEAST_BURST = 131_072  # bytes: above one segment of 64 KiB, which the kernel passes on in one piece
 _QUEUE_MS = 50  # what waits longer is dropped, as in a switch
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkLink:
-    """What one cable does: bits a second each way, and how long a message is under way from node to node."""
+    """What one cable does: bits a second each way, and how long a message takes from node to node."""
 
     bits: int
     delay_ms: float = 0.0
 
     @property
     def burst(self) -> int:
-        """Bytes that may pass at once after a pause, faster than the rate: what a limit in software cannot do without."""
+        """Bytes that may pass at once after a pause, faster than the rate: a limit in software cannot do without."""
         return max(_LEAST_BURST, round(self.bits / 8 * _BURST_S))
 
     def __str__(self) -> str:
@@ -46,7 +47,7 @@ def parse(text: str) -> NetworkLink:
 
 
 def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
-    """The lines for `tc -batch` that hold what leaves by `interface` to the link's rate; with the delay where `delayed`."""
+    """The lines for `tc -batch` that limit what leaves through `interface` to the link's rate; with the delay if `delayed`."""
     most_ms = _QUEUE_MS + link.delay_ms
     lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {most_ms:g}ms"]
     if delayed and link.delay_ms:

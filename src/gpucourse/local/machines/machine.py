@@ -14,14 +14,14 @@ _INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # the last one changes what /proc
 
 
 def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """In a new process of that namespace: become the machine. Tells the number of its first process, then how its start went;
-    comes back when the machine is off."""
+    """In a new process of that namespace: become the machine. Reports the number of its first process, then how its start went;
+    returns when the machine is off."""
     kernel.die_with_parent(signal.SIGKILL)
     outer = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     kernel.unshare(kernel.NEW_MACHINE)
     _connect(outer, machine)
     os.close(outer)
-    kernel.unshare(kernel.NEW_PIDS)  # only now: whichever child comes first afterwards is the machine's first process
+    kernel.unshare(kernel.NEW_PIDS)  # only now: the first child after this is the machine's first process
     first = os.fork()
     if first == 0:
         _tell_result(tell, lambda: _begin(disk, machine))
@@ -31,12 +31,12 @@ def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]],
 
 
 def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[str, Any]], None]) -> None:
-    """In a new process of that namespace: enter the machine whose first process is `pid`, do something, tell how it went."""
+    """In a new process of that namespace: enter the machine whose first process is `pid`, do something, report the result."""
     handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in _INSIDE]
     for handle in handles:
         kernel.enter(handle)
     os.chdir("/")
-    inside = os.fork()  # only a child is in the machine's own numbering of processes
+    inside = os.fork()  # only a child is in the machine's own process namespace
     if inside == 0:
         _tell_result(tell, action)
         os._exit(0)
@@ -51,7 +51,7 @@ def _connect(outer: int, machine: Mapping[str, Any]) -> None:
         code = 1
         try:
             kernel.enter(outer)
-            network.cut(name)  # the kernel takes a moment to remove that of a machine that has just gone off
+            network.cut(name)  # the kernel takes a moment to remove the cable of a machine that has just gone off
             network.run("ip", network.cable_lines(name, pid))
             _shape(machine, f"c-{name}", delayed=False)
             code = 0
@@ -82,7 +82,7 @@ def _begin(disk: str, machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict[str, Any]]) -> None:
-    """Tell what the action gives back; a process that cannot do it ends here."""
+    """Report what the action returns; a process that fails at it ends here."""
     try:
         answer = action()
     except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
@@ -92,7 +92,7 @@ def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], di
 
 
 def _be_first() -> None:
-    """What the first process of a machine is for: the parents of nobody's children end, and the machine ends with it."""
+    """The first process of a machine: it reaps processes without a parent, and the machine ends with it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGTERM))
     while signal.sigwait((signal.SIGCHLD, signal.SIGTERM)) != signal.SIGTERM:
         try:

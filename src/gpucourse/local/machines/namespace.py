@@ -1,8 +1,8 @@
 """The namespace around a stack's machines, started as `namespace.py SOCKET FOLDER`: its first process, which holds the rest.
 
-Whatever runs on the machines descends from it, so its end is the end of every process, mount, network and name in there: the
-kernel sees to that. It dies with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that hears one document
-a request and answers each, in any order; the folder `machines` in FOLDER is where the machines' disks are mounted.
+Whatever runs on the machines descends from it, so its end is the end of every process, mount, network and name in it: the
+kernel ensures that. It ends with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that gets one document
+for each request and answers each, in any order; the folder `machines` in FOLDER is where the machines' disks are mounted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder hides none of them
+if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder shadows none of them
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
 from gpucourse.local.machines import daemons, kernel, machine, network, reports
@@ -26,13 +26,13 @@ from gpucourse.local.machines.controller import SlurmController
 from gpucourse.local.machines.userspace import become_root
 
 _MESSAGE = 1 << 20
-_SLURM = SlurmController({"PATH": daemons.PATH, "LANG": "C.UTF-8"})  # for what visits the head
+_SLURM = SlurmController({"PATH": daemons.PATH, "LANG": "C.UTF-8"})  # for the processes that enter the head
 
 Document = dict[str, Any]
 
 
 class MachineNamespace:
-    """The machines, and whoever asks for changes."""
+    """The machines, and the requests to change them."""
 
     def __init__(self, line: socket.socket, folder: str) -> None:
         self._line = line
@@ -44,7 +44,7 @@ class MachineNamespace:
         self._key = daemons.make_key()
 
     def run(self) -> None:
-        """Serve until whoever asks has gone."""
+        """Serve until the host has gone."""
         self._selector.register(self._line, selectors.EVENT_READ, self._hear)
         woken, wakes = socket.socketpair()
         for end in (woken, wakes):
@@ -60,7 +60,7 @@ class MachineNamespace:
     def _hear(self) -> None:
         text = self._line.recv(_MESSAGE)
         if not text:
-            os._exit(0)  # who asks has gone, and with it the reason for all this
+            os._exit(0)  # the host has gone, and with it the reason for all this
         asked = json.loads(text)
         try:
             getattr(self, f"_do_{asked['verb']}")(asked)
@@ -72,7 +72,7 @@ class MachineNamespace:
         self._line.sendmsg([json.dumps({"id": asked["id"], **answer}).encode()], rights)
 
     def _do_on(self, asked: Document) -> None:
-        """Boot the machine, or mend what is missing in it."""
+        """Boot the machine, or repair what is missing in it."""
         name, wanted = asked["machine"]["name"], {**asked["machine"], "munge_key": self._key}
         self._machines[name] = wanted
         if name in self._first:
@@ -90,7 +90,7 @@ class MachineNamespace:
         self._answer(asked, {"was_on": pid is not None})
 
     def _do_dial(self, asked: Document) -> None:
-        """A socket of the namespace's network that is on its way to a machine. Who asked finds out whether it gets there."""
+        """A socket in the namespace's network that is connecting to a machine. The caller finds out whether it succeeds."""
         line = socket.socket()
         line.setblocking(False)
         line.connect_ex((asked["address"], asked["port"]))
@@ -98,7 +98,7 @@ class MachineNamespace:
         line.close()
 
     def _do_listen(self, asked: Document) -> None:
-        """A socket that listens at a port of a machine's own 127.0.0.1. Who asked serves it."""
+        """A socket that listens at a port of a machine's own 127.0.0.1. The caller serves it."""
         if asked["name"] not in self._first:
             raise ConnectionRefusedError(f"{asked['name']} is off")
         owners = (self._first[asked["name"]], "self")
@@ -140,7 +140,7 @@ class MachineNamespace:
         return "" if wanted["role"] == "head" else reports.find_distrust(reports.log_of(pid, "slurmd"))
 
     def _do_logs(self, asked: Document) -> None:
-        """What the logs of each machine's daemons mean, where it is something known."""
+        """What the logs of each machine's daemons mean, where that is known."""
         self._answer(asked, {"found": self._meanings()})
 
     def _meanings(self) -> dict[str, str]:
@@ -160,7 +160,7 @@ class MachineNamespace:
             self._fork(asked, lambda tell: machine.visit(pid, action, tell))
 
     def _fork(self, asked: Document, work: Callable[[Callable[[Document], None]], None], boots: str = "") -> None:
-        """Do the work in a child; the last of what it tells is the answer."""
+        """Do the work in a child; its last report is the answer."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -207,7 +207,7 @@ class MachineNamespace:
 
 
 def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) -> None:
-    """Never comes back. What a child tells goes to its namespace, once told nothing more is awaited."""
+    """Never returns. A child's report goes to its namespace, which then waits for nothing more."""
 
     def tell(document: Document) -> None:
         os.write(writing, json.dumps(document).encode() + b"\n")
@@ -231,14 +231,14 @@ def _ensure_daemons(wanted: Document) -> Document:
         _SLURM.release()
     elif wanted.get("slurm"):
         if not started and ("*" in _SLURM.state(wanted["name"]) or reports.find_distrust(reports.log_of("self", "slurmd"))):
-            # All of them run, and the head and this machine do not hear each other: one of them is not well.
+            # All of them run, but the head and this machine do not reach each other: one of them has a fault.
             daemons.ensure(wanted, anew=("munged", "slurmd"))
         _SLURM.resume(wanted["name"])
     return {}
 
 
 def main(handle: int, folder: str) -> None:
-    """Make the namespace and become its first process; this process waits for it."""
+    """Create the namespace and become its first process; this process waits for it."""
     become_root()
     kernel.die_with_parent(signal.SIGKILL)
     line = socket.socket(fileno=handle)

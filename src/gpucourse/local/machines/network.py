@@ -1,4 +1,5 @@
-"""The network around the machines: one bridge, one cable a machine. Lines for `ip -batch` and `tc -batch`, and their call."""
+"""The network around the machines: one bridge, one cable for each machine. Lines for `ip -batch` and `tc -batch`, and their
+call."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def bridge_lines() -> list[str]:
 
 
 def cable_lines(name: str, pid: int) -> list[str]:
-    """A cable from the bridge to the machine whose network the process `pid` is in."""
+    """A cable from the bridge to the machine in whose network the process `pid` is."""
     return [
         f"link add c-{name} type veth peer name eth0 netns {pid}",
         f"link set c-{name} master {BRIDGE} up",
@@ -35,17 +36,17 @@ def cable_lines(name: str, pid: int) -> list[str]:
 
 
 def cut(name: str) -> None:
-    """Take away the machine's cable where it still is."""
+    """Remove the machine's cable if it still exists."""
     subprocess.run(["ip", "link", "delete", f"c-{name}"], capture_output=True, check=False)
 
 
 def machine_lines(own: str) -> list[str]:
-    """The machine's end of the cable. There is no way out: a name that is not in /etc/hosts fails at once."""
+    """The machine's end of the cable. There is no route to the outside: a name that is not in /etc/hosts fails at once."""
     return ["link set lo up", f"address add {own}/{_PREFIX} dev eth0", "link set eth0 up"]
 
 
 def run(program: str, lines: Iterable[str], *, before: Sequence[str] = ()) -> None:
-    """Hand lines to `ip` or `tc`. Raises OSError with the first thing that it complained about."""
+    """Pass lines to `ip` or `tc`. Raises OSError with its first complaint."""
     text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run([*before, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,7 +1,7 @@
 """Slurm without installing it: its packages, fetched as a plain user and unpacked into a folder of the user's cache.
 
-Only simulated machines see them, laid over their /usr. Nothing of the system's own is changed, nobody's rights are needed, and
-apt-get itself checks what came against the signatures of the system's own sources.
+Only simulated machines see them, laid over their /usr. Nothing of the system's own is changed, no special rights are needed,
+and apt-get itself checks the download against the signatures of the system's own sources.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gpucourse.workspace.lock import hold_lock
 
 _LIST = "packages.txt"
 _LONGEST_S = 600.0
-_ALTERNATIVES = ("slurmctld", "slurmd", "slurmstepd")  # Debian's packages leave these names to update-alternatives
-_MERGED = ("bin", "sbin", "lib", "lib64")  # where packages may still put what belongs into /usr
+_ALTERNATIVES = ("slurmctld", "slurmd", "slurmstepd")  # Debian's packages leave creating these names to update-alternatives
+_MERGED = ("bin", "sbin", "lib", "lib64")  # where packages may still put files that belong into /usr
 _OUT_OF_DATE = re.compile(r"Unable to locate package|has no installation candidate|404 +Not Found|Can't find a source")
 _NO_NETWORK = re.compile(r"resolving|resolve|[Cc]ould not connect|Unable to connect|[Nn]etwork is unreachable|timed out")
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not have enough free space|don't have enough free space")
@@ -43,7 +43,7 @@ def can_unpack(environ: Mapping[str, str]) -> bool:
 
 
 def find_unpacked(environ: Mapping[str, str]) -> Path | None:
-    """The folder that was unpacked last, whole; None if there is none."""
+    """The folder that was unpacked last and completely; None if there is none."""
     try:
         folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
     except HomeMissing:
@@ -52,15 +52,15 @@ def find_unpacked(environ: Mapping[str, str]) -> Path | None:
 
 
 def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) -> Path:
-    """Fetch these packages and whatever else they need that this system lacks; the folder that they are unpacked in.
+    """Fetch these packages and whatever they need that this system lacks; gives the folder in which they are unpacked.
 
-    Where another command does the same just now, its result. Raises MissingError, StorageError.
+    If another command is doing the same, gives its result. Raises MissingError, StorageError.
     """
     base = cache_folder(environ)
     with hold_lock(base / "lock", "unpacking Slurm's packages", wait_s=_LONGEST_S), storing(base):
         if (unpacked_before := find_unpacked(environ)) is not None:
             return unpacked_before
-        for left in base.glob(".new-*"):  # of a command that was killed
+        for left in base.glob(".new-*"):  # left by a command that was killed
             shutil.rmtree(left)
         aside = Path(tempfile.mkdtemp(prefix=".new-", dir=base))
         try:
@@ -76,7 +76,7 @@ def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) ->
 
 
 def _fetch_packages(environ: Mapping[str, str], wanted: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
-    """The files of the packages. Where the system's lists of packages are missing or old, new ones are fetched beside them."""
+    """The files of the packages. If the system's package lists are missing or old, new ones are fetched beside them."""
     try:
         return _download(environ, wanted, aside / "packages")
     except ListsOutOfDate:
@@ -97,13 +97,13 @@ def _download(environ: Mapping[str, str], wanted: Sequence[str], folder: Path, o
             hint=f"sudo apt-get install --reinstall {' '.join(wanted)}",
         )
     folder.mkdir(exist_ok=True)
-    # As root, apt-get would fetch as a user of its own, who may not write here.
+    # As root, apt-get would download as a user of its own, who may not write here.
     _run(environ, ["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", *names], folder)
     return sorted(folder.glob("*.deb"))
 
 
 def _lay_out(environ: Mapping[str, str], files: Sequence[Path], layer: Path) -> None:
-    """Unpack the packages so that all that matters lies in `usr`."""
+    """Unpack the packages so that everything needed is in `usr`."""
     for name in _MERGED:
         (layer / "usr" / name).mkdir(parents=True)
         (layer / name).symlink_to(f"usr/{name}")
@@ -122,7 +122,7 @@ def _version(files: Sequence[Path]) -> str:
 
 
 def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
-    """What the command prints. Raises MissingError or StorageError with its own last words, and the way on."""
+    """What the command prints. Raises MissingError or StorageError with its own last words, and what to do."""
     try:
         done = subprocess.run(
             argv,

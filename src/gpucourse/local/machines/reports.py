@@ -12,7 +12,7 @@ from gpucourse.local.machines import daemons
 OTHER_KEY = "munge refuses: the machine has another munge.key than the head"
 
 _LAST_BYTES = 16_384
-_SYMPTOMS = (  # what munge and Slurm write, and what it means; the first that fits is told
+_SYMPTOMS = (  # what munge and Slurm write, and what it means; the first that fits is reported
     (r"Rewound credential", "its clock is ahead of the others': munge refuses what comes from the future"),
     (r"Expired credential", "its clock differs from the others': munge refuses what is older than five minutes"),
     (r"Invalid cred(ential)?\b", OTHER_KEY),
@@ -41,7 +41,7 @@ def describe_ended_daemons(absent: Sequence[str]) -> str:
 
 
 def symptom(logs: str) -> str:
-    """What a daemon's log means, since the daemon began; empty if nothing known is in it."""
+    """What a daemon's log since its start means; empty if nothing known is in it."""
     logs = _BEGAN.split(logs)[-1]
     newest, meaning_of_newest = -1, ""
     for pattern, meaning in _SYMPTOMS:
@@ -52,7 +52,7 @@ def symptom(logs: str) -> str:
 
 
 def find_distrust(logs: str) -> str:
-    """Why the machine's slurmd takes nothing from the head since it began, by its log; empty if it does."""
+    """Why the machine's slurmd has taken nothing from the head since it began, by its log; empty if it has."""
     meaning_of_log = symptom(logs)
     return meaning_of_log if meaning_of_log in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
 
@@ -66,13 +66,13 @@ def has_key(pid: int, key: str) -> bool:
 
 
 def explain(what: str, meaning: str) -> str:
-    """What is wrong with a node by Slurm's word, and what its logs or the reason mean."""
+    """What is wrong with a node according to Slurm, and what its logs or the reason mean."""
     meaning = meaning or symptom(what)
     return f"{what} ({meaning})" if what and meaning else what
 
 
 def log_of(pid: int | str, name: str) -> str:
-    """The end of a daemon's log, as it lies in the machine."""
+    """The end of a daemon's log in the machine."""
     return end_of(Path(f"/proc/{pid}/root{daemons.LOGS[name]}"))
 
 
@@ -87,13 +87,13 @@ def end_of(log: Path) -> str:
 
 
 def parse_held_jobs(queue: str) -> list[str]:
-    """The jobs that Slurm holds back because a node failed to start them, from `squeue -h -o '%i|%r'`."""
+    """The jobs that Slurm holds because a node failed to start them, from `squeue -h -o '%i|%r'`."""
     rows = (line.partition("|") for line in queue.splitlines())
     return [job for job, _, reason in rows if reason.replace("_", " ").lower() == "launch failed requeued held"]
 
 
 def states(listed: str) -> dict[str, str]:
-    """What is wrong with each node, by Slurm's own word, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty if nothing is."""
+    """What is wrong with each node, according to Slurm, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty if nothing is."""
     node_states = {}
     for line in listed.splitlines():
         name, state, gres, reason = (*line.split("|", 3), "", "", "")[:4]

@@ -1,4 +1,5 @@
-"""What simulated machines need of this computer, tried rather than guessed, and the exact words that bring what is missing."""
+"""What simulated machines need of this computer, tested rather than guessed, and the exact command that adds what is
+missing."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _SLURM = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client"
 _TRIAL = "mount -t proc proc /proc && mount -t tmpfs trial /tmp && ip link add trial type bridge"
 _LAYER_TRIAL = 'cd "$1" && mount -t overlay trial /usr -o ro,lowerdir=usr:/usr && slurmctld -V && munged -V'
 
-_SWITCHES = (  # of the kernel: the value that forbids, and one that allows
+_SWITCHES = (  # settings of the kernel: the value that forbids, and one that allows
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
     ("kernel.unprivileged_userns_clone", "0", "1"),
     *((f"user.max_{kind}_namespaces", "0", "10000") for kind in ("user", "mnt", "net", "uts", "ipc", "pid")),
@@ -33,11 +34,11 @@ class Lacking(Exception):
 
 
 class NoNamespaces(Lacking):
-    """This computer lets nobody, or not this user, make namespaces."""
+    """This computer does not let anybody, or this user, create namespaces."""
 
 
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
-    """Raises Lacking if machines, a Slurm on them, or a cable of this speed cannot be had here. What runs inside machines
+    """Raises Lacking if machines, a Slurm on them, or a cable of this speed are not possible here. What runs inside machines
     may come from `layer`, packages that were unpacked aside."""
     if not sys.platform.startswith("linux"):
         raise Lacking("separate machines need Linux namespaces", "on a Linux computer, or: --target aws")
@@ -64,7 +65,7 @@ def slurm_missing() -> set[str]:
 
 
 def unpackable() -> list[str]:
-    """The packages of a Slurm cluster that are not installed here, and that machines can have without that."""
+    """The packages of a Slurm cluster that are not installed here, and that machines can use without being installed."""
     return _with_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
@@ -78,7 +79,7 @@ def _list_missing(programs: dict[str, str], path: str) -> dict[str, str]:
 
 
 def _with_library(packages: set[str]) -> list[str]:
-    # Without this library 23.11 fails to load a plugin and then names wrong reasons for waiting jobs.
+    # Without this library 23.11 fails to load a plugin and then gives wrong reasons for waiting jobs.
     return sorted(packages | ({_pmix()} if packages & set(_SLURM.values()) else set()))
 
 
@@ -117,7 +118,7 @@ def _require_namespaces() -> None:
 
 
 def _require_layer(layer: Path) -> None:
-    """Raises Lacking unless Slurm's programs start where the packages lie over /usr, as they will in the machines."""
+    """Raises Lacking unless Slurm's programs start with the packages laid over /usr, as in the machines."""
     flags = ["-m"] if os.geteuid() == 0 else ["-m", "-U", "-r"]
     tried = subprocess.run(
         ["unshare", *flags, "sh", "-c", _LAYER_TRIAL, "sh", str(layer)],
@@ -126,13 +127,13 @@ def _require_layer(layer: Path) -> None:
     if tried.returncode:
         said = tried.stderr.strip()[:200] or "they do not start"
         remedy = install_command(slurm=True, packages=set(unpackable()))
-        if "mount" not in said:  # another system than the one that they were fetched for
+        if "mount" not in said:  # not the system that they were fetched for
             remedy = f"rm -r '{layer}', then type it again with --unpack-slurm; or: {remedy}"
         raise Lacking(f"the packages in {layer} cannot be used: {said}", remedy)
 
 
 def _way_to_allow() -> str:
-    """What forbids namespaces here, as far as the kernel tells, and the command that allows them."""
+    """What forbids namespaces here, as far as the kernel says, and the command that allows them."""
     for name, forbidding, allowing in _SWITCHES:
         try:
             value = Path("/proc/sys", *name.split(".")).read_text(encoding="utf-8").strip()

@@ -1,6 +1,6 @@
-# In a folder that will be another's root, paths are pieces of text, and links are written as they will be read there.
+# In a folder that will be another system's root, paths are only text, and links are written as they will be read there.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH110, PTH112, PTH115, PTH120, PTH211
-"""The file system of a machine: the programs of this computer read-only, and everything else its own.
+"""The file system of a machine: the programs of this computer, read-only, and everything else of its own.
 
 What it writes lies on a disk in memory that outlives a power cut, as a real disk does; home and the shared folder lie in the
 stack's folder. Nothing of this computer's own /etc/slurm, /var or /home is seen in it.
@@ -33,7 +33,7 @@ _SECRET = 0o600
 
 
 def build(root: str, machine: Mapping[str, Any]) -> None:
-    """Make and mount the machine's file system at `root`, seen in this mount namespace only. Raises OSError."""
+    """Create and mount the machine's file system at `root`, visible in this mount namespace only. Raises OSError."""
     for folder in _FOLDERS:
         os.makedirs(f"{root}/{folder}", exist_ok=True)
     for folder, mode in (("tmp", 0o1777), ("var/tmp", 0o1777), ("root", 0o755)):
@@ -44,7 +44,7 @@ def build(root: str, machine: Mapping[str, Any]) -> None:
     for source, place in ((machine["home"], home_of(str(machine["user"]))), (machine["shared"], "/shared")):
         os.makedirs(f"{root}{place}", exist_ok=True)
         kernel.bind(source, f"{root}{place}")
-    for folder in machine["programs"]:  # after home: they may lie in it
+    for folder in machine["programs"]:  # after home: they may be inside it
         _make_place(f"{root}{folder}", int(machine["user_id"]), int(machine["group_id"]))
         kernel.bind(folder, f"{root}{folder}", read_only=True, recursive=True)
     _write_names(root, machine)
@@ -56,7 +56,7 @@ def home_of(user: str) -> str:
 
 
 def write(path: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] = (0, 0)) -> bool:
-    """Write a file of the machine at once; whether it was another before."""
+    """Write a file of the machine in one step; gives whether it changed."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if Path(path).read_text(encoding="utf-8") == text:
             return False
@@ -80,7 +80,8 @@ def ids(name: str, users: str = "/etc/passwd") -> tuple[int, int]:
 
 
 def _make_place(path: str, user_id: int, group_id: int) -> None:
-    """Make a folder to mount something at. What is new belongs to the user: he must be able to remove it from his home."""
+    """Make a folder to mount something at. A new one belongs to the user, who must be able to remove it from the home
+    folder."""
     if not os.path.isdir(path):
         _make_place(os.path.dirname(path), user_id, group_id)
         os.mkdir(path)
@@ -88,10 +89,10 @@ def _make_place(path: str, user_id: int, group_id: int) -> None:
 
 
 def _mount_programs(root: str, layer: str) -> None:
-    if layer:  # packages that were unpacked aside lie over the programs of this computer
+    if layer:  # packages that were unpacked aside are laid over the programs of this computer
         os.chdir(layer)  # a name in `lowerdir` must hold neither colon nor comma
         kernel.mount("overlay", f"{root}/usr", "overlay", kernel.READ_ONLY, "lowerdir=usr:/usr")
-        for folder in kernel.find_mounts_below("/usr"):  # an overlay shows none of what is mounted in it
+        for folder in kernel.find_mounts_below("/usr"):  # an overlay does not show what is mounted in it
             kernel.bind(folder, f"{root}{folder}", read_only=True, recursive=True)
     else:
         kernel.bind("/usr", f"{root}/usr", read_only=True, recursive=True)
@@ -106,7 +107,7 @@ def _mount_programs(root: str, layer: str) -> None:
 
 def _mount_system(root: str, *, gpus: int) -> None:
     kernel.mount("proc", f"{root}/proc", "proc")
-    with contextlib.suppress(OSError):  # inside some containers it may not be shown; nothing here needs it
+    with contextlib.suppress(OSError):  # inside some containers it may not be mounted; nothing here needs it
         kernel.mount("sysfs", f"{root}/sys", "sysfs", kernel.READ_ONLY)
     kernel.mount("run", f"{root}/run", "tmpfs", options="mode=755,size=16m")
     kernel.mount("dev", f"{root}/dev", "tmpfs", options="mode=755,size=1m")
@@ -144,7 +145,7 @@ def _write_names(root: str, machine: Mapping[str, Any]) -> None:
     write(f"{etc}/hostname", f"{machine['name']}\n")
     lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in machine["addresses"].items())]
     write(f"{etc}/hosts", "".join(f"{line}\n" for line in lines))
-    write(f"{etc}/resolv.conf", "")  # a resolver that nobody answers costs ten seconds at every start of torch
+    write(f"{etc}/resolv.conf", "")  # a resolver without an answer costs ten seconds at every start of torch
     write(
         f"{etc}/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nprotocols: files\n"
     )
@@ -172,7 +173,7 @@ def _entries(path: str) -> dict[str, str]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy what may be read; a private file of this computer stays where it is."""
+    """Copy a file if it may be read; a private file of this computer is left out."""
     with contextlib.suppress(OSError, shutil.Error):
         if source.is_symlink():
             target.symlink_to(os.readlink(source))

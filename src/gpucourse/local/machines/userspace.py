@@ -1,4 +1,4 @@
-"""A user namespace: where a plain user is root, over his own processes and files only. Needs newuidmap."""
+"""A user namespace, in which a plain user is root, but only over their own processes and files. Needs newuidmap."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from gpucourse.local.machines import kernel
 
-_INSIDE = "GPUCOURSE_ROOM_USER"  # set once this program has been started anew inside
+_INSIDE = "GPUCOURSE_ROOM_USER"  # set once this program has been started again inside
 _MOST = 65_536
 
 
 def become_root() -> None:
-    """As root nothing happens. A plain user comes back as root of a user namespace in which his own number stays his own, so
-    that his files are his. Raises OSError, with what is missing."""
+    """As root nothing happens. A plain user returns as root of a user namespace in which their own number stays their own, so
+    that their files stay theirs. Raises OSError, with what is missing."""
     if os.geteuid() == 0 or _INSIDE in os.environ:
         return
     maps = {name: _ranges(own, f"/etc/sub{name}") for name, own in (("uid", os.getuid()), ("gid", os.getgid()))}
@@ -32,7 +32,7 @@ def become_root() -> None:
     os.setgid(0)
     os.setuid(0)
     os.setgroups([])
-    # Started anew, its memory belongs to the namespace: only so may the user look at its environment from outside.
+    # Started again, its memory belongs to the namespace: only then may the user read its environment from outside.
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, _INSIDE: "1"})
 
 
@@ -42,7 +42,7 @@ def _map(pid: int, maps: dict[str, list[str]], told: int) -> int:
 
 
 def _ranges(own: int, file: str) -> list[str]:
-    """Inside, outside, how many: root is the first number that was lent, the user himself, then the rest."""
+    """Inside, outside, how many: root is the first number that was lent; then come the user's own and the rest."""
     start, count = read_lent_ids(file, own)
     rest = [own + 1, start + own, count - own - 1] if count > own + 1 else []
     below = [0, start, min(own, count)]

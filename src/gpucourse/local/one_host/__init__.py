@@ -1,1 +1,1 @@
-"""A real Slurm without machines, where namespaces are refused: its daemons side by side, on ports of this computer."""
+"""A real Slurm without machines, for computers that refuse namespaces: its daemons side by side, on ports of this computer."""

@@ -1,7 +1,7 @@
 """Slurm's daemons on one computer: munged and slurmctld for the head, a slurmd for every other node.
 
 Their configuration, key, state and logs lie in the folder `slurm` of the nodes' folder; the socket, whose name must be short,
-in a folder below /tmp that nobody else may enter.
+in a folder below /tmp that no other user may enter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MUNGED, SLURMCTLD, SLURMD = "munged", "slurmctld", "slurmd"
 
 _HEAD = (MUNGED, SLURMCTLD)
 _ATTEMPTS = 3
-_SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # where the daemons are, and a plain user does not look
+_SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # where the daemons are, outside a plain user's PATH
 
 
 class SlurmDaemons:
@@ -45,13 +45,13 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What leads Slurm's commands here. And the name of the interface that leads from each node to the others: left to
-        itself gloo looks up this computer's name, and some computers do not know their own."""
+        """The variables that lead Slurm's commands to this cluster. And the interface that leads from each node to the others:
+        left to itself gloo looks up this computer's name, and some computers do not know their own."""
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:
-        """Have the daemons of this node run, with all those that the configuration of `spec` names; asked for again, also take
-        back what Slurm has against the node. Raises Dead, OSError, NoneFree."""
+        """Make the daemons of this node run, with all those that the configuration of `spec` names; called again, also put
+        the node back to use if Slurm excludes it. Raises Dead, OSError, NoneFree."""
         async with self._turn:
             again = spec.name in self._members
             self._members[spec.name] = spec
@@ -59,12 +59,12 @@ class SlurmDaemons:
         if again:
             await asyncio.to_thread(self._mend, spec)
             if not started and "*" in await asyncio.to_thread(self._controller.state, spec.name):
-                async with self._turn:  # both run, and do not hear each other
+                async with self._turn:  # both run, and do not reach each other
                     await self._daemons[spec.name].stop()
                     await self._bring_up(spec)
 
     def leave(self, name: str) -> None:
-        """End the daemons of this node; with the last one, whatever runs yet."""
+        """End the daemons of this node; with the last one, whatever still runs."""
         spec = self._members.pop(name, None)
         if spec is not None:
             for key in _list_daemons(spec):
@@ -106,8 +106,8 @@ class SlurmDaemons:
             self._controller.resume(spec.name)
 
     async def _bring_up(self, spec: Spec) -> bool:
-        """Configure, start what is missing, and wait for what is this node's; whether anything had to start. A port that
-        somebody takes between the look and the use is given up for another."""
+        """Configure, start what is missing, and wait for this node's daemons; gives whether anything had to start. A port that
+        somebody takes between the check and its use is replaced by another."""
         for left in reversed(range(_ATTEMPTS)):
             chosen = await self._configure(spec.slurm)
             try:
@@ -122,7 +122,7 @@ class SlurmDaemons:
         return started
 
     async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
-        """Write what the daemons read, and stop those that read something else before; the ports."""
+        """Write the daemons' configuration, and stop those for which it changed; gives the ports."""
         if not self._daemons:
             layout.remove(self._folder / "state")  # of an earlier host: every job ended with it
         self._make_folders()
@@ -156,7 +156,7 @@ class SlurmDaemons:
             folder.mkdir(mode=0o700, exist_ok=True)
         if self._short.is_symlink() or self._short.stat().st_uid != os.getuid():
             raise PermissionError(f"{self._short} belongs to somebody else")
-        link = self._short / layout.SLURM  # Slurm's own files lie where there is room, under a name without blanks
+        link = self._short / layout.SLURM  # Slurm's own files are where there is room, under a name without blanks
         if not link.is_symlink() or link.readlink() != self._folder:
             layout.remove(link)
             link.symlink_to(self._folder)
@@ -189,7 +189,7 @@ class SlurmDaemons:
         if key == MUNGED:
             files = {f"{name}-file": self._folder / f"munge.{name}" for name in ("key", "pid", "seed")}
             options = [f"--{name}={path}" for name, path in {"socket": self._munge_socket, **files}.items()]
-            return [MUNGED, "--foreground", "--force", *options]  # by force: it would have the folder open to everybody
+            return [MUNGED, "--foreground", "--force", *options]  # else the folder would have to be open to everybody
         return [_kind(key), "-D", *(() if key == SLURMCTLD else ("-N", key))]
 
     @property

@@ -1,4 +1,4 @@
-"""The files of a Slurm whose daemons share one computer: what the template leaves open between @, filled in. Pure."""
+"""The files of a Slurm whose daemons share one computer: the template with its @NAMES@ filled in. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PORT = re.compile(r"@PORT_(\w+)@")
 
 
 def daemons(files: Mapping[str, str]) -> list[str]:
-    """Who needs a port: slurmctld, and the nodes in their order."""
+    """Which daemons need a port: slurmctld, and the nodes in their order."""
     return list(dict.fromkeys(_PORT.findall("".join(files.values()))))
 
 
@@ -31,14 +31,14 @@ def fill_in(
 
 
 def first_job(uid: str) -> int:
-    """The number of the stack's first job. The processes of a job meet at a port that its number gives, and the jobs of another
-    cluster on this computer must not meet there: so they are numbered from elsewhere."""
+    """The number of the stack's first job. The processes of a job meet at a port that follows from its number, and the jobs of
+    another cluster on this computer must not meet there, so they have other numbers."""
     return 1 + 100 * (int(hashlib.sha256(uid.encode()).hexdigest()[:8], 16) % 90)
 
 
 def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
-    """The text of TASK: the marks by which a job's processes are found, whoever submitted it with whatever environment, and the
-    home of the node that it runs on. It belongs to Slurm, and not to the session that it was submitted from."""
+    """The text of TASK: the marks by which a job's processes are found, whoever submitted it and with whatever environment, and
+    the home of the node that it runs on. A job belongs to Slurm, not to the session that it was submitted from."""
     node = '"$SLURMD_NODENAME"'
     added = [
         f"{processes.STACK}={uid}",

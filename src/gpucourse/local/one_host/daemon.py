@@ -17,11 +17,11 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
 class PortTaken(Dead):
-    """Somebody took its port between the look and the use."""
+    """Somebody took its port between the check and its use."""
 
 
 class Daemon:
-    """A daemon from `start` to `kill`. `answers` looks whether its process serves, `said` is where it writes what it says."""
+    """A daemon from `start` to `kill`. `answers` tests whether its process serves, `said` is the file for its output."""
 
     def __init__(self, name: str, said: Path, answers: Callable[[int], bool]) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Daemon:
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start its process. Raises OSError."""
         with self._said.open("wb") as said:
-            # Here, in the thread that lives as long as the host: the kernel ends a child with the thread that started it.
+            # In this thread, which lives as long as the host: the kernel ends a child with the thread that started it.
             self._process = subprocess.Popen(
                 command,
                 env=dict(environment),
@@ -54,7 +54,7 @@ class Daemon:
             )
 
     async def ready(self) -> None:
-        """Wait until it serves. Raises Dead with its last words, PortTaken."""
+        """Wait until it serves. Raises Dead with its last output, PortTaken."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_S
         while not self.well:
@@ -66,7 +66,7 @@ class Daemon:
             await asyncio.sleep(_POLL_S)
 
     async def stop(self) -> None:
-        """Let it store what it knows, and end it."""
+        """Let it store its state, and end it."""
         if self._process is not None and self.alive:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -21,18 +21,18 @@ class SlurmNode(HostedNode):
         self._cluster = cluster
 
     async def open(self) -> None:
-        """Listen, and have its daemon run."""
+        """Listen, and make its daemon run."""
         await super().open()
         self._furnish()
         await self._cluster.join(self.spec)
 
     async def end(self) -> None:
-        """Let nobody in, end every connection and the daemon."""
+        """Accept no more logins, end every connection and the daemon."""
         await super().end()
         self._cluster.leave(self.spec.name)
 
     def _furnish(self) -> None:
-        """What a machine would have: a prompt with its name, and a way to the folder that all share."""
+        """What a machine would have: a prompt with its name, and a path to the folder that all share."""
         shared, home = self._folder / layout.SHARED, layout.home(self._folder, self.spec.name)
         shared.mkdir(mode=0o755, exist_ok=True)
         if not (home / ".bashrc").exists():

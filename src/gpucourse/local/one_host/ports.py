@@ -1,4 +1,4 @@
-"""Ports of this computer for Slurm's daemons: chosen where nobody listens, kept for as long as that holds."""
+"""Ports of this computer for Slurm's daemons: chosen where nobody listens, and kept as long as nobody else takes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-# Below those that the kernel gives to whoever asks for any, and none of 20000 to 29999: there the processes of a job meet.
+# Below the ports that the kernel gives out by itself, and none of 20000 to 29999, where the processes of a job meet.
 _RANGE = range(12_000, 20_000)
 _LISTENS = "0A"  # a state in /proc/net/tcp
 
@@ -34,7 +34,7 @@ def choose_ports(
     themselves. Raises NoneFree."""
     kept = {name: before[name] for name in names if name in before and (name in held or free(before[name]))}
     taken = set(kept.values())
-    start = random.randrange(len(_RANGE))  # so that two clusters which begin together do not look at the same ports
+    start = random.randrange(len(_RANGE))  # so that two clusters that start together do not try the same ports
     offered = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
     ports = {}
     for name in names:
@@ -58,7 +58,7 @@ def _open_files(pid: int) -> set[str]:
     try:
         for handle in Path(f"/proc/{pid}/fd").iterdir():
             links.add(str(handle.readlink()))
-    except OSError:  # it has ended, or closed one of them just now
+    except OSError:  # it has ended, or has just closed one of them
         return links
     return links
 

@@ -1,8 +1,8 @@
 """Keeps torch's rendezvous on loopback, on a simulated node whose address is a loopback address.
 
-torch's TCPStore listens on every address of the computer, whatever its host name says, and torchrun has no option for another
-one. It does accept a socket that is already bound: the rank that serves the store gives it one. torch loads this module itself,
-by the entry point `torch.backends` beside it, which is torch's way to be extended without a change to the script:
+torch's TCPStore listens on every address of the computer, whatever its host name says, and torchrun has no option to change
+that. It does accept a socket that is already bound, so the rank that serves the store gives it one. torch loads this module
+itself, through the entry point `torch.backends` beside it, torch's way of being extended without a change to the script:
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 """
 
@@ -18,7 +18,7 @@ MODULES = ("torch._C._distributed_c10d", "torch.distributed", "torch.distributed
 
 
 def keep_on_loopback() -> None:
-    """Replace torch's TCPStore, wherever torch has already taken it from, with one that listens on loopback alone."""
+    """Replace torch's TCPStore, wherever torch has already imported it, with one that listens on loopback alone."""
     distributed = sys.modules.get("torch.distributed")
     original = getattr(distributed, "TCPStore", None)
     if original is None:  # a build of torch without torch.distributed
@@ -31,7 +31,7 @@ def keep_on_loopback() -> None:
 
 
 def _loopback_store(original: Any) -> type:
-    served: set[int] = set()  # ports of this process, where torch finds the server of an earlier store by itself
+    served: set[int] = set()  # ports of this process, at which torch finds the server of an earlier store by itself
 
     def __init__(  # noqa: N807 - it becomes the method of the class below; the parameters are TCPStore's own
         self: Any,
@@ -65,13 +65,13 @@ def _loopback(host_name: str) -> str:
     try:
         infos = socket.getaddrinfo(host_name, None, type=socket.SOCK_STREAM)
     except OSError:
-        return ""  # torch says what is wrong with the name
+        return ""  # torch reports what is wrong with the name
     addresses = [str(info[4][0]) for info in sorted(infos, key=lambda info: info[0] != socket.AF_INET)]
     return addresses[0] if all(ipaddress.ip_address(address).is_loopback for address in addresses) else ""
 
 
 def _bind_error(port: int, error: OSError) -> Exception:
-    """In torch's own words, for whoever looks for them: a port in use."""
+    """In torch's own words, for those who search for them: a port in use."""
     words = (
         f"The server socket has failed to listen on any local network address. port: {port}, useIpv6: false, "
         f"code: -{error.errno}, name: {errno.errorcode.get(error.errno or 0, 'UNKNOWN')}, message: {error.strerror}"
