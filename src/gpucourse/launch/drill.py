@@ -1,7 +1,7 @@
-"""The seam where a fault enters a run: what the nodes are asked to do changes, the learner's script never does.
+"""Where a fault enters a run: what the nodes are asked to do changes, the learner's script never does.
 
-A wrong world size is a change of the command. A killed or a slow rank and a busy port need a hand on the node: its
-agent gets an order (`plan_faults`), of which nothing is in any log.
+A wrong world size is a change of the command. A killed or a slow rank and a busy port need a process on the node: its
+agent gets an order (`plan_faults`), which appears in no log.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def no_ranks(exercise: str, launcher: str) -> UsageError:
 
 
 def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
-    """The plan with the fault in it (as far as a command can hold it), and with time-outs short enough for a drill."""
+    """The plan with the fault in it (as far as a command can hold it), and with timeouts short enough for a drill."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
-    keeps_restarts = fault.how == "slow-rank"  # nothing fails of it
+    keeps_restarts = fault.how == "slow-rank"  # this fault makes nothing fail
     commands = [
         replace(
             command,
@@ -67,7 +67,7 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
 
 
 def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
-    """What the agent of each node is to do, by the node's name; empty if the command holds the fault already."""
+    """What the agent of each node has to do, by the node's name; empty if the command contains the fault already."""
     if fault.how == "block-port":
         return {plan.nodes[0].name: {"how": fault.how, "port": plan.master_port}}
     if fault.how in {"kill-rank", "slow-rank"}:
@@ -77,8 +77,8 @@ def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> di
 
 
 def _without_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command without torchrun's restarts, which would repair what the learner is to see. What follows the place of the
-    wrapper is the script's own."""
+    """The command without torchrun's restarts, which would repair what the learner is meant to see. Everything after the place
+    of the wrapper is the script's own."""
     place = argv.index(RANK)
     return (*(word for word in argv[:place] if not word.startswith(MAX_RESTARTS)), *argv[place:])
 

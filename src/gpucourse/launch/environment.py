@@ -49,9 +49,9 @@ def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: flo
 
 
 def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """The interface that collectives use. Left to itself gloo binds whatever the host's name resolves to.
+    """The interface that collectives use. By itself, gloo binds to the address that the host's name resolves to.
 
-    `nccl` is what NCCL must know besides, where there are GPUs.
+    `nccl` is what NCCL must know in addition, if there are GPUs.
     """
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}
@@ -59,12 +59,13 @@ def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str]
 
 
 def make_thread_variables(cores: int, *, sharing: int) -> dict[str, str]:
-    """Threads a rank: the cores divided by the ranks that share them. Unset, ranks on one machine slow each other 7 times."""
+    """Threads of a rank: the cores divided by the ranks that share them. Unset, ranks on one machine slow each other 7
+    times."""
     return {"OMP_NUM_THREADS": str(max(1, cores // max(1, sharing)))}
 
 
 def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What was typed after each --env: the values that were typed, by name, and the names whose values are taken from `here`,
+    """What was typed after each --env: values, by name, and the names whose values are taken from `here`,
     this computer's environment, when the run starts.
 
     Raises UsageError for what is not a name, for a name that is given twice or is ours, for one that is not set here, and for a
@@ -90,7 +91,7 @@ def read_variables(words: Sequence[str], here: Mapping[str, str]) -> tuple[dict[
 
 
 def _check_text(name: str, value: str) -> str:
-    """The value, which the files of the run will hold. Raises UsageError for bytes that are not text."""
+    """The value, which the files of the run will contain. Raises UsageError for bytes that are not text."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""What a script of the learner's own needs beside it: the modules of its folder that it imports, and what was named."""
+"""What a script of the learner's own needs beside it: the modules of its folder that it imports, and files named by --with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpucourse.outside.names import OutsideError
 MOST_FILES = 5000
 MOST_BYTES = 1 << 20
 MOST_SOURCE = 16 << 20
-"""A larger file is looked through for nothing: nobody wrote it."""
+"""A larger file is not searched: no person wrote it."""
 _WORD = re.compile(r"[\w./+@-]+")
 _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
 """The endings of files in which others may be mentioned."""
@@ -26,8 +26,8 @@ _SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cach
 def find_imports(script: Path) -> list[Upload]:
     """The modules and packages in the script's folder that it imports, and those that these import in turn.
 
-    Found by reading, not by running: what is imported by a computed name must be named with `--with`. A file that does not
-    parse has no neighbours; Python on the node says why.
+    Found by reading, not by running: a module imported by a computed name must be named with `--with`. A file that does not
+    parse has no neighbours; Python on the node reports why.
     """
     root = script.resolve().parent
     imports: dict[str, Path] = {}
@@ -65,7 +65,7 @@ def find_mentioned_files(script: Path) -> list[Upload]:
     """The files in the script's folder and below whose paths stand as words in a shell script, as in `python train.py` and
     `sbatch next.sh`, and those that these need in turn.
 
-    What is larger than MOST_BYTES must be named with `--with`: it may be data that is on the nodes already.
+    A file larger than MOST_BYTES must be named with `--with`: it may be data that is on the nodes already.
     """
     root = script.resolve().parent
     mentioned: dict[str, Path] = {}
@@ -83,14 +83,14 @@ def find_mentioned_files(script: Path) -> list[Upload]:
 def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FILES) -> list[Upload]:
     """The files and folders of `--with`: under the script's folder at the same place, others under their own name.
 
-    Raises UsageError for what is not there, and for a folder with too many files.
+    Raises UsageError for a path that does not exist, and for a folder with too many files.
     """
     root = script.resolve().parent
     uploads: list[Upload] = []
     for wanted in extra:
         if not wanted.exists():
             raise UsageError(f"--with {wanted}: there is no such file or folder", hint="name a file or folder on this computer")
-        source = Path.cwd() / wanted  # not resolved: a link is taken for what it leads to, under its own name
+        source = Path.cwd() / wanted  # not resolved: a link stands for its target, under its own name
         source = Path(os.path.normpath(source))
         place = source.relative_to(root) if source.is_relative_to(root) else Path(source.name)
         if source.is_file():

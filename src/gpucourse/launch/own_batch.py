@@ -1,4 +1,5 @@
-"""A batch file of the learner's own: sbatch takes it as it is, and only what is needed to follow it is typed beside it."""
+"""A batch file of the learner's own: sbatch takes it unchanged, and only the options that are needed to follow it are added to
+the command."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
 MOST_TASKS = 10_000
-"""So many tasks of an array are followed; Slurm itself takes 1,001 where nobody set MaxArraySize higher."""
+"""The most tasks of an array that are followed; Slurm itself takes 1,001 unless MaxArraySize is set higher."""
 
 MOST_BYTES = 4 << 20
-"""sbatch itself takes no larger file (max_script_size)."""
+"""sbatch itself accepts no larger file (max_script_size)."""
 
 _PLACE = "--chdir=."
 _APPEND = "--open-mode=append"
@@ -33,13 +34,13 @@ overrule the file."""
 
 _BYTE_ORDER_MARK = "\ufeff"
 _PARTS = re.compile(r"(?:het|pack)job\b")
-_READ_BYTES = 1 << 16  # the head of a file for sbatch is shorter
+_READ_BYTES = 1 << 16  # the beginning of a file for sbatch is shorter
 _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """What a file asks for in its #SBATCH lines, as far as it is shown or followed.
+    """What a file asks for in its #SBATCH lines, as far as that is shown or used.
 
     `partition` is empty if it names none, and so are `error`, the file for what the job writes on standard error, and
     `export`, the variables that the job has.
@@ -68,7 +69,7 @@ def is_batch(script: Path | None) -> bool:
 
 
 def is_python(script: Path) -> bool:
-    """Whether a script is for Python: by its first line where that names a program, else by its name."""
+    """Whether a script is for Python: by its first line if that names a program, else by its name."""
     first = _read_first_line(script)
     return bool(_PYTHON.match(first)) if first.startswith("#!") else script.suffix == ".py"
 
@@ -145,8 +146,8 @@ def plan(
     time_s: float | None,
     module: str,
 ) -> LaunchPlan:
-    """The launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, where they did, and
-    overrule the file; `default` is the partition that the cluster takes where nobody names one."""
+    """The launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, if anything, and
+    overrule the file; `default` is the partition that the cluster uses if nobody names one."""
     typed = (
         f"--nodes={nodes}" if nodes else "",
         f"--partition={partition}" if partition else "",
@@ -177,14 +178,14 @@ def plan(
         asks=_describe(own, nodes or own.nodes, where),
     )
     argv = (*slurm_plan.SUBMIT, *flags, file.file_name, *request.arguments)
-    chosen = {"SBATCH_PARTITION": partition} if partition else {}  # also for what the job itself submits
+    chosen = {"SBATCH_PARTITION": partition} if partition else {}  # also for jobs that the job itself submits
     env = {**chosen, **request.environment}
     command = NodeCommand(node=head, argv=argv, env=env, ranks=tuple(range(file.rows)))
     return slurm_plan.make_plan(request, command, batch, "dry-run")
 
 
 def _export_also(own: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
-    """What lets a job have these variables of whoever submits it, where its file says which ones it has: sbatch gives it all
+    """The option that gives a job these variables of its submitter, if its file says which ones it has: sbatch gives it all
     of them otherwise."""
     words = own.export.split(",")
     if not own.export or not names or "ALL" in words:
@@ -208,10 +209,10 @@ def _describe(own: OwnBatch, nodes: int, partition: str) -> str:
 
 
 def _follow_output(own: OwnBatch) -> tuple[str, tuple[str, ...]]:
-    """The error file that is looked for when the job has ended, and what is typed so that its output can be followed.
+    """The error file to look for when the job has ended, and the options by which its output can be followed.
 
-    Errors join the output where the file puts both into one, and where it names a place outside of the run's folder: such a
-    folder may not be there, and then Slurm ends the job without a word.
+    Errors join the output if the file puts both into one, or if it names a place outside of the run's folder: such a
+    folder may not exist, and then Slurm ends the job without a message.
     """
     log = f"../logs/{'%A_%a' if own.tasks else '%j'}-%N.out"
     followed = (_PLACE, f"--output={log}", _APPEND)
@@ -222,7 +223,7 @@ def _follow_output(own: OwnBatch) -> tuple[str, tuple[str, ...]]:
 
 
 def _read_array(options: SlurmOptions) -> tuple[tuple[int, ...], int]:
-    """The numbers of an array's tasks, and how many may run at once; none where sbatch will refuse what the file says."""
+    """The numbers of an array's tasks, and how many may run at once; none if sbatch will refuse what the file says."""
     try:
         return options.array
     except OptionRefused:
@@ -240,5 +241,5 @@ def _read_beginning(script: Path) -> str:
             .decode("utf-8", "replace")
             .removeprefix(_BYTE_ORDER_MARK)
         )
-    except (OSError, OutsideError):  # whoever reads all of it says so
+    except (OSError, OutsideError):  # whoever reads all of it reports that
         return ""

@@ -22,7 +22,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenBatch:
-    """A batch file that the learner wrote as a part of an exercise: `name` is the file's, without its ending; `tasks` are
+    """A batch file that the learner wrote as a part of an exercise: `name` is the file's name without its ending; `tasks` are
     those of its array, 0 if it is none."""
 
     name: str
@@ -34,7 +34,7 @@ class WrittenBatch:
 class LaunchRequest:
     """What the learner asked for, resolved: typed parameters and the script's arguments in order. `typed` are the names that
     were typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file.
-    `environment` overrules what is set otherwise; the variables `handed_on` get their values when the run starts."""
+    `environment` overrules what would be set otherwise; the variables `handed_on` get their values when the run starts."""
 
     exercise: Exercise
     launcher: str
@@ -55,7 +55,7 @@ class LaunchRequest:
 
 
 def check_count(exercise: Exercise, nodes: int) -> None:
-    """Raises UsageError, with the nearest number that it runs on, where an exercise does not run on that many nodes."""
+    """Raises UsageError, with the nearest number that works, if an exercise does not run on that many nodes."""
     low, high = exercise.launch.min_nodes, exercise.launch.max_nodes
     if not low <= nodes <= high:
         span = f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"
@@ -82,7 +82,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, m
 def plan(
     request: LaunchRequest, nodes: tuple[Node, ...], facts: Mapping[str, NodeFacts], *, run_id: str, port: int
 ) -> LaunchPlan:
-    """The launch plan: one command a node, every address, interface, timeout and thread count set explicitly."""
+    """The launch plan: one command for each node, with every address, interface, timeout and thread count set explicitly."""
     exercise = request.exercise
     mode: Mode = nodes[0].mode
     per_node = [_processes(request, node) for node in nodes]
@@ -135,7 +135,7 @@ def plan(
 
 
 def max_restarts_of(request: LaunchRequest) -> int:
-    """How often torchrun may start all ranks again. A script of the learner's own has what was typed, or none."""
+    """How often torchrun may start all ranks again. A script of the learner's own gets the number that was typed, or none."""
     if request.torchrun_options.max_restarts is not None:
         return request.torchrun_options.max_restarts
     wanted: object = request.exercise.launch.restarts

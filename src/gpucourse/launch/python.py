@@ -1,4 +1,4 @@
-"""The python launcher: one process a node, with the rank variables set as torchrun would."""
+"""The python launcher: one process for each node, with the rank variables set as torchrun would."""
 
 from __future__ import annotations
 

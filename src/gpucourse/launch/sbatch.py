@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class SbatchJob:
-    """What one file says. `nodes`, `tasks` (a node) and `gpus` (a node) are asked of Slurm; `array` is its range, such as
+    """What one file says. `nodes`, `tasks` (per node) and `gpus` (per node) are asked of Slurm; `array` is its range, such as
     0-3%2, or nothing; `partition` may be empty; `environment` is exported, and the variables `handed_on` are left as sbatch has
-    them; without `threads` the job counts its cores."""
+    them; without `threads`, the job counts its cores."""
 
     title: str
     name: str
@@ -29,7 +29,7 @@ class SbatchJob:
     command: Sequence[str]
 
     def has_any(self, *names: str) -> bool:
-        """Whether the job has one of these variables without a line that finds its value."""
+        """Whether the job gets one of these variables without a line that finds its value."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
@@ -59,7 +59,7 @@ def render_setup(job: SbatchJob) -> str:
 
 
 def time_limit(seconds: float) -> str:
-    """As --time takes it. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`, `1-02:00:00`."""
+    """In the form of --time. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`, `1-02:00:00`."""
     minutes = max(1, math.ceil(seconds / 60))
     days, rest = divmod(minutes, 24 * 60)
     return f"{f'{days}-' if days else ''}{rest // 60:02d}:{rest % 60:02d}:00"
@@ -165,7 +165,7 @@ def _spread(job: SbatchJob) -> str:
 
 
 def _elastic(job: SbatchJob) -> str:
-    """One torchrun a machine. What it says itself goes to the job's output; each rank has a log for all its lives."""
+    """One torchrun on each machine. Its own messages go to the job's output; each rank has a log for all its lives."""
     cores = ' --cpus-per-task="$SLURM_CPUS_PER_TASK"' if job.tasks > 1 else ""
     return (
         f"{_MEETING_POINT}"

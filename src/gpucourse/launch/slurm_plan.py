@@ -19,7 +19,7 @@ SUBMIT = ("sbatch", "--parsable")
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """What was looked up in the cluster: which partition (empty: its default), how many threads a process may use (None: the
+    """What was looked up in the cluster: the partition (empty: its default), how many threads a process may use (None: the
     job itself finds out), the GPUs of its nodes for each job (0 where they have none), and their Python (empty: the head's)."""
 
     partition: str
@@ -43,7 +43,7 @@ def nodes_of(request: LaunchRequest, wanted: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """How many processes a node: one a GPU, a number, or what the learner set."""
+    """How many processes on each node: one for each GPU, a number, or what the learner set."""
     if request.processes is not None:
         return request.processes
     wanted: object = request.exercise.launch.procs_per_node
@@ -83,7 +83,7 @@ def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *,
 
 
 def srun(place: ClusterFacts) -> tuple[str, ...]:
-    """The command that opens a shell on a node, as a person types it."""
+    """The command that opens a shell on a node, as a person would type it."""
     partition = (f"--partition={place.partition}",) if place.partition else ()
     return ("srun", *partition, *((f"--gres=gpu:{place.gpus}",) if place.gpus else ()), "--pty", "bash")
 
@@ -112,7 +112,8 @@ def make_plan(request: LaunchRequest, command: NodeCommand, batch: Batch, run_id
 
 
 def _session(request: LaunchRequest, head: Node, place: ClusterFacts, *, run_id: str, module: str) -> LaunchPlan:
-    """A terminal on a node. Its job's name and time limit go by the environment, so that the command stays the plain one."""
+    """A terminal on a node. Its job's name and time limit are passed in the environment, so that the command stays the plain
+    one."""
     name = f"{request.exercise.id}-{run_id.rsplit('-', 1)[-1]}"
     env = {
         "SLURM_JOB_NAME": name,
@@ -185,7 +186,7 @@ def _files(
 
 
 def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
-    """What the learner typed for this run is typed after sbatch, too, where it overrules the learner's file."""
+    """What the learner typed for this run is added after sbatch, where it overrules the learner's file."""
     written = request.written
     values = {
         "nodes": f"--nodes={job.nodes}",
@@ -198,9 +199,9 @@ def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJ
 
 
 def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
-    """What a process finds there. NCCL wants a GPU for each process of a machine; where the learner sets how many there are
-    and asks for more, all of them compute on processors, with gloo. More for another reason is a mistake, which the script
-    names."""
+    """The environment of a process. NCCL needs a GPU for each process of a machine; if the learner sets how many there are
+    and asks for more, all of them compute on CPUs, with gloo. More for another reason is a mistake, which the script
+    reports."""
     shared = request.exercise.launch.count_parameter is not None and tasks > gpus
     kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
     common = environment.make_script_variables(

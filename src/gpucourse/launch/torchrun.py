@@ -1,7 +1,8 @@
 """The torchrun launcher: the same line on each node, meeting at the head's private address.
 
 Static rendezvous: the node ranks are known, so no second round of agreement is needed (about a second less than c10d).
-`{rank}` is where the node's agent puts the wrapper that gives every rank a log of its own; without it the line works by hand.
+In place of `{rank}` the node's agent puts the wrapper that gives every rank a log of its own; without it the line works by
+hand.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _WITH_VALUE = (
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions:
-    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` stands apart: the nodes must
+    """torchrun's own options that were typed, each one word (`--role=trainer`). `max_restarts` is separate: the nodes must
     know it; None if it was not typed."""
 
     words: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class OwnOptions:
 def read_options(typed: str) -> OwnOptions:
     """What was typed after --torchrun. An option that is not known here goes to torchrun, which refuses it by name.
 
-    Raises UsageError for quotes that do not end, for an option that gpucourse gives itself, and for a word that is none.
+    Raises UsageError for open quotes, for an option that gpucourse sets itself, and for a word that is not an option.
     """
     try:
         waiting = shlex.split(typed)
@@ -81,7 +82,7 @@ _EXAMPLE = 'gpucourse run --script train.py --torchrun "--max-restarts=2 --monit
 
 
 def _name_option(option: str) -> str:
-    """The option as torchrun's help spells it. Raises UsageError for one of ours, also where it is cut short (--nnode), which
+    """The option as torchrun's help spells it. Raises UsageError for one of ours, even abbreviated (--nnode), which
     torchrun would understand, and for what is not an option."""
     if not option.startswith("-") or option in {"-", "--"}:
         raise UsageError(
@@ -107,7 +108,7 @@ def _read_restarts(value: str) -> int:
 
 
 def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
-    """The argument list that a person types: without the place of the wrapper. A later `{rank}` belongs to the script."""
+    """The argument list that a person would type: without the wrapper's place. A later `{rank}` belongs to the script."""
     words = list(argv)
     if RANK in words:
         words.remove(RANK)

@@ -24,7 +24,7 @@ class ErrorDocument(TypedDict):
 
 
 class FailureDocument(TypedDict):
-    """Any command that could not do its work, and had printed no document before."""
+    """Any command that could not do its work, if it had printed no document before."""
 
     error: ErrorDocument
 
@@ -94,7 +94,7 @@ class ParameterDocument(TypedDict):
 
 
 class ExerciseDocument(TypedDict):
-    """An exercise as its manifest has it."""
+    """An exercise as in its manifest."""
 
     id: str
     title: str
@@ -127,7 +127,7 @@ class NextDocument(TypedDict):
 
 
 class Hint(TypedDict):
-    """`hint`: the hint of that number, of so many."""
+    """`hint`: a hint, its number, and how many there are."""
 
     exercise: str
     hint: int
@@ -136,7 +136,7 @@ class Hint(TypedDict):
 
 
 class ResetDocument(TypedDict):
-    """`reset`: each file that was put back, with the place of the learner's own version, null where there was none."""
+    """`reset`: each file that was put back, with the place of the learner's own version, null if there was none."""
 
     exercise: str
     files: dict[str, str | None]
@@ -150,7 +150,7 @@ class JudgedParts(TypedDict):
 
 
 class Answers(TypedDict):
-    """`answer`: every question with its answer; `run` is the one that numbers are compared with, where one was named."""
+    """`answer`: every question with its answer; `run` is the one that numbers are compared with, if one was named."""
 
     exercise: str
     run: str | None
@@ -171,7 +171,7 @@ class RunCheck(TypedDict):
 
 
 class CheckedExercise(TypedDict):
-    """An exercise checked again; `before` is the word that it had, `missing` are deliverables that are not there."""
+    """An exercise checked again; `before` is its earlier verdict, `missing` are deliverables that do not exist."""
 
     exercise: str
     title: str
@@ -195,7 +195,7 @@ class DiagnosedRun(TypedDict):
 
 
 class CodeDiagnosisDocument(TypedDict):
-    """A diagnosis of a fault in code: `hint` where it is wrong, the fault's title and explanation where it is right."""
+    """A diagnosis of a fault in code: `hint` if it is wrong, the fault's title and explanation if it is right."""
 
     right: bool
     hint: str

@@ -1,4 +1,4 @@
-"""Records and manifests as the small objects that `--json` prints: what is stored beside may change, these keys stay."""
+"""Records and manifests as the small objects that `--json` prints: what else is stored may change, these keys stay."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def describe_receipt(receipt: Receipt) -> labs.ReceiptDocument:
 
 
 def describe_errors(errors: Sequence[GpucourseError]) -> course.ErrorDocument:
-    """Several errors as one: the gravest, with what all of them say."""
+    """Several errors as one: the gravest, with the messages of all."""
     worst = max(errors, key=lambda error: error.exit_code)
     return {
         "code": worst.code,
@@ -281,7 +281,7 @@ def describe_exercise(exercise: Exercise) -> course.ExerciseDocument:
 
 
 def describe_parameter(parameter: Parameter) -> course.ParameterDocument:
-    """What may be changed, and how far."""
+    """What may be changed, and within which limits."""
     return {
         "name": parameter.name,
         "type": parameter.type,

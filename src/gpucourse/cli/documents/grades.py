@@ -1,4 +1,4 @@
-"""The documents of `grade`: points without the pieces that they are counted from, bundles, runs that were done again."""
+"""The documents of `grade`: points without the pieces that they are counted from, bundles, repeated runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RowDocument(TypedDict):
-    """A row of the rubric. `level` says on what it was measured (gpu, logic, none), `missing` what it still lacks."""
+    """A row of the rubric. `level` says where it was measured (gpu, logic, none), `missing` what it still lacks."""
 
     id: str
     title: str
@@ -44,7 +44,7 @@ class PartDocument(TypedDict):
 
 class PointsDocument(TypedDict):
     """The points of one learner. `own` are the modules with a score of their own; `done` of `exercises` are done; `changed`
-    names files of a run that are not as it left them."""
+    names files of a run that were changed after it."""
 
     points: float
     earned: float
@@ -91,7 +91,7 @@ class EditsDocument(TypedDict):
 
 
 class BundleDocument(TypedDict):
-    """One bundle that was opened; `changed` are files that are not as they were when it was made. `diffs` with --exercise."""
+    """One bundle that was opened; `changed` are files that were changed since it was made. `diffs` with --exercise."""
 
     bundle: str
     card: CardDocument
@@ -110,7 +110,7 @@ class GradedBundles(TypedDict):
 
 
 class Reruns(TypedDict):
-    """`grade --rerun`: `original` says that the course's own scripts took the place of edited ones."""
+    """`grade --rerun`: `original` says whether the course's own scripts replaced edited ones."""
 
     bundle: str
     card: CardDocument
@@ -163,7 +163,7 @@ def describe_points(points: Grade) -> PointsDocument:
 
 
 def describe_card(card: Card) -> CardDocument:
-    """Who made a bundle; its points are counted anew."""
+    """Who made a bundle; its points are counted again."""
     return {
         "by": card.by,
         "made": card.made,
@@ -175,7 +175,7 @@ def describe_card(card: Card) -> CardDocument:
 
 
 def describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocument:
-    """One bundle of a class; of the named exercise its diffs, too."""
+    """One bundle of a class, with the diffs of the named exercise."""
     document: BundleDocument = {
         "bundle": str(graded.bundle.path),
         "card": describe_card(graded.bundle.card),
@@ -197,5 +197,5 @@ def describe_bundle(graded: GradedBundle, exercise: str | None) -> BundleDocumen
 
 
 def describe_reruns(path: Path, card: Card, done: Sequence[Rerun], *, original: bool) -> Reruns:
-    """Runs that were done again."""
+    """Runs that were repeated."""
     return {"bundle": str(path), "card": describe_card(card), "original": original, "exercises": list(done)}

@@ -29,7 +29,7 @@ class NodeDocument(TypedDict):
 
 
 class LabDocument(TypedDict):
-    """One lab as it is on record. `cloud` is null for labs that are not on AWS."""
+    """One lab as recorded. `cloud` is null for labs that are not on AWS."""
 
     stack: str
     uid: str
@@ -49,7 +49,7 @@ class LabDocument(TypedDict):
 
 
 class BuiltLab(TypedDict):
-    """What `deploy` did, or would do, for one lab. `changes` are pairs of an action and an address."""
+    """What `deploy` did, or would do, for one lab. `changes` are pairs of an action and a Terraform address."""
 
     deployment: LabDocument
     changes: list[tuple[str, str]]
@@ -105,7 +105,7 @@ class StatusDocument(TypedDict):
 
 class ReceiptDocument(TypedDict):
     """What one `destroy` did. `leftovers` are still there; `forgotten` may be, on machines that could not be reached; `swept`
-    the scan removed."""
+    was removed by the scan."""
 
     stack: str
     uid: str
@@ -126,14 +126,14 @@ class ReceiptDocument(TypedDict):
 
 
 class DestroyDocument(TypedDict):
-    """`destroy`; with `error` where not every lab went."""
+    """`destroy`; with `error` if not every lab was removed."""
 
     receipts: list[ReceiptDocument]
     error: NotRequired[ErrorDocument]
 
 
 class QuoteLine(TypedDict):
-    """One thing that costs, in USD an hour, and where its price was read."""
+    """One item that costs money, in USD an hour, and the source of its price."""
 
     what: str
     kind: str
@@ -170,7 +170,7 @@ class QuoteDocument(TypedDict):
 
 class QuoteList(TypedDict):
     """`deploy --dry-run` of labs that cost money. `later`: GPUs that a quota does not allow beside the rest. `reserved_usd`:
-    what other labs will still cost until their deadlines, where a budget is set."""
+    what other labs will still cost until their deadlines, if a budget is set."""
 
     quotes: list[QuoteDocument]
     later: list[str]
@@ -183,14 +183,14 @@ class QuoteList(TypedDict):
 
 
 class BuiltLabs(QuoteList):
-    """`deploy` of labs that cost money; with `error` where not every lab was built."""
+    """`deploy` of labs that cost money; with `error` if not every lab was built."""
 
     labs: list[BuiltLab]
     error: NotRequired[ErrorDocument]
 
 
 class ChangeDocument(TypedDict):
-    """`stop`, `start`, `extend`, `keep`, `allow-ip`: sentences about what is different now."""
+    """`stop`, `start`, `extend`, `keep`, `allow-ip`: sentences about what has changed."""
 
     stack: str
     module: str
@@ -214,7 +214,7 @@ class RunningDocument(TypedDict):
 
 
 class CostDocument(TypedDict):
-    """A module, an exercise or a kind of thing, and what it cost in USD; hours where it is time that was used."""
+    """A module, an exercise or a kind of resource, and what it cost in USD; hours if it is time that was used."""
 
     name: str
     usd: Decimal
@@ -292,7 +292,7 @@ class ExaminedAccount(TypedDict):
 
 
 class QuotaState(TypedDict):
-    """A quota that is too small, or not known; and the request that is open for it."""
+    """A quota that is too small, or not known, and the open request for it."""
 
     quota: Quota
     open: QuotaRequest | None

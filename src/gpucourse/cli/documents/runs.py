@@ -26,8 +26,8 @@ class DiagnosisDocument(TypedDict):
 
 class RunDocument(TypedDict):
     """One run. `script` is the learner's own, null for the exercise's. `seconds` is from start to end. `failed_rank` is the
-    rank to look at first, null where none failed. `environment` are the variables that were typed, `handed_on` the names of
-    those whose values are kept nowhere. `group_sizes` has the size of the process group that each rank made, where torch
+    rank to look at first, null if none failed. `environment` are the variables that were typed, `handed_on` the names of
+    those whose values are not stored. `group_sizes` has the size of the process group that each rank made, where torch
     reported it; 0 where it made none."""
 
     id: str
@@ -62,7 +62,7 @@ class RunDocument(TypedDict):
 
 
 class ListedRunDocument(RunDocument):
-    """A run in the list; `detail` says why its state may be old."""
+    """A run in the list; `detail` says why its state may be outdated."""
 
     detail: str
 
@@ -83,7 +83,7 @@ class RunResultDocument(TypedDict):
 
 
 class OneRun(TypedDict):
-    """`run --detach`, `cancel`, `break`: the run; of a drill its folder, or the copy to repair and the faults to name."""
+    """`run --detach`, `cancel`, `break`: the run; for a drill its folder, or the copy to repair and the faults to name."""
 
     run: RunDocument
     folder: NotRequired[str]
@@ -101,7 +101,7 @@ class CommandDocument(TypedDict):
 
 
 class UploadDocument(TypedDict):
-    """A file that travels: `name` on the node, `source` here."""
+    """A file that is uploaded: `name` on the node, `source` here."""
 
     name: str
     source: str

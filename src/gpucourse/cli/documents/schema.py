@@ -40,11 +40,11 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
     "try": (course.JudgedParts,),
     **dict.fromkeys(("allow-ip", "extend", "keep", "start", "stop"), (labs.ChangeDocument,)),
 }
-"""What each command prints. In the place of each stands `course.FailureDocument` where a command could not do its work."""
+"""What each command prints; a command that could not do its work prints `course.FailureDocument` instead."""
 
 
 def make_schema() -> dict[str, Any]:
-    """The schema: `#/$defs/runs` is that of the command `runs`, the schema itself that of any of them."""
+    """The schema: `#/$defs/runs` is that of the command `runs`, the schema itself accepts any of them."""
     kinds = dict.fromkeys(kind for kinds in DOCUMENTS.values() for kind in kinds)
     definitions = make_schemas([*kinds, course.FailureDocument])
     for kind in (*kinds, course.FailureDocument):
