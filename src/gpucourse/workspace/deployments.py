@@ -1,4 +1,5 @@
-"""The records of what is deployed: one file a stack, there from before its creation until a leak scan proved it gone."""
+"""The records of what is deployed: one file for each stack, written before its creation and kept until a leak scan has proved
+it gone."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ D = TypeVar("D", bound=Deployment)
 
 
 def stack_name(module: str, target: str, gpu: str = "") -> str:
-    """The name of a module's stack on a target: `03-local`, `b-local`; with the GPU, where one is chosen: `04-aws-l4`."""
+    """The name of a module's stack on a target: `03-local`, `b-local`; with the GPU if one is chosen: `04-aws-l4`."""
     name = f"{module.zfill(2) if module.isdecimal() else module.lower()}-{target}"
     return f"{name}-{gpu}" if gpu else name
 
 
 def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = None, error: str | None = None) -> None:
-    """Store the record, in another phase where one is given."""
+    """Store the record, with a new phase if one is given."""
     deployment.phase = phase or deployment.phase
     deployment.error = error
     deployment.updated = now_utc()
@@ -57,7 +58,7 @@ def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
 
 
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:
-    """The records of all stacks, by name; and why others cannot be read, by stack, for what must not end there."""
+    """The records of all stacks, by name; and why others cannot be read, by stack, for callers that must not stop at them."""
     records: list[Deployment] = []
     errors: dict[str, MissingError] = {}
     for file in sorted(paths.deployments.glob("*.json")) if paths.deployments.is_dir() else ():
@@ -77,7 +78,7 @@ def every(paths: WorkspacePaths) -> list[Deployment]:
 
 
 def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
-    """The records of every stack of one module, the one that was touched last first. Raises MissingError, NewerFormat if one
+    """The records of every stack of one module, the one last touched first. Raises MissingError, NewerFormat if one
     of this module cannot be read."""
     records, errors = readable(paths)
     if error := next((error for stack, error in errors.items() if is_of_module(stack, module)), None):
@@ -87,7 +88,7 @@ def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
 
 
 def find_ready(paths: WorkspacePaths, module: str, *, target: str | None = None, gpu: str | None = None) -> Deployment | None:
-    """The lab of a module that is up, as far as its record knows: the one that was touched last. Records that cannot be read
+    """The lab of a module that is up, according to its record: the one last touched. Records that cannot be read
     are left out."""
     labs = (
         lab for lab in readable(paths)[0] if lab.module == module and target in {None, lab.target} and gpu in {None, lab.gpu}
@@ -101,12 +102,12 @@ def is_of_module(stack: str, module: str) -> bool:
 
 
 def drop(paths: WorkspacePaths, stack: str) -> None:
-    """Forget a stack. Only after a leak scan proved it gone."""
+    """Forget a stack. Only after a leak scan has proved it gone."""
     paths.deployment(stack).unlink(missing_ok=True)
 
 
 def list_receipts(paths: WorkspacePaths) -> tuple[list[Receipt], list[MissingError]]:
-    """What each destroy did, oldest first, and why other receipts cannot be read."""
+    """The receipts of all destroys, oldest first, and why other receipts cannot be read."""
     receipts: list[Receipt] = []
     errors: list[MissingError] = []
     for file in sorted(paths.receipts.glob("*.json")):

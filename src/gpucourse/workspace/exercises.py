@@ -15,8 +15,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> list[str]:
     """Copy the named files (relative to the course's exercises) into the workspace where they are missing.
 
-    A copy that the learner never touched follows the course when that changes. Returns the names of edited copies whose
-    original in the course has changed since: the learner keeps their own.
+    A copy that the learner never edited is updated when the course changes. Returns the names of edited copies whose
+    original in the course has changed since: the learner's version is kept.
     """
     behind = []
     with changing(paths, paths.originals) as originals:
@@ -39,9 +39,9 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
 
 
 def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: str) -> dict[str, Path | None]:
-    """Put the course's own files in place of the named copies that differ from them, and keep what the learner had.
+    """Replace the named copies that differ from the course's files by these, and keep what the learner had.
 
-    Gives each file that was put back, and where the learner's copy lies now; None if there was none.
+    Gives each file that was put back, and where the learner's copy is now; None if there was none.
     """
     restored: dict[str, Path | None] = {}
     with changing(paths, paths.originals) as originals:

@@ -27,8 +27,8 @@ _METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 
 
 def refuse_links(path: Path, inside: Path) -> None:
-    """Raises StorageError if a part of `path` below the folder `inside` is a link: what is written there would land
-    elsewhere, and what is read there would not be the run's own."""
+    """Raises StorageError if a part of `path` below the folder `inside` is a link: a file written there would land
+    elsewhere, and one read there would not be the run's own."""
     place = inside
     for part in path.relative_to(inside).parts:
         place /= part
@@ -40,7 +40,7 @@ def refuse_links(path: Path, inside: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy one file under its new name at once; a link is followed, so that what lies here stands alone."""
+    """Copy one file to its new name in one step; a link is followed, so that the copy does not depend on it."""
     import shutil
 
     with source.open("rb") as original, writing(target) as copy:
@@ -61,7 +61,7 @@ def read_record(path: Path, kind: type[T]) -> T | None:
     """The dataclass stored at `path`; None if there is no such file.
 
     Raises NewerFormat if the file's version is above the dataclass's own, MissingError if it cannot be read, is not what
-    the dataclass holds, or is larger than any record; in all cases the file stays as it is.
+    the dataclass holds, or is larger than any record; in every case the file stays as it is.
     """
     return convert_record(path, read_json(path), kind)
 
@@ -69,7 +69,7 @@ def read_record(path: Path, kind: type[T]) -> T | None:
 def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
     """The dataclass that the document read from `path` holds; None if there is no such file. Raises like `read_record`."""
     if document is None:
-        data = read_file(path, RECORD_BYTES)  # again: another command may have written it since `document` was read
+        data = read_file(path, RECORD_BYTES)  # again: another command may have written the file since `document` was read
         if data is None:
             return None
         document = _parse_document(path, data, max_bytes=RECORD_BYTES, max_items=_RECORD_ITEMS)
@@ -89,8 +89,8 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
-    """Whether what a record says can be used: its names become parts of paths, its times are counted with. Raises MissingError
-    that names the record at `path`."""
+    """Check that a record's values can be used: its names become parts of paths, its times are calculated with. Raises
+    MissingError that names the record at `path`."""
     try:
         for name in names:
             check_part(name)
@@ -102,8 +102,8 @@ def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | No
 
 
 def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
-    """The plain JSON document at `path`; None if there is no such file. This is the only way by which a document of a
-    workspace comes in: a run's own script, or whoever sent a bundle, may have written it.
+    """The plain JSON document at `path`; None if there is no such file. Every document of a workspace is read
+    this way: a run's own script, or the sender of a bundle, may have written it.
 
     Raises MissingError if it cannot be read, is not JSON, or is larger or nested deeper than any honest one.
     """
@@ -112,7 +112,7 @@ def read_json(path: Path, *, max_bytes: int = RECORD_BYTES, max_items: int = _RE
 
 
 def _parse_document(path: Path, data: bytes, *, max_bytes: int, max_items: int) -> Any:
-    """The plain document that `data`, read from `path`, is. Raises DamagedFile if it is none."""
+    """The plain document in `data`, which was read from `path`. Raises DamagedFile if it is not one."""
     try:
         return parse_json(data, max_bytes=max_bytes, max_items=max_items)
     except OutsideError as error:
@@ -133,7 +133,7 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
 
 
 def read_metrics(path: Path) -> Any:
-    """What a script measured, as `read_json` reads it, within the size that can still be judged and drawn."""
+    """What a script measured, as `read_json` reads it, up to the size that can still be judged and drawn."""
     return read_json(path, max_bytes=_METRICS_BYTES, max_items=_METRICS_ITEMS)
 
 
@@ -153,7 +153,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 
 def write_mapping(path: Path, values: Mapping[str, object]) -> None:
-    """Store names and values, with the version of this form."""
+    """Store names and values, with the version of this format."""
     write_record(path, {"version": _MAPPING, **values})
 
 

@@ -34,7 +34,7 @@ rendezvous_ports: 29500-29599
 
 
 def settings_text() -> str:
-    """The settings of a new workspace, as the file that a person edits."""
+    """The settings of a new workspace, as the file that the learner edits."""
     from gpucourse.hardware import hardware
 
     choices = hardware().choices
@@ -51,7 +51,7 @@ class Identity:
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """An open workspace. `created` is true when this very command made it."""
+    """An open workspace. `created` is true if this command made it."""
 
     paths: WorkspacePaths
     id: str
@@ -61,7 +61,7 @@ class Workspace:
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
     """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse.
 
-    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` of nobody.
+    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` without such a user.
     """
     if explicit is not None:
         return absolute(_expand(explicit, environ), cwd)
@@ -74,13 +74,14 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> P
 
 
 def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """Where `init` makes a workspace: what was typed, GPUCOURSE_WORKSPACE, the current folder. Raises as `find_root`."""
+    """Where `init` makes a workspace: the folder that was typed, GPUCOURSE_WORKSPACE, the current folder. Raises as
+    `find_root`."""
     here = None if environ.get("GPUCOURSE_WORKSPACE") else cwd
     return find_root(explicit or here, environ, cwd)
 
 
 def _expand(path: Path, environ: Mapping[str, str]) -> Path:
-    """The path with `~` replaced: a shell leaves it in place after `=` and in quotes."""
+    """The path with `~` replaced: a shell leaves it after `=` and in quotes."""
     if path.parts[:1] == ("~",):
         return find_home(environ, _NAME_ANOTHER).joinpath(*path.parts[1:])
     try:
@@ -90,7 +91,7 @@ def _expand(path: Path, environ: Mapping[str, str]) -> Path:
 
 
 def personal_cache(environ: Mapping[str, str]) -> Path:
-    """The folder for what can be fetched again, of this person and for all workspaces: in XDG_CACHE_HOME, or ~/.cache.
+    """The user's folder for files that can be fetched again, for all workspaces: in XDG_CACHE_HOME, or ~/.cache.
 
     Raises HomeMissing."""
     base = environ.get("XDG_CACHE_HOME") or find_home(environ, "export XDG_CACHE_HOME=DIR") / ".cache"
@@ -98,8 +99,8 @@ def personal_cache(environ: Mapping[str, str]) -> Path:
 
 
 def open_workspace(root: Path, *, make: bool = True) -> Workspace:
-    """Open the workspace at `root`, making what is missing; without `make` one that is not there stays so, and has no id.
-    Commands that come at once make one workspace: what they build in the cloud bears its id, and is found again by it.
+    """Open the workspace at `root`, creating what is missing; without `make`, one that does not exist is not created and has no
+    id. Commands that run at the same time make one workspace: what they build in the cloud carries its id, and is found by it.
     Raises NewerFormat, StorageError, UsageError."""
     if root == Path("/"):
         raise UsageError("the folder / belongs to the whole computer: no workspace is made there", hint=_NAME_ANOTHER)
@@ -115,9 +116,9 @@ def open_workspace(root: Path, *, make: bool = True) -> Workspace:
 
     with storing(paths.private):
         try:
-            root.mkdir(parents=True, exist_ok=True, mode=0o755)  # never writable for others, whatever the umask
+            root.mkdir(parents=True, exist_ok=True, mode=0o755)  # never writable by others, whatever the umask
             paths.private.mkdir(exist_ok=True, mode=0o700)
-        except FileNotFoundError as error:  # as in /proc, where nobody can make a folder
+        except FileNotFoundError as error:  # as in /proc, where nobody can create a folder
             raise UsageError(f"no folder can be made at {root}", hint=_NAME_ANOTHER) from error
     with hold_lock(paths.lock("workspace"), "making the workspace"):
         if (made := read_record(paths.identity, Identity)) is not None:

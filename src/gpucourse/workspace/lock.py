@@ -1,8 +1,8 @@
-"""Locks that die with their process: one a stack, one a run, one for a Terraform, one for the host of simulated nodes.
+"""Locks that end with their process: one for each stack and each run, one for a Terraform, one for the host of simulated nodes.
 
-A lock is a file that the kernel locks for whoever has it open, so a child that inherits the open file holds it too. The
-holder's name is in the file for whoever waits. Drivers of simulated nodes start with the standard library alone:
-what needs more is imported where it is used.
+A lock is a file that the kernel locks for every process that has it open, so a child that inherits it holds it too. The
+holder's name is in the file for those who wait. Drivers of simulated nodes start with the standard library alone:
+anything else is imported where it is used.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def hold_lock(
 ) -> Iterator[int]:
     """Hold the lock for the block, signed with `what` unless that is empty; yields its open file.
 
-    Where another process holds it: tell `on_wait` once who, call `check` at each look (what it raises ends the wait), and
-    after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
+    If another process holds it: tell `on_wait` once who, call `check` at each attempt (an error that it raises ends the wait),
+    and after `wait_s` seconds raise StackBusy. Raises StorageError if the file cannot be made.
     """
     deadline, waiting = time.monotonic() + wait_s, False
     while (file := _create_and_take(path)) is None:
@@ -66,7 +66,7 @@ def try_lock(path: Path, what: str) -> Iterator[bool]:
 
 def take(path: Path, *, wait_s: float = 0.0) -> int | None:
     """The open file that holds the lock; None if another process has held it for `wait_s` seconds. Closing the file (in
-    every process that has it) gives the lock back. Raises OSError."""
+    every process that has it) releases the lock. Raises OSError."""
     deadline = time.monotonic() + wait_s
     while (file := _take(path)) is None:
         if time.monotonic() >= deadline:
@@ -88,7 +88,7 @@ def is_held(path: Path) -> bool:
 
 
 def is_same_file(file: int, path: Path) -> bool:
-    """Whether the open file is still the one of that name: another process may have removed it meanwhile."""
+    """Whether the open file is still the one of that name: another process may have removed it in the meantime."""
     try:
         there = path.stat()
     except OSError:
@@ -98,18 +98,18 @@ def is_same_file(file: int, path: Path) -> bool:
 
 
 def sign(file: int, what: str, pid: int) -> None:
-    """Leave a name in a held lock for whoever waits. A courtesy: on a full disk the lock holds without it."""
+    """Leave a name in a held lock for those who wait. A courtesy: on a full disk the lock works without it."""
     import json
 
     text = json.dumps({"pid": pid, "what": what}).encode()
     with suppress(OSError):
         os.ftruncate(file, 0)
         os.lseek(file, 0, os.SEEK_SET)
-        os.write(file, text)  # the position is the end then: a child that gets this file as its input reads nothing
+        os.write(file, text)  # so the position is at the end: a child that gets this file as its input reads nothing
 
 
 def holder(path: Path) -> str:
-    """Who signed the lock last, in words."""
+    """The last signer of the lock, in words."""
     from gpucourse.outside.documents import parse_json
     from gpucourse.outside.files import read_bounded
     from gpucourse.outside.names import printable
@@ -137,7 +137,7 @@ def _take(path: Path, *, mode: int = 0o600) -> int | None:
             return None
         if is_same_file(file, path):
             return file
-        os.close(file)  # removed between the two steps: a lock on it would keep nobody out
+        os.close(file)  # removed between the two steps: a lock on it would exclude nobody
 
 
 def _flock(file: int, kind: int) -> bool:

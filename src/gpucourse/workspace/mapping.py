@@ -1,4 +1,4 @@
-"""Names and values that several commands change, each its own: none loses what another has just stored."""
+"""Names and values that several commands change: none overwrites what another has just stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @contextmanager
 def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
-    """What is stored at `path`, to be changed in the block and stored at its end, if it did change. An error in the block
+    """The content of `path`, to be changed in the block and stored at its end if it changed. An error in the block
     leaves the file as it was. Raises what `read_mapping` and `hold_lock` raise."""
     with hold_lock(paths.lock(path.stem), f"changing {path.name}"):
         before = read_mapping(path)

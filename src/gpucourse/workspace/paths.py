@@ -1,4 +1,4 @@
-"""The files of a workspace by name; `stack_paths` has those of a stack. No path of it is put together anywhere else."""
+"""The files of a workspace by name; `stack_paths` has those of a stack. No other module builds a path in it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class WorkspacePaths:
 
     @property
     def reset_backups(self) -> Path:
-        """What the learner had before a `reset`: one folder a time."""
+        """What the learner had before a `reset`: one folder for each time."""
         return self.root / "kept"
 
     @property
     def runs(self) -> Path:
-        """One folder an exercise, one folder a run."""
+        """One folder for each exercise, in it one for each run."""
         return self.root / "runs"
 
     def run(self, exercise: str, run_id: str) -> RunPaths:
@@ -40,7 +40,7 @@ class WorkspacePaths:
 
     @property
     def deliverables_root(self) -> Path:
-        """`deliverables`: one folder an exercise."""
+        """`deliverables`: one folder for each exercise."""
         return self.root / "deliverables"
 
     def deliverables(self, exercise: str) -> Path:
@@ -68,11 +68,11 @@ class WorkspacePaths:
         return self.deliverables(exercise) / "yours" / file
 
     def review(self, exercise: str) -> Path:
-        """What the learner judged of the own free text among these answers: shown, never counted."""
+        """How the learner judged their own free text among these answers: shown, never counted."""
         return self.deliverables(exercise) / "review.json"
 
     def peer_review(self, key: str, exercise: str) -> Path:
-        """What the owner of this workspace, as a reviewer, judged of another learner's free text."""
+        """How the owner of this workspace, as a reviewer, judged another learner's free text."""
         return self.private / "reviews" / key / f"{exercise}.json"
 
     def comparison(self, exercise: str) -> Path:
@@ -80,12 +80,12 @@ class WorkspacePaths:
         return self.deliverables(exercise) / "comparison.md"
 
     def sweep_deliverable(self, exercise: str, parameter: str, ending: str) -> Path:
-        """A file of the newest sweep over a parameter, as it is handed in; `ending` with its dot."""
+        """A file of the newest sweep over a parameter, as it is handed in; `ending` includes its dot."""
         return self.deliverables(exercise) / f"sweep-{parameter}{ending}"
 
     @property
     def course_report(self) -> Path:
-        """What was learned, as one page; its pictures lie beside it."""
+        """What was learned, as one page; its pictures are beside it."""
         return self.deliverables("course") / "report.md"
 
     def report(self, ending: str) -> Path:
@@ -99,7 +99,7 @@ class WorkspacePaths:
 
     @property
     def receipts(self) -> Path:
-        """One receipt a destroy."""
+        """One receipt for each destroy."""
         return self.root / "receipts"
 
     def receipt(self, stamp: str, stack: str) -> Path:
@@ -133,7 +133,7 @@ class WorkspacePaths:
 
     @property
     def quiz(self) -> Path:
-        """Every try of the quiz."""
+        """Every attempt at the quiz."""
         return self.private / "quiz.json"
 
     @property
@@ -143,20 +143,20 @@ class WorkspacePaths:
 
     @property
     def drills(self) -> Path:
-        """The folder of what was injected into runs."""
+        """The folder for the faults that were injected into runs."""
         return self.private / "drills"
 
     def drill(self, run_id: str) -> Path:
-        """What was injected into a run, and what the learner took it for."""
+        """The fault injected into a run, and the learner's diagnoses."""
         return self.drills / f"{run_id}.json"
 
     def broken_copy(self, exercise: str, kept: str = "") -> Path:
-        """The copy of an exercise with a fault in its code; with `kept` an earlier one, put aside under that name."""
+        """The copy of an exercise with a fault in its code; with `kept`, an earlier one that was put aside under that name."""
         return (self.reset_backups / kept if kept else self.root) / "broken" / exercise
 
     @property
     def terraform_version(self) -> Path:
-        """What the Terraform binary said of itself, so that it is asked only once."""
+        """What the Terraform binary reported about itself, so that it is asked only once."""
         return self.private / "terraform-version.json"
 
     @property
@@ -166,7 +166,7 @@ class WorkspacePaths:
 
     @property
     def deployments(self) -> Path:
-        """One record a stack."""
+        """One record for each stack."""
         return self.private / "deployments"
 
     def deployment(self, stack: str) -> Path:
@@ -184,7 +184,7 @@ class WorkspacePaths:
 
     @property
     def ledger(self) -> Path:
-        """What every instance, disk, address and storage cost, and since when: one line an event, only ever added to."""
+        """What every instance, disk, address and storage cost, and since when: one line for each event, only added to."""
         return self.private / "ledger.jsonl"
 
     @property
@@ -198,17 +198,17 @@ class WorkspacePaths:
 
     @property
     def ssh_include(self) -> Path:
-        """What the learner said about a line in their own SSH configuration."""
+        """Whether the learner wants a line in their own SSH configuration."""
         return self.private / "ssh_include.json"
 
     @property
     def all_ssh_hosts(self) -> Path:
-        """The pattern that fits `ssh_hosts` of every stack."""
+        """The pattern that matches `ssh_hosts` of every stack."""
         return self.stack("*").ssh_hosts
 
     @property
     def log(self) -> Path:
-        """What the program did, for when it is at fault."""
+        """The program's own log, for the case that it is at fault."""
         return self.private / "gpucourse.log"
 
 
@@ -225,7 +225,7 @@ class RunPaths:
 
     @property
     def next_record(self) -> Path:
-        """`run.json` as it is sealed already, until it has its name: see `workspace.seals`."""
+        """The sealed `run.json` before it gets that name: see `workspace.seals`."""
         return self.folder / ".run.json.next"
 
     @property
@@ -268,7 +268,7 @@ class RunPaths:
 
     @property
     def logs(self) -> Path:
-        """The raw logs, one a rank and one a launcher."""
+        """The raw logs, one for each rank and each launcher."""
         return self.folder / "logs"
 
     def rank_log(self, node: str, rank: int | None) -> Path:
@@ -276,7 +276,7 @@ class RunPaths:
         return self.logs / (f"{node}-launcher.log" if rank is None else f"{node}-rank{rank}.log")
 
     def rank_times(self, node: str, rank: int | None) -> Path:
-        """When each piece of that log arrived here: a line of its last offset and seconds since the epoch."""
+        """When each piece of that log arrived here: lines with its last offset and seconds since the epoch."""
         return self.rank_log(node, rank).with_suffix(".times")
 
     def node_logs(self, node: str) -> dict[int | None, Path]:
@@ -297,7 +297,7 @@ class RunPaths:
 
     @property
     def outputs(self) -> Path:
-        """What the nodes' scripts wrote, one folder a node."""
+        """What the nodes' scripts wrote, one folder for each node."""
         return self.folder / "outputs"
 
     def node_outputs(self, node: str) -> Path:
@@ -305,7 +305,7 @@ class RunPaths:
         return self.outputs / node
 
     def transfer(self, node: str) -> Path:
-        """Files of one node that are complete and have no name yet; gone once they have."""
+        """Files of one node that are complete and not named yet; removed once they are."""
         return self.folder / f".transfer-{node}"
 
     def node_metrics(self, node: str) -> Path:
@@ -313,7 +313,7 @@ class RunPaths:
         return self.node_outputs(node) / "metrics.json"
 
     def node_queue(self, node: str) -> Path:
-        """The queue of Slurm as that node showed it while jobs waited."""
+        """Slurm's queue as that node showed it while jobs waited."""
         return self.node_outputs(node) / "squeue.txt"
 
     @property

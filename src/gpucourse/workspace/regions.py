@@ -1,6 +1,6 @@
-"""Every cloud region that this workspace ever built in: noted before anything is created there, and never forgotten.
+"""Every cloud region in which this workspace ever built: noted before anything is created there, and never removed.
 
-Looking for leftovers in one region too many costs a second, in one too few costs money.
+Looking for leftovers in one region too many costs a second; in one too few, it costs money.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def read_used_regions(paths: WorkspacePaths) -> tuple[str, ...]:
 
 
 def note(paths: WorkspacePaths, region: str) -> None:
-    """Remember a region. Raises StorageError: then nothing must be built there."""
+    """Note a region. If this raises StorageError, nothing must be built there."""
     with hold_lock(paths.lock("regions"), "regions", wait_s=10.0):
         known = read_used_regions(paths)
         if region not in known:

@@ -1,4 +1,4 @@
-"""The records of runs: made, stored, listed, and found by whatever part of the id the learner typed."""
+"""The records of runs: made, stored, listed, and found by any part of the id that the learner types."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _LONGEST_NAME = 80
 _NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
-_NOT_PREDICTED = b'"prediction": null'  # as a record is written; within a text its quotes would have backslashes
+_NOT_PREDICTED = b'"prediction": null'  # the form in a record; inside a text its quotes would have backslashes
 
 
 def format_now() -> str:
-    """The time in ids: the learner's own, to the second."""
+    """The time in ids: the learner's local time, to the second."""
     return time.strftime(_FORM)
 
 
@@ -43,17 +43,17 @@ def script_place(script: Path) -> str:
 
 
 def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_now) -> str:
-    """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once. `place`: the
-    exercise, or what `script_place` says of a script of the learner's own.
+    """Make the folder of a new run and give its id: `20260131-142501-otter`. The folder is claimed at once. `place`: the
+    exercise, or what `script_place` gives for a script of the learner's own.
 
-    Ids never go back, even where the clock does: a new run comes after every other one.
+    Ids never go back, even if the clock does: a new run comes after every other one.
     """
     import secrets
 
     ahead = from_the_future(paths, now)
     stamp = now() if ahead is None else _second_after(ahead)
     taken = {path.name.rpartition("-")[2] for path in list_folders(paths)}
-    words = [word for word in WORDS if word not in taken] or WORDS  # a word alone names a run, as long as there are new ones
+    words = [word for word in WORDS if word not in taken] or WORDS  # a word alone names a run while unused words are left
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(words)}"
         folder = paths.run(place, run_id).folder
@@ -68,7 +68,7 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
 
 
 def from_the_future(paths: WorkspacePaths, now: Callable[[], str] = format_now) -> str | None:
-    """The stamp of the newest run, where this computer's clock says that it is still to come: the clock went back since."""
+    """The stamp of the newest run if it lies in the future by this computer's clock, which was then set back."""
     stamps = (path.name[: len(_STAMP)] for path in list_folders(paths) if _has_date(path.name))
     newest = max(stamps, default="")
     return newest if newest > now() else None
@@ -86,7 +86,7 @@ def save(paths: WorkspacePaths, record: RunRecord) -> None:
 
 
 def reread(paths: WorkspacePaths, record: RunRecord) -> RunRecord:
-    """The record as it is on disk now; the one at hand where it is gone."""
+    """The record as it is on disk now; the given one if that is gone."""
     return read_record(files_of(paths, record).record, RunRecord) or record
 
 
@@ -96,7 +96,7 @@ def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
 
 
 def lock_of(paths: WorkspacePaths, run_id: str) -> Path:
-    """The lock that whoever follows the run holds."""
+    """The lock that the follower of the run holds."""
     return paths.lock(f"run-{run_id}")
 
 
@@ -110,7 +110,7 @@ def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]
 
 def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
     """The records of all runs (of one exercise, or of one script by its place), oldest first; and why others cannot be read,
-    for what must not end there."""
+    for callers that must not stop at them."""
     records: list[RunRecord] = []
     errors: dict[RunPaths, MissingError] = {}
     patterns = [f"{place}/*/run.json"] if place else ["*/*/run.json", f"{_SCRIPTS}/*/*/run.json"]
@@ -123,26 +123,26 @@ def readable(paths: WorkspacePaths, place: str | None = None) -> tuple[list[RunR
 
 
 def iterate_newest_first(paths: WorkspacePaths, place: str | None = None) -> Iterator[RunRecord]:
-    """The records that `readable` gives, from the newest on, each read when it is asked for: a workspace may hold thousands."""
+    """The records that `readable` gives, newest first, each read only when needed: a workspace may hold thousands."""
     return _iterate(paths, place, newest_first=True)
 
 
 def iterate_predicted(paths: WorkspacePaths, exercise: str) -> Iterator[RunRecord]:
-    """The records of an exercise's runs, oldest first, each read when it is asked for; none where no run had a prediction,
-    which the text of the records tells without taking it apart."""
+    """The records of an exercise's runs, oldest first, each read only when needed; none if no run had a prediction,
+    which the text of the records shows without parsing."""
     files = (RunPaths(folder).record for folder in list_folders(paths, exercise))
     if any(_NOT_PREDICTED not in text for file in files if (text := _read_text(file))):
         yield from _iterate(paths, exercise, newest_first=False)
 
 
 def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
-    """The record of the run of that very id; None if there is none, or the id cannot be one. Raises MissingError."""
+    """The record of the run with exactly that id; None if there is none, or it cannot be an id. Raises MissingError."""
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
 def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list[str]:
-    """The ids of the runs on a stack, among the newest `most` of the workspace, that have ended and of which their nodes have
-    nothing that is not here: every output came, and the run is sealed."""
+    """The ids of the runs on a stack, among the newest `most` of the workspace, that have ended and of which the nodes have
+    nothing that is not here: every output was collected, and the run is sealed."""
     newest = islice(iterate_newest_first(paths), most)
     ended = (
         record for record in newest if record.stack == stack and record.has_ended and record.collected and not record.refused
@@ -151,7 +151,7 @@ def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list
 
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
-    """The runs (on one stack) whose records tell no end yet, oldest first; those that cannot be read are left out. A run whose
+    """The runs (on one stack) whose records have no end yet, oldest first; those that cannot be read are left out. A run whose
     files are sealed has ended: its record is not read."""
     unsealed = (folder for folder in list_folders(paths) if not RunPaths(folder).hashes.exists())
     going = (record for folder in unsealed if (record := _read_or_leave_out(folder)) and not record.has_ended)
@@ -159,9 +159,9 @@ def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord
 
 
 def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
-    """The run of that id, or of a part of it that fits only one, or of an exercise's number; with None, the newest.
+    """The run with that id, or with a part of it that matches only one, or of an exercise's number; with None, the newest.
 
-    Raises UnknownName if none fits, UsageError if several do, MissingError if it cannot be read.
+    Raises UnknownName if none matches, UsageError if several do, MissingError if it cannot be read.
     """
     if (record := _find_by_name(paths, wanted)) is not None:
         return record
@@ -191,7 +191,7 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
 
 
 def _find_by_name(paths: WorkspacePaths, wanted: str | None) -> RunRecord | None:
-    """What `find` finds where the names of folders tell it, with no other record read; None where they do not."""
+    """What `find` finds if the folders' names suffice, without reading another record; None if they do not."""
     if wanted is None:
         return next(iterate_newest_first(paths), None)
     name = wanted.strip("/").rsplit("/", 1)[-1]
@@ -211,7 +211,7 @@ def _fits(run_id: str, name: str) -> bool:
 
 
 def _order(record: RunRecord) -> tuple[str, str, str]:
-    """Oldest first; within a second by the exact time."""
+    """Oldest first; within one second by the exact time."""
     return record.id[: len(_STAMP)], record.created, record.id
 
 
@@ -241,7 +241,7 @@ def _read_or_leave_out(folder: Path) -> RunRecord | None:
 
 
 def _read(file: Path) -> RunRecord | None:
-    """The record in a run's folder. Raises MissingError also for one that speaks of another run: its id becomes a path."""
+    """The record in a run's folder. Raises MissingError also for a record of another run: its id becomes a path."""
     record = read_record(file, RunRecord)
     if record is None:
         return None
@@ -265,5 +265,5 @@ def _has_date(name: str) -> bool:
 
 
 def _second_after(stamp: str) -> str:
-    moment = datetime.strptime(stamp, _FORM).replace(tzinfo=UTC)  # whichever zone it is: the second after is the same
+    moment = datetime.strptime(stamp, _FORM).replace(tzinfo=UTC)  # in every time zone the next second is the same
     return (moment + timedelta(seconds=1)).strftime(_FORM)

@@ -1,4 +1,4 @@
-"""The seal of a run: the SHA-256 of every file as the run left it, so that a change made later shows."""
+"""The seal of a run: the SHA-256 of every file as the run left it, so that a later change shows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
 
 EVIDENCE = ("run.json", "plan.json", "metrics.json")
-"""What checks and questions read of a run."""
+"""The files of a run that checks and questions read."""
 
 _PIECE = 1 << 20
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe is not waited for
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # never waits for a pipe
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:
@@ -40,10 +40,10 @@ def select_digests(document: object) -> dict[str, str]:
 def find_changed_files(
     files: RunPaths, names: Iterable[str] | None = None, *, seal: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """The files that are not as the run left them, or gone. `names`: only these, where the run had them. `seal`: its digests,
-    for whoever has just read them.
+    """The files that were changed or removed since the run. `names`: only these, if the run had them. `seal`: its digests,
+    if the caller has just read them.
 
-    Evidence that was put there later is named as well. A verdict is left out: it is computed anew from the rest.
+    Evidence that was added later is named as well. A verdict is left out: it is computed again from the rest.
     """
     complete(files)
     seal = read_seal(files) if seal is None else seal
@@ -58,9 +58,9 @@ def find_changed_files(
 
 def save_sealed(files: RunPaths, record: object, document: object, *, written: Iterable[str] = ()) -> None:
     """Store the record of a run and the seal `document`, which gets the digests of the record and of the files `written` by the
-    program itself: the record aside, then the seal, then the record under its name. Where this is cut off, `complete` does the
-    rest, so that no record that tells an end is without a seal."""
-    if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: what it was stays to be seen
+    program itself: the record aside, then the seal, then the record under its name. If this is cut off, `complete` does the
+    rest, so that no record with an end lacks a seal."""
+    if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):  # damaged: it is kept as evidence
         write_record(files.record, record)
         return
     write_record(files.next_record, record)
@@ -71,14 +71,14 @@ def save_sealed(files: RunPaths, record: object, document: object, *, written: I
 
 
 def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
-    """Give a record its name that `save_sealed` had sealed when it was cut off; whether there was one. One that is not as it
-    was sealed stays where it is, and nobody reads it. `seal`: its digests, for whoever has just written them."""
+    """Give its name to a record that `save_sealed` had sealed when it was cut off; gives whether there was one. A record that
+    was changed since stays where it is, unread. `seal`: its digests, if the caller has just written them."""
     if not files.next_record.exists():
         return False
     sealed = digest_inside(files.folder, files.next_record.name)
     if sealed is None or sealed != (read_seal(files) if seal is None else seal).get(files.record.name):
         return False
-    with storing(files.record), suppress(FileNotFoundError):  # another command did it at this moment
+    with storing(files.record), suppress(FileNotFoundError):  # another command has just done it
         files.next_record.replace(files.record)
     return True
 
@@ -93,7 +93,7 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 
 def digest_inside(folder: Path, name: str, known: set[str] | None = None) -> str | None:
     """The digest of the plain file of that name below a folder; None if there is none, or the name leads elsewhere. A seal
-    says which files it is about, and who made a bundle wrote its seals. `known`: as in `file_inside`."""
+    names its files, and the maker of a bundle wrote its seals. `known`: as in `file_inside`."""
     try:
         place, _, last = name.rpartition("/")
         if known is None or place not in known or last in {"", ".", ".."} or name[0] == "/" or not last.isprintable():
@@ -121,7 +121,7 @@ def _compute_digest(path: Path | str, flags: int) -> str | None:
         while chunk := os.read(handle, wanted):
             digest.update(chunk)
             size += len(chunk)
-            if size == info.st_size and len(chunk) < wanted:  # the end, which needs no second look
+            if size == info.st_size and len(chunk) < wanted:  # the end, which needs no second read
                 break
     except OSError:
         return None

@@ -1,4 +1,5 @@
-"""`gpucourse.yaml`: what the learner set. Strict, since a person writes it; complaints name the file, the key, the reason."""
+"""`gpucourse.yaml`: what the learner set. Strict, since it is written by hand; complaints name the file, the key, the
+reason."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, read_document
 
 _MOST_COMPLAINTS = 50
 _LONGEST_RANGE = len("29500-29599")
-_LONGEST_TTL_S = 30 * 24 * 3600.0  # stacks take less: this only keeps what is counted with it within a calendar
+_LONGEST_TTL_S = 30 * 24 * 3600.0  # stacks allow less: this only keeps dates computed from it within the calendar
 
 
 class Settings(BaseModel):
@@ -88,7 +89,7 @@ class Settings(BaseModel):
     @classmethod
     def _range(cls, value: str) -> str:
         first, _, last = value.partition("-")
-        if len(value) > _LONGEST_RANGE:  # Python refuses to read thousands of digits, in words of its own
+        if len(value) > _LONGEST_RANGE:  # Python refuses to read thousands of digits, with a message of its own
             first = ""
         if not (first.isdecimal() and (last or first).isdecimal() and 1024 <= int(first) <= int(last or first) <= 65535):
             raise ValueError("must be a range of ports between 1024 and 65535, such as 29500-29599")
@@ -102,8 +103,8 @@ class Settings(BaseModel):
 
 
 def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
-    """The settings at `path`, or the defaults where there is no file. Raises ManifestError with every complaint; also about a
-    target that is not among `targets`, where any are given."""
+    """The settings at `path`, or the defaults if there is no file. Raises ManifestError with every complaint, also about a
+    target that is not among `targets`, if any are given."""
     hint = f"fix {path}, or delete it to get the defaults back"
     try:
         document = read_document(read_bounded(path.resolve(), MAX_BYTES))

@@ -24,7 +24,7 @@ class StackPaths:
 
     @property
     def error_state(self) -> Path:
-        """Where Terraform leaves the state when it could not write it under its own name."""
+        """Where Terraform leaves the state if it could not write it under its own name."""
         return self.terraform / "errored.tfstate"
 
     @property
@@ -44,7 +44,7 @@ class StackPaths:
 
     @property
     def terraform_lock(self) -> Path:
-        """Held by a running Terraform for as long as it lives, also when the command that started it died."""
+        """Held by a running Terraform as long as it lives, even if the command that started it has died."""
         return self.folder / "terraform.lock"
 
     def terraform_log(self, command: str) -> Path:
@@ -58,7 +58,7 @@ class StackPaths:
 
     @property
     def cleared_marker(self) -> Path:
-        """Made by the driver that removes every simulated node at once, while Terraform destroys them."""
+        """Created by the driver that removes all simulated nodes at once, while Terraform destroys them."""
         return self.folder / "cleared"
 
     @property
@@ -68,7 +68,7 @@ class StackPaths:
 
     @property
     def ssh_hosts(self) -> Path:
-        """The same nodes under names that no other machine has, for the learner's own SSH configuration to include."""
+        """The same nodes under unique names, for the learner's own SSH configuration to include."""
         return self.folder / "ssh_hosts"
 
     @property
@@ -85,7 +85,7 @@ class LiveHourPaths:
 
     @property
     def root(self) -> Path:
-        """A workspace of its own."""
+        """Its own workspace."""
         return self.workspace / "live-hour"
 
     @property
@@ -95,5 +95,5 @@ class LiveHourPaths:
 
     @property
     def evidence(self) -> Path:
-        """What it saw."""
+        """What it observed."""
         return self.root / "evidence.json"

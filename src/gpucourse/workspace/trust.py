@@ -1,5 +1,5 @@
-"""Whose folder this is. A workspace or a course can run commands, so one that others own or may write to is refused until its
-reader allows it, as git does with `safe.directory`. The list of what is allowed is the reader's own: it lies in their
+"""Who owns a folder. A workspace or a course can run commands, so one that others own or may write to is refused until its
+user allows it, as git does with `safe.directory`. The list of allowed folders is the user's own: it is in their
 configuration folder, never in the workspace.
 """
 
@@ -27,14 +27,14 @@ TRUST_LIST = "trusted.json"
 
 @dataclass(kw_only=True)
 class TrustList:
-    """The file: folders that this person allowed, as absolute paths without links."""
+    """The file: folders that this user allowed, as absolute paths without links."""
 
     version: int = 1
     folders: list[str] = field(default_factory=list)
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:
-    """The person's own configuration of gpucourse: in XDG_CONFIG_HOME where that is an absolute path, else in ~/.config.
+    """The user's own configuration of gpucourse: in XDG_CONFIG_HOME if that is an absolute path, else in ~/.config.
 
     Raises HomeMissing."""
     base = Path(environ.get("XDG_CONFIG_HOME", ""))
@@ -42,25 +42,25 @@ def config_folder(environ: Mapping[str, str]) -> Path:
 
 
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the workspace at `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the workspace at `root` if somebody else could have changed what it runs. Raises UntrustedFolder."""
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
-    # Nobody else comes below a folder that is closed to them, whatever the modes there.
+    # Nobody else gets below a folder that is closed to them, whatever the modes there.
     inner = _find_objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
     scripts = _find_objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
     _require(root, chain(outer, inner, scripts), "workspace", environ)
 
 
 def require_course(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the course in `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
+    """Refuse the course in `root` if somebody else could have changed what it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
     parts = chain((root, *folders), *map(_tree, folders))
     _require(root, _find_objections(parts, _find_accepted_owners(environ)), "course", environ)
 
 
 def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders that this person allowed, in the order of their names; none without a home. Raises MissingError for a
+    """The folders that this user allowed, sorted by name; none without a home. Raises MissingError for a
     damaged list."""
     try:
         record = read_record(_file(environ), TrustList)
@@ -70,7 +70,7 @@ def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def trust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Allow a folder from now on; its name on the list. Raises UsageError if it is none, StorageError."""
+    """Allow a folder from now on; gives its name on the list. Raises UsageError if it is not a folder, StorageError."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", hint="gpucourse trust DIR: the folder of a workspace or of a course")
     name = str(folder.resolve())
@@ -80,7 +80,7 @@ def trust(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 def distrust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Take a folder off the list; its name there. Raises UnknownName if it is not on it, StorageError."""
+    """Take a folder off the list; gives its name there. Raises UnknownName if it is not on it, StorageError."""
     name = str(folder.resolve())
     with _changing(environ) as record:
         if name not in record.folders:
@@ -103,7 +103,7 @@ def _file(environ: Mapping[str, str]) -> Path:
 
 
 def _inner(paths: WorkspacePaths) -> Iterator[Path]:
-    """What decides which commands a workspace runs, below `.gpucourse`: records of labs, Terraform's files, keys."""
+    """The files below `.gpucourse` that decide which commands a workspace runs: records of labs, Terraform's files, keys."""
     yield from (paths.identity, paths.client_key.parent, paths.client_key, paths.deployments, *_below(paths.deployments))
     stacks = paths.stack("any").folder.parent
     yield stacks
@@ -116,11 +116,11 @@ def _below(folder: Path) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             yield from (Path(entry.path) for entry in entries)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # what this person cannot even list, the program cannot run
+        return  # what this user cannot even list, the program cannot run
 
 
 def _tree(folder: Path) -> Iterator[Path]:
-    """Everything below a folder. A link is not looked at: it is as good as the folder in which it lies."""
+    """Everything below a folder. A link itself is not checked: it is as safe as the folder in which it lies."""
     for place, folders, files in os.walk(folder):
         paths = (Path(place, name) for name in chain(folders, files))
         yield from (path for path in paths if not path.is_symlink())
@@ -139,7 +139,7 @@ def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[
 
 
 def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
-    """This person; and for root under sudo also who typed sudo, as in git."""
+    """This user; and for root under sudo also the one who typed sudo, as in git."""
     person = os.geteuid()
     behind = environ.get("SUDO_UID", "")
     if person == 0 and behind.isascii() and behind.isdecimal() and len(behind) <= 10:
@@ -148,7 +148,7 @@ def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
 
 
 def _is_closed(folder: Path) -> bool:
-    """Whether nobody but the owner can reach what lies in a folder."""
+    """Whether only the owner can reach what is in a folder."""
     try:
         return not folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
     except OSError:
@@ -162,14 +162,14 @@ def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_
 
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
-    """Why what lies at `path` cannot be relied on; None if it can, or where nothing is there."""
+    """Why the file at `path` cannot be relied on; None if it can, or if nothing is there."""
     shown = printable(str(path), 4096)  # others choose the names in their folders
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # nothing can be there; whoever opens it says so
+        if error.errno == errno.ENAMETOOLONG:  # nothing can be there; opening it reports that
             return None
         return f"{shown} cannot be looked at ({error.strerror})"
     if status.st_uid not in owners:
@@ -184,14 +184,14 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
 
 
 def _private_group(status: os.stat_result) -> bool:
-    """Whether the file's group is its owner's alone. Many systems give everybody a group of their own name, and with it a
-    umask of 002: there a folder that its group may write to is nobody else's."""
+    """Whether the file's group is its owner's alone. Many systems give every user a group of the same name, and with it a
+    umask of 002: a folder that such a group may write to belongs to nobody else."""
     import grp
 
     owner = _user(status.st_uid)
     try:
         group = grp.getgrgid(status.st_gid)
-    except KeyError:  # nobody is in a group that has no entry, but processes that bear its number
+    except KeyError:  # a group without an entry has no members except processes with its number
         return status.st_gid == status.st_uid
     return set(group.gr_mem) <= {owner} and (group.gr_name == owner or status.st_gid == status.st_uid)
 
