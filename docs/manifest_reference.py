@@ -23,7 +23,7 @@ HEAD = f"""# Every key of the YAML files
 <!-- Made from the models in src/gpucourse/model. After a change there: {WRITE} -->
 
 What an author writes in `module.yaml`, `rubric.yaml`, `quiz.yaml` and `report.yaml`. [Writing a module](authoring.md) shows
-them at work, and [about modules](modules.md) explains how they belong together. A key without a default has to be there.
+them at work, and [about modules](modules.md) explains how they belong together. A key without a default is required.
 A duration is `90s`, `10m`, `1h30m` or a number of seconds, a size `64 MiB`, `1 GiB` or a number of bytes.
 """
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "nothing"}
@@ -65,7 +65,7 @@ def _render_object(place: str, definition: dict[str, Any]) -> str:
     lines = [f"### {place}\n"] if place else []
     if place and definition.get("description"):
         lines.append(" ".join(definition["description"].split()) + "\n")
-    lines += ["| key | what stands there | default | meaning |", "|---|---|---|---|"]
+    lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
     for key, field in definition["properties"].items():
         default = "" if key in definition.get("required", ()) else _format_default(field)
         cells = (f"`{key}`", _format_type(field), default, field.get("description", ""))

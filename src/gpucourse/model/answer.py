@@ -1,4 +1,4 @@
-"""Answers to the questions of an exercise: as the learner wrote them, and what they are worth."""
+"""Answers to the questions of an exercise: as the learner wrote them, and how they count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class AnswerResult:
     `passed` and `failed`: compared with the key, or with what this learner's run recorded. `error`: the run does not hold what
     the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or was judged by one.
     `open`: no answer yet. `share` is what it counts: of a judged text how good it is, from 0 to 1; of the others less for each
-    attempt, and below 0 for a choice that stays wrong. `final`: further attempts count for nothing. `said` is the sentence for
+    attempt, and below 0 for a choice that stays wrong. `final`: further attempts do not count. `said` is the sentence for
     the learner, `look_for` what a good text says. `self_judged`: the learner has judged this text; that gives no share.
     """
 
@@ -35,9 +35,9 @@ class AnswerResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionResult:
-    """A prediction beside what the run measured, both as text with units; `measurement` is empty where it was not measured.
+    """A prediction beside what the run measured, both as text with units; `measurement` is empty if it was not measured.
 
-    `ratio` is the predicted over the measured number, where both are above 0; `difference` says by how much they differ, or why
+    `ratio` is the predicted over the measured number, if both are above 0; `difference` says by how much they differ, or why
     they could not be compared.
     """
 
@@ -53,7 +53,7 @@ class PredictionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerAttempt:
-    """One answer as it was given: `answer` as it was shown, `right` as it was judged then, `run` the run that it spoke of."""
+    """One answer as it was given: `answer` as it was shown, `right` as it was judged then, `run` the run that it is about."""
 
     question: str
     answer: str
@@ -73,7 +73,7 @@ class AnswerAttempts:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What a person said of one free text. `answer_sha256` is that of the very words that were judged."""
+    """A person's judgement on one free text. `answer_sha256` is the digest of exactly the text that was judged."""
 
     question: str
     share: float
@@ -85,7 +85,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """Every judgement on the answers to one exercise, oldest first; the newest on the present words counts."""
+    """Every judgement on the answers to one exercise, oldest first; the newest on the present text counts."""
 
     version: int = 1
     exercise: str

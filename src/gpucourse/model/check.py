@@ -28,10 +28,10 @@ class Check(Strict):
     """One promise about a run, as data: a value read from the evidence, and one comparison.
 
     `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects
-    every element, and min, max, median, last, count or sum makes one number of it. Beside the keys here a check has the name of
-    one kind of check (`check_kinds`) as a key, whose value is the operand; that may be such a path too
-    (`equals: plan.world_size`), or a number, a word, true or false. Where the learner may leave a part open, `when_open`
-    says so in place of a verdict: the script then writes null.
+    every element, and min, max, median, last, count or sum makes one number of it. Besides the keys here, a check has the name
+    of one kind of check (`check_kinds`) as a key, whose value is the operand; that may be such a path too (`equals:
+    plan.world_size`), or a number, a word, true or false. If the learner may leave a part open, `when_open` says so in place of
+    a verdict: the script then writes null.
     """
 
     id: Slug = Field(description="its name, which parts and messages use")
@@ -40,8 +40,8 @@ class Check(Strict):
     tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
     unit: str = Field(default="", description="the unit of the value")
     evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a GPU can give the value")
-    when_open: Text | None = Field(default=None, description="what to say, instead of a fault, where the value is null")
-    hint: Text = Field(description="where to look where it does not hold")
+    when_open: Text | None = Field(default=None, description="what to say, instead of an error, if the value is null")
+    hint: Text = Field(description="where to look if it does not hold")
 
     _comparison: tuple[str, Scalar] = PrivateAttr()
 
@@ -114,7 +114,7 @@ def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[Ini
 
 @cache
 def _operand_type(name: str) -> TypeAdapter[Any]:
-    """The type of the operand of one kind. To make it takes longer than to read a whole check."""
+    """The type of the operand of one kind, cached: making it takes longer than reading a whole check."""
     return TypeAdapter(check_kinds()[name].operand)
 
 
@@ -123,26 +123,27 @@ def _error(place: tuple[str, ...], reason: str, data: Any) -> InitErrorDetails:
 
 
 def _again(detail: Any, *place: str) -> InitErrorDetails:
-    """An error of pydantic as one that can be raised again, at a place further in."""
+    """A pydantic error in a form that can be raised again, at a more precise place."""
     return {"type": detail["type"], "loc": (*place, *detail["loc"]), "input": detail["input"], "ctx": detail.get("ctx", {})}
 
 
 class LogEvidence(Strict):
-    """What ranks print of the metrics, so that numbers which were only written, and never measured, show.
+    """The metrics that ranks print, which exposes numbers that were only written and never measured.
 
-    `line` is a line of a log with a key of the row in braces where a value stands ({} for what is compared with nothing);
-    `table` are columns of a table as `bench.table` prints it, title by key. Every row must have been printed as it is in the
+    `line` is a line of a log with a key of the row in braces for each value ({} for a value that is not compared);
+    `table` gives columns of a table as `bench.table` prints it, title by key. Every row must have been printed as it is in the
     metrics, to the digits that the log shows.
     """
 
-    rows: Rows | None = Field(default=None, description="a list of the metrics; without it, the metrics themselves")
+    rows: Rows | None = Field(default=None, description="a list in the metrics; without it, the metrics themselves")
     line: Text | None = Field(default=None, description='a line with keys in braces: "loss {loss} after {} epochs"')
     table: dict[str, Text] | None = Field(default=None, min_length=1, description="columns of a table: title by key")
     every_rank: bool = Field(default=False, description="the log of every rank has such a line")
     over_ranks: dict[str, Literal["mean", "min", "max", "sum"]] = Field(
-        default_factory=dict, description="keys of which each rank prints its own value, and the metrics hold this of them"
+        default_factory=dict,
+        description="key: what the metrics hold over all ranks, of which each prints its own value",
     )
-    optional: bool = Field(default=False, description="a run may lack these values; where it has them, they were printed")
+    optional: bool = Field(default=False, description="a run may lack these values; if it has them, they were printed")
 
     @model_validator(mode="after")
     def _one_form(self) -> LogEvidence:
@@ -163,7 +164,7 @@ class LogEvidence(Strict):
 
 
 class RepeatedValue(Strict):
-    """A value that has to come out the same when the run is done again, with the same parameters and seed."""
+    """A value that must be the same when the run is repeated with the same parameters and seed."""
 
     value: Expression = Field(description="a path such as metrics.loss_after, to one value or a list")
     tolerance_percent: float = Field(default=0.0, ge=0, le=100, description="how far off it may be, in percent")

@@ -1,7 +1,7 @@
 """What a kind of check is, and which kinds there are: one for each file of `check_kinds`.
 
-A kind is one way to compare a value that was read with what the manifest says, its operand. Manifests, their JSON Schema, the
-lint, verdicts and screens all ask here, so that a new kind is one new file.
+A kind is one way to compare a value with what the manifest says, its operand. Manifests, their JSON Schema, the
+lint, verdicts and screens all look it up here, so that a new kind is one new file.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def _any_operand(_operand: Scalar) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckKind:
-    """One kind of check. `name` is its key in a manifest, `words` what a person reads before the operand ("at least").
+    """One kind of check. `name` is its key in a manifest, `words` the text before the operand ("at least").
 
-    `operand` is the type that pydantic holds the operand to; `find_objection` says what else is wrong with one, or None. An
-    operand may be a path into the evidence: then it is replaced by what is there before anything is compared. `holds` takes
-    the value, the operand and the tolerance, and returns None where the two cannot be compared, which is never a pass. Numbers
-    that are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
+    `operand` is the type that pydantic checks the operand against; `find_objection` says what else is wrong with one, or None.
+    An operand may be a path into the evidence, whose value replaces it before anything is compared. `holds` takes the value,
+    the operand and the tolerance, and returns None if the two cannot be compared, which never counts as passed. Numbers that
+    are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
     """
 
     name: str
@@ -56,7 +56,7 @@ def number_kind(name: str, words: str, description: str, compare: Callable[[floa
 
 @cache
 def check_kinds() -> dict[str, CheckKind]:
-    """Every kind by its name. The one dictionary of the process: a kind that is put into it is known from then on."""
+    """Every kind by its name. The only such dictionary of the process: a kind that is added to it is known from then on."""
     from gpucourse.model import check_kinds as folder
 
     modules = (importlib.import_module(f"{folder.__name__}.{module.name}") for module in pkgutil.iter_modules(folder.__path__))

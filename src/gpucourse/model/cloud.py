@@ -1,4 +1,4 @@
-"""The words of the cloud target: what a lab needs, what it costs, what is there, what went wrong. Money is Decimal USD."""
+"""The terms of the cloud target: what a lab needs, what it costs, what exists, what went wrong. Money is Decimal USD."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ FindingKind = Literal[
     "other",
 ]
 FailureKind = Literal[
-    "account",  # the account as such may not: its plan, its verification, a block
+    "account",  # the account as such may not: because of its plan, its verification, a block
     "quota",  # a limit that AWS raises on request
     "capacity",  # AWS has no machine of that type free there right now
     "zone",  # that zone never has that type, or has no room for one more
     "price",  # the highest spot price that was set lies below the market's
-    "permission",  # AWS knows who asks, and says no
+    "permission",  # AWS knows who asks, and refuses
     "credentials",  # AWS does not know who asks, or no longer
     "throttle",  # too many calls in a short time
     "image",  # the machine image does not exist here
-    "parameter",  # a value that AWS does not take
-    "role",  # a service may not take the role that it was given, or not yet
+    "parameter",  # a value that AWS does not accept
+    "role",  # a service may not assume the role that it was given, or not yet
     "leftovers",  # something of an earlier lab is in the way
     "in_use",  # something else still depends on it
     "gone",  # it does not exist (any more)
@@ -40,9 +40,9 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at before anything is built. `unknown`: it could not be looked at, which is not `ok`.
+    """One check before anything is built. `unknown`: it could not be made, which is not `ok`.
 
-    `mend` is the command or the page that helps where it is not well. `kind` is what the program decides by; `what` is read by
+    `mend` is the command or the page that helps if it fails. `kind` is for the program's decisions; `what` is read by
     people alone.
     """
 
@@ -57,8 +57,8 @@ class Finding:
 class Failure:
     """What an error of AWS means for the learner. `code` and `message` are AWS's own words.
 
-    `tell` says what is the matter, `cure` what to type or to open. `suggested` holds the zones that AWS itself names as
-    better, `action` the permission that was missing, where the message says so.
+    `tell` says what is wrong, `cure` what to type or to open. `suggested` holds the zones that AWS itself names as
+    better, `action` the permission that was missing, if the message says so.
     """
 
     kind: FailureKind
@@ -76,14 +76,14 @@ class Failure:
 
     @property
     def again(self) -> bool:
-        """Whether the very same call may succeed a little later."""
+        """Whether the same call may succeed a little later."""
         return self.kind in {"throttle", "service", "in_use"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
     """One type of instance, as the table of hardware has it. Network in Gbit/s; `quota` is the quota's code by market.
-    `retired` says why AWS has the type no more, and is empty for one that there is."""
+    `retired` says why AWS no longer has the type, and is empty for one that it has."""
 
     name: str
     vcpus: int
@@ -103,7 +103,7 @@ class InstanceType:
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """So many instances of one type in a lab. `spot` says whether they follow the market of the lab (a head does not)."""
+    """A number of instances of one type in a lab. `spot` says whether they follow the market of the lab (a head does not)."""
 
     instance_type: str
     count: int = 1
@@ -119,7 +119,7 @@ class Machines:
 class LabNeed:
     """What one module's lab takes: its machines, shared storage in GiB, and how long the module usually lasts, in hours.
 
-    `smaller` is the type that its nodes may have instead, with fewer vCPUs; empty where there is none.
+    `smaller` is the type that its nodes may have instead, with fewer vCPUs; empty if there is none.
     """
 
     module: str
@@ -137,7 +137,7 @@ class LabNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """One vCPU quota of a region against what the course needs of it. None is what could not be looked up."""
+    """One vCPU quota of a region against what the course needs of it. None stands for what could not be looked up."""
 
     code: str
     name: str
@@ -156,7 +156,7 @@ class Quota:
 
     @property
     def enough(self) -> bool | None:
-        """Whether the need fits; None where that is not known. A limit below the need settles it without the rest."""
+        """Whether the need fits; None if that is not known. A limit below the need is enough to decide it."""
         if self.limit is not None and self.limit < self.needed:
             return False
         return None if self.free is None else self.free >= self.needed
@@ -209,7 +209,7 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class CloudInstance:
-    """One instance as AWS has it now. `ended` is when it stopped or ended, where AWS still knows; `reason` is why, in AWS's
+    """One instance as AWS has it now. `ended` is when it stopped or ended, if AWS still knows; `reason` is why, in AWS's
     words, and `reason_code` its code for that (`Client.UserInitiatedShutdown`)."""
 
     id: str
@@ -241,8 +241,8 @@ class CloudInstance:
 class CloudResource:
     """Something that the account holds with the course's tags. `remove` is the exact command that removes it by hand.
 
-    `seen` is False where AWS did not let us look for this kind: then `remove` is the command that looks. `note` says what
-    was in the way of removing it.
+    `seen` is False if AWS did not let us look for this kind: then `remove` is the command that looks. `note` says what
+    kept it from being removed.
     """
 
     kind: str
@@ -258,6 +258,6 @@ class CloudResource:
 
     @property
     def leftover(self) -> Leftover:
-        """The same in the words of a receipt."""
+        """The same in the form of a receipt."""
         where = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=where, remove=self.remove)

@@ -1,4 +1,4 @@
-"""What is kept of a stack. Written before anything is created, dropped only after a leak scan proved everything gone."""
+"""The record of a stack. Written before anything is created, dropped only after a leak scan has proved everything gone."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal
 from gpucourse.model.node import SIMULATED, Inventory, Mode
 
 PLAIN_SOCKETS = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
-"""NCCL takes ordinary sockets, where it would look for EFA, then for InfiniBand, and complain about each."""
+"""NCCL uses ordinary sockets; otherwise it would look for EFA, then for InfiniBand, and complain about each."""
 
 Phase = Literal["creating", "ready", "failed", "destroying"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementAttempt:
-    """A place where a lab was to be built and could not: the error's code and the sentence that was shown."""
+    """A place where a lab could not be built: the error's code and the sentence that was shown."""
 
     zone: str
     instance_type: str
@@ -36,9 +36,9 @@ class Reservation:
 class Cloud:
     """Where a lab is in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
 
-    `placement_group`: whether it is asked for; AWS may have had no room for one. `backstop` says what is wrong with the
+    `placement_group`: whether one was asked for; AWS may have had no room for it. `backstop` says what is wrong with the
     scheduled termination outside the nodes (empty: it is armed). `tried` holds the places that failed before. `reservation` is
-    there while a command starts the lab or gives it more time.
+    set while a command starts the lab or gives it more time.
     """
 
     account: str = ""
@@ -64,9 +64,9 @@ class Cloud:
 class Deployment:
     """One module's lab, as far as it is the same on every target; what a target adds is in its own class below.
 
-    `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, where
-    there is one. `lacks` says what it cannot show that others of its kind can, and what to type to have that; empty where
-    nothing is missing. What the program has to know of a lab it asks by these properties, never by the name of the target.
+    `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, if
+    there is one. `lacks` says what it cannot do that others of its kind can, and what to type to get that; empty if
+    nothing is missing. The program asks a lab by these properties, never by the name of its target.
     """
 
     version: int = 1
@@ -98,17 +98,17 @@ class Deployment:
 
     @property
     def mode(self) -> Mode:
-        """What its nodes are, as a run's record says it."""
+        """The mode of its nodes, as in a run's record."""
         return SIMULATED if self.is_simulated else self.target
 
     @property
     def flag(self) -> str:
-        """What `deploy` and `destroy` need to mean this lab's target, with a space before it; empty where they need nothing."""
+        """The flag by which `deploy` and `destroy` mean this lab's target, with a space before it; empty if they need none."""
         return f" --target {self.target}"
 
     @property
     def costs(self) -> bool:
-        """Whether the lab costs money while it stands."""
+        """Whether the lab costs money while it exists."""
         return False
 
     @property
@@ -118,22 +118,22 @@ class Deployment:
 
     @property
     def gpu(self) -> str:
-        """The GPU that was chosen for it; empty where none is chosen."""
+        """The GPU that was chosen for it; empty if none was chosen."""
         return ""
 
     @property
     def expires(self) -> str | None:
-        """When the lab ends by itself, as ISO 8601 in UTC; None where it does not."""
+        """When the lab ends by itself, as ISO 8601 in UTC; None if it does not."""
         return None
 
     @property
     def uses_existing_machines(self) -> bool:
-        """Whether its machines were there before the lab: others decide how many they are, and how a cluster of them is."""
+        """Whether its machines existed before the lab: others decide how many they are, and how their cluster is set up."""
         return False
 
     @property
     def link(self) -> str:
-        """The speed of the network between its nodes, where the lab gave it one."""
+        """The speed of the network between its nodes, if the lab set one."""
         return ""
 
     @property
@@ -150,7 +150,7 @@ class Deployment:
 @dataclass(kw_only=True)
 class LocalVariables:
     """How simulated nodes are made: Slurm or none, the speed of their network, the folder of packages that were unpacked aside,
-    and whether Slurm's daemons stand side by side on this computer."""
+    and whether Slurm's daemons run side by side on this computer."""
 
     scheduler: str = ""
     link: str = ""
@@ -160,7 +160,7 @@ class LocalVariables:
 
 @dataclass(kw_only=True)
 class LocalDeployment(Deployment):
-    """A lab of simulated nodes on this computer. `cloud` is there for who reads all labs as JSON."""
+    """A lab of simulated nodes on this computer. `cloud` exists for readers of all labs as JSON."""
 
     target: Literal["local"] = "local"
     variables: LocalVariables = field(default_factory=LocalVariables)
@@ -173,7 +173,7 @@ class LocalDeployment(Deployment):
 
     @property
     def flag(self) -> str:
-        """Nothing: simulated nodes are what is meant where nobody says otherwise."""
+        """None: simulated nodes are meant unless a target is named."""
         return ""
 
     @property
@@ -206,7 +206,7 @@ class AwsDeployment(Deployment):
 
     @property
     def gpu(self) -> str:
-        """The GPU that it stands with: another one than was asked for, where that was sold out."""
+        """The GPU that it has: another one than was asked for, if that was sold out."""
         return self.cloud.gpu
 
     @property
@@ -216,20 +216,20 @@ class AwsDeployment(Deployment):
 
     @property
     def nccl(self) -> dict[str, str]:
-        """The machine image brings a plug-in for EFA, and no instance of the course has that."""
+        """The machine image has a plug-in for EFA, which no instance of the course offers."""
         return PLAIN_SOCKETS
 
 
 @dataclass(kw_only=True)
 class HostsVariables:
-    """The machines as the learner called them."""
+    """The machines as the learner typed them."""
 
     hosts: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class HostsDeployment(Deployment):
-    """A lab on machines that exist already. `cloud` is there for who reads all labs as JSON."""
+    """A lab on machines that exist already. `cloud` exists for readers of all labs as JSON."""
 
     target: Literal["hosts"] = "hosts"
     variables: HostsVariables = field(default_factory=HostsVariables)
@@ -243,14 +243,14 @@ class HostsDeployment(Deployment):
 
 @dataclass(kw_only=True)
 class HereDeployment(Deployment):
-    """A lab that is this computer with its GPU. `cloud` is there for who reads all labs as JSON."""
+    """A lab that is this computer with its GPU. `cloud` exists for readers of all labs as JSON."""
 
     target: Literal["here"] = "here"
     cloud: None = None
 
     @property
     def uses_existing_machines(self) -> bool:
-        """Always: it is one node, and no command makes it more."""
+        """Always: it is one node, and no command adds another."""
         return True
 
 
@@ -263,7 +263,7 @@ _CLASSES: dict[str, type[Deployment]] = {
 
 
 def deployment_class(target: object) -> type[Deployment]:
-    """What the record of a lab on that target holds; what all labs have in common where the target needs no more."""
+    """The class of a lab's record on that target; the common one if the target needs no more."""
     return _CLASSES.get(target, Deployment) if isinstance(target, str) else Deployment
 
 
@@ -271,7 +271,7 @@ def deployment_class(target: object) -> type[Deployment]:
 class NodeHealth:
     """Whether a node answers right now; `detail` says what was seen when it does not.
 
-    `known` is False where nobody could be asked: then it is not healthy either.
+    `known` is False if nobody could be asked: then it is not healthy either.
     """
 
     node: str
@@ -282,7 +282,8 @@ class NodeHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something a leak scan still found: what it is, its id (a pid, a port, a path, a cloud id), how to remove it by hand."""
+    """Something that a leak scan still found: its kind, its id (a pid, a port, a path, a cloud id), how to remove it by
+    hand."""
 
     kind: str
     id: str
@@ -292,7 +293,7 @@ class Leftover:
 @dataclass(kw_only=True)
 class Receipt:
     """What one destroy did: what existed, what it removed, what the leak scan found after it, and what is still left.
-    `forgotten` is what may be left where nobody could look.
+    `forgotten` is what may be left on machines that nobody could check.
 
     In the cloud also: `regions` that were looked at, `ended` nodes that had ended by themselves (and why), `cost_usd` of the
     whole life of the stack, as the ledger has it.

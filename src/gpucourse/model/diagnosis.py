@@ -1,4 +1,4 @@
-"""What the failure coach says of a run: which known symptom it shows, on whom, by which lines, and what to do next."""
+"""What the failure coach says of a run: which known symptom it shows, on which rank, by which lines, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuote:
-    """A line of a log, as it stands there; `rank` is None for the launcher of that node. `where` is the script's line that
-    the traceback before it leads to, as `train.py, line 12`; empty where none does."""
+    """A line of a log, unchanged; `rank` is None for the launcher of that node. `where` is the script's line that
+    the traceback before it leads to, as `train.py, line 12`; empty if there is none."""
 
     node: str
     rank: int | None
@@ -21,7 +21,7 @@ class Diagnosis:
     """One symptom that was recognised.
 
     `symptom` is its stable word, `why` explains it in the words of the lesson, `next` is the command to type (or what to
-    change, where no command does it), `ranks` and `nodes` are where it sits, `seen` what it was recognised by.
+    change, where no command does it), `ranks` and `nodes` are where it occurs, `seen` the lines by which it was recognised.
     """
 
     symptom: str
@@ -35,8 +35,8 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Silence:
-    """A rank that was still running and had said nothing for `seconds`. `doing` is what its process was seen doing:
-    stopped, computing, waiting, not started, or empty where that could not be seen; `last` is its last line."""
+    """A rank that was still running and had printed nothing for `seconds`. `doing` is what its process was seen doing:
+    stopped, computing, waiting, not started, or empty if that could not be determined; `last` is its last line."""
 
     node: str
     rank: int

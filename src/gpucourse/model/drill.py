@@ -1,4 +1,4 @@
-"""Break drills: a fault that is injected into a run on purpose, and what the learner takes it for."""
+"""Break drills: a fault that is injected into a run on purpose, and the learner's diagnosis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEANING: dict[How, str] = {
     "slow-rank": "one rank is several times slower than the others",
 }
 BY_RANK: frozenset[How] = frozenset({"kill-rank", "slow-rank"})
-"""Faults that sit in one rank: its number belongs to the diagnosis."""
+"""Faults in a single rank, whose number is part of the diagnosis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Attempt:
 
 @dataclass(kw_only=True)
 class InjectedFault:
-    """What was injected into a run: never shown before it is found. `rank` is where the fault sits (None: everywhere)."""
+    """The fault injected into a run: never shown before it is found. `rank` is the rank that has the fault (None: all)."""
 
     version: int = 1
     run: str
@@ -66,7 +66,7 @@ class CodeDrill:
 
 @dataclass(kw_only=True)
 class CodeDrills:
-    """All of an exercise, the newest last: only that one has its copy in the workspace."""
+    """All copies of an exercise, the newest last: only that one is still in the workspace."""
 
     version: int = 1
     exercise: str

@@ -1,4 +1,4 @@
-"""What the verbs tell whoever watches, while they work. The face draws these; nothing below it prints."""
+"""What the verbs report to a watcher while they work. `cli` and `ui` show these; nothing below them prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Level = Literal["info", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """A sentence for the person, once."""
+    """A single sentence for the user."""
 
     text: str
     level: Level = "info"
@@ -24,7 +24,7 @@ class Note:
 @dataclass(frozen=True, kw_only=True)
 class Stage:
     """A stage of the work began or ended (`seconds` is None while it lasts). `name` is unique in one command. `silence`: what
-    happens before its first line of a log, if that takes a while."""
+    happens before the first line of a log, if that takes a while."""
 
     name: str
     text: str
@@ -57,8 +57,8 @@ class NodeEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class LogBytes:
-    """A piece of a rank's log, as it came. `rank` is None for the launcher's own output. Already on disk. `scheduled`: under
-    Slurm, where what is of no rank is of a job or says how the jobs stand."""
+    """A piece of a rank's log, as it came. `rank` is None for the launcher's own output. It is already on disk. `scheduled`:
+    under Slurm, where output without a rank is a job's, or reports on the jobs."""
 
     node: str
     rank: int | None
@@ -80,12 +80,12 @@ Watcher = Callable[[Event], None]
 
 
 def ignore_event(_event: Event) -> None:
-    """The watcher of those who do not watch."""
+    """The watcher that ignores everything."""
 
 
 def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
-    """A watcher that tells `watch` everything with a label: work that is done side by side has nodes and resources of the same
-    names. `stages` says whether stages get it too, and not only nodes and resources."""
+    """A watcher that passes everything on to `watch` with a label: work that is done side by side has nodes and resources of
+    the same names. `stages` says whether stages get the label too, and not only nodes and resources."""
 
     def tell(event: Event) -> None:
         if isinstance(event, ResourceEvent):
@@ -102,8 +102,8 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 
 @contextmanager
 def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
-    """Tell the watcher about the block: its start, its end with the seconds, and whether it failed. Of one that the person
-    leaves, no end is reported: what it is about may continue."""
+    """Tell the watcher about the block: its start, its end with the seconds, and whether it failed. For one that the user
+    leaves, no end is reported: its work may continue."""
     watch(Stage(name=name, text=text, silence=silence))
     began, ok, left = time.monotonic(), False, False
     try:

@@ -1,6 +1,6 @@
-"""What manifests are made of: the strict class below all of theirs, and the kinds of values that they hold.
+"""What manifests are made of: the strict base class of all their classes, and the kinds of values that they hold.
 
-Each carries what an editor needs to check it (its JSON Schema) beside what this program checks.
+Each has what an editor needs to check it (its JSON Schema) besides what this program checks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not emp
 
 
 class Strict(BaseModel):
-    """No unknown key, and no guessing: a number in quotes is not a number. Lists become tuples."""
+    """No unknown keys, and no guessing: a number in quotes is not a number. Lists become tuples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -119,7 +119,7 @@ EVIDENCE = ("metrics", "plan", "run")
 
 
 def is_utf8(text: str) -> bool:
-    """Whether the text can be stored: what is typed may hold bytes that are no text in UTF-8."""
+    """Whether the text can be stored: what is typed may contain bytes that are not UTF-8 text."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 

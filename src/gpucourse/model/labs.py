@@ -1,4 +1,4 @@
-"""What lies under a module, a target each: the `lab` of a manifest."""
+"""What a module runs on, for each target: the `lab` of a manifest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def _check_offered(word: str) -> str:
     return word
 
 
-# A GPU that the course offers, as it is typed: l4. Complaints read like those of a Literal; the words come from the table.
+# A GPU that the course offers, as it is typed: l4. Complaints read like those of a Literal; the values come from the table.
 GPU = Annotated[
-    str, AfterValidator(_check_offered), Field(description="a GPU that exercises/shared/gpus.json offers, in small letters")
+    str, AfterValidator(_check_offered), Field(description="a GPU that exercises/shared/gpus.json offers, in lower case")
 ]
 
 
@@ -32,7 +32,7 @@ class Lab(Strict):
     """Simulated nodes: a Terraform stack of `terraform/stacks` and how many nodes."""
 
     template: Slug = Field(description="the folder in terraform/stacks; `simulated` is the program's own for simulated nodes")
-    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes stand when the learner does not say")
+    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes there are unless the learner says otherwise")
     max_nodes: int = Field(default=64, ge=1, le=64, description="the most that a learner may ask for")
 
     @model_validator(mode="after")
@@ -53,17 +53,17 @@ class AwsLab(Strict):
     smaller: str | None = Field(
         default=None,
         pattern=r"^[0-9]*x?large$",
-        description="a size with fewer vCPUs that does as well, offered where the quota holds no more (`deploy --size`)",
+        description="a size with fewer vCPUs that is enough, offered if the quota allows no more (`deploy --size`)",
     )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
     max_nodes: int = Field(default=8, ge=1, le=8, description="the most that a learner may ask for")
     min_nodes: int | None = Field(
-        default=None, ge=1, le=8, description="so few are taken where the quota allows no more; by default as many as `nodes`"
+        default=None, ge=1, le=8, description="how few are enough if the quota allows no more; by default as many as `nodes`"
     )
-    head: bool = Field(default=False, description="one machine without a GPU is added to them as the head (t3.medium)")
-    disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as the stack makes it")
+    head: bool = Field(default=False, description="add one machine without a GPU as the head (t3.medium)")
+    disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as in the stack")
     storage_gib: int = Field(default=0, ge=0, le=1000, description="what the module usually keeps on the shared file system")
-    placement_group: bool = Field(default=False, description="the nodes close together, where AWS has room")
+    placement_group: bool = Field(default=False, description="the nodes are close together, if AWS has room")
 
     @model_validator(mode="after")
     def _check_order(self) -> AwsLab:
@@ -79,10 +79,10 @@ def _check_most(lab: AnyLab) -> AnyLab:
 
 
 class Labs(Strict):
-    """The lab of a module, a target each. With the scheduler Slurm a head is added to the nodes that are counted."""
+    """The lab of a module, one for each target. With the scheduler Slurm, a head is added to the nodes that are counted."""
 
     scheduler: Literal["slurm"] | None = Field(
-        default=None, description="slurm: the nodes are a Slurm cluster, with a head before them"
+        default=None, description="slurm: the nodes are a Slurm cluster, with a head in front of them"
     )
     local: Lab = Field(description="simulated nodes on the learner's computer")
     aws: AwsLab | None = Field(default=None, description="machines on AWS; without it the module has no lab there")

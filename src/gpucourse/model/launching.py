@@ -20,12 +20,12 @@ _EXTRAS = {"triton": "kernels"}
 
 
 def advised_extra(package: str) -> str:
-    """The extra of gpucourse that brings a package: the usual one, or another for what is large."""
+    """The extra of gpucourse that installs a package: the usual one, or another for large packages."""
     return _EXTRAS.get(package, USUAL)
 
 
 def advise_install(packages: Iterable[str], python: str, *, here: bool) -> str:
-    """What to type where an exercise's packages are missing, for that Python; `here`: it is this computer's."""
+    """What to type if an exercise's packages are missing for that Python; `here`: it is this computer's."""
     extras = sorted({advised_extra(name) for name in packages})
     if here and "kernels" in extras and sys.platform == "darwin":
         return (
@@ -35,17 +35,17 @@ def advise_install(packages: Iterable[str], python: str, *, here: bool) -> str:
 
 
 class SlurmLaunch(Strict):
-    """What a job asks Slurm for. The parameters that are named here are for the launcher: the script gets no such flag, but
+    """What a job asks Slurm for. The parameters that are named here are for the launcher: the script gets no such flag, except
     for `array`, whose whole list it gets."""
 
-    partition: Name | None = Field(default=None, description="the parameter that names the partition; else the partition gpu")
+    partition: Name | None = Field(default=None, description="the parameter that names the partition; without one, gpu")
     gpus: int = Field(default=1, ge=0, le=16, description="GPUs of each node, as in --gres=gpu:1")
     jobs: Name | None = Field(default=None, description="the parameter that says how many such jobs are submitted at once")
-    array: Name | None = Field(default=None, description="the parameter whose values, parted by commas, are tried: one a task")
+    array: Name | None = Field(default=None, description="the parameter with one value for each task, separated by commas")
     at_once: Name | None = Field(default=None, description="the parameter that says how many tasks may run at once")
-    gather: RelativePath | None = Field(default=None, description="a script for a job of its own, after all others went well")
-    show_queue: bool = Field(default=False, description="keep a picture of the queue once a job waits with its reason")
-    cancel_last: bool = Field(default=False, description="of several jobs, cancel the last after that picture")
+    gather: RelativePath | None = Field(default=None, description="a script for a last job, after all others have succeeded")
+    show_queue: bool = Field(default=False, description="keep a picture of the queue once waiting jobs show their reasons")
+    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that picture")
 
     @model_validator(mode="after")
     def _one_kind(self) -> SlurmLaunch:
@@ -57,32 +57,33 @@ class SlurmLaunch(Strict):
 
 
 class Launch(Strict):
-    """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none; any other word is a
+    """How the script is started. `procs_per_node: gpu` means one for each GPU, and one if there is none; any other word is a
     parameter that says how many. `restarts`: how often torchrun may start all ranks again after one has failed, as a number
     or a parameter. Both parameters are for the launcher alone: the script gets no such flag.
     """
 
     kind: Literal["python", "torchrun", "slurm", "slurm-pty"] = Field(
-        description="one process a node; torchrun on every node; a batch job; the learner's terminal on a node of Slurm"
+        description="one process on each node; torchrun on every node; a batch job; the learner's terminal on a Slurm node"
     )
-    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes when the learner does not say")
+    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes unless the learner says otherwise")
     min_nodes: int = Field(default=1, ge=1, le=64, description="the fewest nodes that the learner may ask for")
     max_nodes: int = Field(default=64, ge=1, le=64, description="the most nodes that the learner may ask for")
     procs_per_node: ProcsPerNode = Field(
-        default="gpu", description="a number, gpu (one a GPU, one where there is none), or a parameter that says how many"
+        default="gpu",
+        description="a number, gpu (one for each GPU, one if there is none), or a parameter that says it",
     )
     restarts: Annotated[int, Field(ge=0, le=MOST_RESTARTS)] | Name = Field(
         default=0, description="how often torchrun may start all ranks again: a number, or a parameter that says it"
     )
-    timeout: Seconds = Field(default=1800.0, description="how long a run may take; 30m without")
+    timeout: Seconds = Field(default=1800.0, description="how long a run may take; by default 30m")
     collective_timeout: Seconds = Field(
-        default=120.0, description="how long a rank waits for the others in a collective; 2m without"
+        default=120.0, description="how long a rank waits for the others in a collective; by default 2m"
     )
     slurm: SlurmLaunch | None = Field(default=None, description="what a job asks Slurm for")
 
     @property
     def count_parameter(self) -> str | None:
-        """The parameter that says how many processes a node there are, where the learner sets that."""
+        """The parameter that sets how many processes each node has, if the learner sets that."""
         return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
 
     @property
@@ -94,7 +95,7 @@ class Launch(Strict):
 
     @property
     def restart_parameter(self) -> str | None:
-        """The parameter that says how often torchrun may start all ranks again, where the learner sets that."""
+        """The parameter that sets how often torchrun may start all ranks again, if the learner sets that."""
         return self.restarts if isinstance(self.restarts, str) else None
 
     @model_validator(mode="after")
@@ -134,11 +135,11 @@ class Parameter(Strict):
     max: float | None = Field(default=None, description="the largest number that may be given")
     choices: tuple[Scalar, ...] = Field(default=(), description="the only values that may be given")
     choices_of: Literal["instance types"] | None = Field(
-        default=None, description="choices that are not written here: the instance types with a GPU that the course offers"
+        default=None, description="choices from elsewhere: the instance types with a GPU that the course offers"
     )
     unit: str = Field(default="", description="the unit of the number")
-    each: Literal["int", "str"] | None = Field(default=None, description="str: values parted by commas, of this type")
-    local: Scalar | None = Field(default=None, description="the default on simulated nodes, where it must be smaller")
+    each: Literal["int", "str"] | None = Field(default=None, description="for str: values separated by commas, of this type")
+    local: Scalar | None = Field(default=None, description="the default on simulated nodes, if it must be smaller there")
 
     @model_validator(mode="before")
     @classmethod
@@ -151,7 +152,7 @@ class Parameter(Strict):
 
     @property
     def of(self) -> Literal["int", "float", "str", "bool"]:
-        """The type that range and choices speak of: of each value, where there are several."""
+        """The type to which range and choices apply: of each value, if there are several."""
         return self.each or self.type
 
     @property
@@ -160,11 +161,11 @@ class Parameter(Strict):
         return "--" + self.name.replace("_", "-")
 
     def default_for(self, *, local: bool) -> Scalar:
-        """The value when the learner says nothing: `local` on simulated nodes, where the manifest has one."""
+        """The value unless the learner sets one: `local` on simulated nodes, if the manifest has one."""
         return self.local if local and self.local is not None else self.default
 
     def find_objection(self, value: Scalar) -> str | None:
-        """Why `value` may not be given, or None where it may: its type, the range, the choices."""
+        """Why `value` may not be given, or None if it may: its type, the range, the choices."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
         values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]

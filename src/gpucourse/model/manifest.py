@@ -33,27 +33,27 @@ FORMAT = 1
 
 class MetricsColumn(Strict):
     """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits. A narrow terminal
-    does without the `spare` ones."""
+    shows no `spare` ones."""
 
     key: Name = Field(description="the key in each row")
-    title: Text = Field(description="the head of the column, with the unit")
-    digits: int | None = Field(default=None, ge=0, le=9, description="digits after the point; as the number is, without")
-    spare: bool = Field(default=False, description="the first to go where a terminal is narrow, as p20 and p80 always are")
+    title: Text = Field(description="the heading of the column, with the unit")
+    digits: int | None = Field(default=None, ge=0, le=9, description="digits after the point; by default, the number as it is")
+    spare: bool = Field(default=False, description="left out first on a narrow terminal, as p20 and p80 always are")
 
 
 class MetricsTable(Strict):
     """Rows of the metrics, shown after a run."""
 
-    title: Text = Field(description="what stands above the table")
-    rows: Rows = Field(description="the list of the metrics whose elements are the rows, such as metrics.rows")
+    title: Text = Field(description="the heading above the table")
+    rows: Rows = Field(description="the list in the metrics whose elements are the rows, such as metrics.rows")
     columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
-    main: bool = Field(default=False, description="the table that a run's result shows; without one, the first")
+    main: bool = Field(default=False, description="the table in a run's result; if none is marked, the first")
 
 
 class Series(Strict):
     """One line or group of bars: `key` in each row. `low` and `high` are the keys of the spread around it."""
 
-    key: Name = Field(description="the key in each row that is drawn upwards")
+    key: Name = Field(description="the key in each row that is drawn vertically")
     label: Text = Field(description="its name in the legend")
     low: Name | None = Field(default=None, description="the key of the lower end of the band around it, with high")
     high: Name | None = Field(default=None, description="the key of the upper end of the band, with low")
@@ -68,27 +68,27 @@ class Series(Strict):
 class Plot(Strict):
     """A picture of rows of the metrics. Axis titles carry the unit.
 
-    `ideal` draws y = first value times x / first x; `ideal_key` draws what each row itself calls ideal. `by` draws a line
+    `ideal` draws y = first value times x / first x; `ideal_key` draws the ideal value that each row contains. `by` draws a line
     for each value of that key in the rows.
     """
 
     file: FileName = Field(description="the picture's name without an ending: FILE.png and FILE.svg are drawn")
-    title: Text = Field(description="what stands above the picture")
+    title: Text = Field(description="the heading above the picture")
     kind: Literal["line", "bar"] = Field(description="points with lines between them, or bars")
-    rows: Rows = Field(description="the list of the metrics whose elements are the points, such as metrics.rows")
-    x: Name = Field(description="the key in each row for the place from left to right")
+    rows: Rows = Field(description="the list in the metrics whose elements are the points, such as metrics.rows")
+    x: Name = Field(description="the key in each row for the horizontal position")
     by: Name | None = Field(default=None, description="a key in the rows: each of its values gets a line of its own")
-    series: tuple[Series, ...] = Field(min_length=1, description="what is drawn upwards: one line, or one bar a place, each")
+    series: tuple[Series, ...] = Field(min_length=1, description="what is drawn vertically: a line, or a bar at each position")
     x_title: Text = Field(description="the title of the lower axis, with the unit")
     y_title: Text = Field(description="the title of the left axis, with the unit")
     connect: bool = Field(default=True, description="false: no line from point to point")
     log_x: bool = Field(default=False, description="a logarithmic lower axis")
     log_y: bool = Field(default=False, description="a logarithmic left axis")
     ideal: bool = Field(default=False, description="also draw y in proportion to x, from the first point on")
-    ideal_key: Name | None = Field(default=None, description="also draw this key of each row as what would be ideal")
+    ideal_key: Name | None = Field(default=None, description="also draw this key of each row as the ideal value")
     ideal_label: Text = Field(default="ideal", description="the name of the ideal in the legend")
     evidence: Literal["logic", "gpu"] = Field(
-        default="logic", description="gpu: drawn where a GPU was measured, now or for the course's record"
+        default="logic", description="gpu: drawn if a GPU was measured, now or for the course's record"
     )
 
     @model_validator(mode="after")
@@ -103,48 +103,46 @@ class Plot(Strict):
 
 
 class LearnerPart(Strict):
-    """What the learner writes: a file, which the course's judge looks at in a process of its own, or checks of the run.
+    """What the learner writes: a file, which the course's judge checks in a process of its own, or checks of the run.
 
-    The judge is `judges/<file>` beside the exercises' scripts (for a file that is no Python, its name with the ending .py),
+    The judge is `judges/<file>` beside the exercises' scripts (for a file that is not Python, its name with the ending .py),
     the solution `solutions/<file>`, another right way `solutions/other/<file>`.
     """
 
     id: Slug = Field(description="its name, which rubrics and messages use")
     title: Text = Field(description="what it is, in a few words")
     file: RelativePath = Field(description="beside the script; the learner edits the copy in the workspace")
-    write: Text = Field(description="what to write, as an order: Write the body of busbw: ...")
+    write: Text = Field(description="what to write, as an instruction: Write the body of busbw: ...")
     judge: bool = Field(default=True, description="false: only checks of a run judge it")
-    checks: tuple[Slug, ...] = Field(
-        default=(), description="checks of the run that are about it: open while it is as delivered"
-    )
+    checks: tuple[Slug, ...] = Field(default=(), description="checks of the run that concern it: open while it is as delivered")
     torch: bool = Field(default=True, description="whether the judge needs torch")
     packages: tuple[Name, ...] = Field(default=(), description="what else the judge needs on the learner's computer: [triton]")
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
-    submit: bool = Field(default=False, description="a batch file: once it is right, run submits it in place of the course's")
+    submit: bool = Field(default=False, description="a batch file: once it is correct, run submits it instead of the course's")
     instead_of: Slug | None = Field(
-        default=None, description="a part before it whose place it takes, where that one cannot be tried: one of them is enough"
+        default=None, description="an earlier part that it replaces if that one cannot be tried: one of them is enough"
     )
 
 
 class CodeFault(Strict):
-    """An error that benchmarks really make: `break --how code` puts it into a copy of the exercise, the learner finds it.
+    """An error that real benchmarks make: `break --how code` puts it into a copy of the exercise, and the learner finds it.
 
-    `was` occurs once in `file` (the script, or a file that travels with it) and `becomes` takes its place. The judge of the
+    `was` occurs once in `file` (the script, or a file that is uploaded with it), and `becomes` replaces it. The judge of the
     repaired copy is `judges/fault_<id>.py` beside the scripts, with _ for each -.
     """
 
     id: Slug = Field(description="the word by which a learner names it")
-    title: Text = Field(description="what is wrong, as it stands in the list from which the learner chooses")
+    title: Text = Field(description="what is wrong, in the words of the list from which the learner chooses")
     file: RelativePath = Field(description="the file that is changed: the script, or one of files")
     was: Text = Field(description="a text that occurs once in the file")
-    becomes: str = Field(description="what takes its place")
+    becomes: str = Field(description="what replaces it")
     hints: tuple[Text, ...] = Field(min_length=2, description="shown one at a time after a wrong diagnosis")
     explanation: Text = Field(description="why it matters; shown after the right diagnosis")
     torch: bool = Field(default=True, description="whether the judge needs torch")
 
 
 class Deliverable(Strict):
-    """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` where only
+    """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` if only
     a run on a GPU leaves it."""
 
     title: Text = Field(description="what it is")
@@ -163,26 +161,26 @@ class Exercise(Strict):
     minutes: int = Field(ge=1, description="how long it takes, with reading")
     script: RelativePath = Field(description="what is started, in the module's folder of exercises/")
     files: tuple[RelativePath, ...] = Field(
-        default=(), description="what travels with the script: files of its folder or of exercises/shared, or whole folders"
+        default=(), description="what is uploaded with the script: files of its folder or of exercises/shared, or whole folders"
     )
     packages: tuple[Name, ...] = Field(
-        default=("torch",), description="what the script imports, looked for on the nodes before it starts"
+        default=("torch",), description="what the script imports; the nodes are checked for it before it starts"
     )
     programs: tuple[ProgramName, ...] = Field(
-        default=(), description="programs that the script starts, looked for on the nodes before it starts"
+        default=(), description="programs that the script starts; the nodes are checked for them before it starts"
     )
     optional_programs: tuple[ProgramName, ...] = Field(
-        default=(), description="programs without which a part of it is not measured; the script looks for them itself"
+        default=(), description="programs without which a part of it is not measured; the script itself looks for them"
     )
     builds_on: tuple[ExerciseId, ...] = Field(
-        default=(), description="exercises whose newest measurements travel along, as earlier-ID-RUN.json"
+        default=(), description="exercises whose newest measurements are uploaded with it, as earlier-ID-RUN.json"
     )
     launch: Launch = Field(description="how it is started")
-    parameters: tuple[Parameter, ...] = Field(default=(), description="what the learner may set, a flag of the script each")
+    parameters: tuple[Parameter, ...] = Field(default=(), description="what the learner may set; each is a flag of the script")
     outputs: tuple[RelativePath, ...] = Field(
-        default=(), description="patterns in the work folder on a node: what is collected besides what lies in GPUCOURSE_OUT"
+        default=(), description="patterns in the work folder on a node: what is collected besides the files in GPUCOURSE_OUT"
     )
-    max_output: Bytes = Field(default=1 << 30, description="the largest file that is collected; 1 GiB without")
+    max_output: Bytes = Field(default=1 << 30, description="the largest file that is collected; by default 1 GiB")
     yours: tuple[LearnerPart, ...] = Field(default=(), description="what the learner writes")
     predict: Prediction | None = Field(default=None, description="what the learner predicts before the ranks start")
     no_predict: Text | None = Field(default=None, description="why there is nothing to predict")
@@ -192,15 +190,15 @@ class Exercise(Strict):
     former_questions: tuple[Slug, ...] = Field(
         default=(), description="asked by earlier versions: answers to them are kept, and give no points"
     )
-    hints: tuple[Text, ...] = Field(min_length=1, description="from gentle to plain, shown one at a time; three at least")
+    hints: tuple[Text, ...] = Field(min_length=1, description="from a nudge to the plain answer, one at a time; at least three")
     tables: tuple[MetricsTable, ...] = Field(default=(), description="tables of rows of the metrics")
     plots: tuple[Plot, ...] = Field(default=(), description="pictures of rows of the metrics")
     checks: tuple[Check, ...] = Field(default=(), description="what must hold after a run")
     logs: tuple[LogEvidence, ...] = Field(
-        default=(), description="what ranks print of the metrics; a run whose logs say something else gives no points"
+        default=(), description="the metrics that ranks print; a run whose logs say something else gives no points"
     )
     same_again: tuple[RepeatedValue, ...] = Field(
-        default=(), description="what grade --rerun compares, beside the values of checks with equals"
+        default=(), description="what grade --rerun compares, besides the values of checks with equals"
     )
     deliverables: tuple[Deliverable, ...] = Field(default=(), description="what the learner hands in")
 
@@ -210,7 +208,7 @@ class Exercise(Strict):
 
     @property
     def main_table(self) -> MetricsTable | None:
-        """The one table that the result of a run shows: the one that says so, else the first; None where there is none."""
+        """The one table in the result of a run: the one with `main`, else the first; None if there is none."""
         return next((table for table in self.tables if table.main), next(iter(self.tables), None))
 
     @model_validator(mode="after")
@@ -245,7 +243,7 @@ class Module(Strict):
     lesson: RelativePath = Field(default="lesson.md", description="the lesson, in Markdown, beside this file")
     further_lessons: tuple[RelativePath, ...] = Field(default=(), description="the parts of a long lesson after the first")
     needs: tuple[ModuleId, ...] = Field(default=(), description="modules to do before it")
-    lab: Labs = Field(description="what its exercises run on, a target each")
+    lab: Labs = Field(description="what its exercises run on, for each target")
     exercises: tuple[Exercise, ...] = Field(min_length=1, description="its exercises, in order")
 
     def exercise(self, exercise_id: str) -> Exercise | None:

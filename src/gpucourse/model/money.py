@@ -30,8 +30,8 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """So many units at a rate. Where it is of something that exists: `item` is its id in the cloud, `since` when it began,
-    where the cloud says so."""
+    """A number of units at a rate. If it belongs to something that exists: `item` is its id in the cloud, `since` when it
+    began, if the cloud says so."""
 
     what: str
     kind: Charged
@@ -60,7 +60,7 @@ class Span:
     reason: str = ""
 
     def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """USD of it up to now, or of the part of it that lies between two moments. Instances count a minute at least."""
+        """USD of it up to now, or of the part between two moments. Instances count at least a minute."""
         first = max(self.started, since) if since else self.started
         last = min(self.ended or now, now)
         last = min(last, until) if until else last
@@ -72,21 +72,21 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Every span on record, in the order of their beginning; `damaged` is how many lines of it could not be understood."""
+    """Every recorded span, in the order of their beginnings; `damaged` is how many lines of it could not be understood."""
 
     spans: tuple[Span, ...]
     damaged: int = 0
 
     def of(self, stack: str) -> Bill:
-        """The part of it that one stack caused."""
+        """The spans of one stack."""
         return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
 
     def open(self) -> tuple[Span, ...]:
-        """What still costs."""
+        """The charges that still run."""
         return tuple(span for span in self.spans if span.ended is None)
 
     def per_hour(self) -> Decimal:
-        """USD an hour of what costs right now."""
+        """USD an hour of the charges that run right now."""
         return usd_per_hour(span.charge for span in self.open())
 
     def total(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:

@@ -1,4 +1,4 @@
-"""Nodes, as every stack hands them over. Below the launch plan nothing asks which target made them."""
+"""Nodes, in the form that every stack gives. Below the launch plan nothing asks which target made them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Mode = str
 """What the nodes of a run were, as its record says it: SIMULATED, or the name of the target that they are on."""
 SIMULATED: Mode = "local"
 CERTAIN_OF_GPU = frozenset({"aws", "here"})
-"""The targets whose labs stand only where there is a GPU. Machines that somebody had already may have none."""
+"""The targets whose labs always have a GPU. Machines that existed before may have none."""
 Role = Literal["head", "worker"]
 
 
@@ -25,9 +25,9 @@ class Node:
     `address` and `port` are how this computer reaches it, `private_address` how the other nodes do. `python` is the
     interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`).
     `mode` only decides what may count as evidence: `local` is a simulated node. `proxy` is a command whose standard input and
-    output lead to the node's SSH server (as OpenSSH's ProxyCommand, with %h and %p), empty where it is reached directly.
-    `key` is the private key on this computer that opens it, empty for the workspace's own. `typed` is what the learner called
-    a machine of theirs.
+    output lead to the node's SSH server (as OpenSSH's ProxyCommand, with %h and %p), empty if it is reached directly.
+    `key` is the private key on this computer that opens it, empty for the workspace's own. `typed` is what the learner typed
+    for their own machine.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """What messages call it: as the learner typed it, else its name in the lab."""
+        """Its name in messages: as the learner typed it, else its name in the lab."""
         return self.typed or self.name
 
     @property
@@ -65,7 +65,7 @@ class Inventory:
 
     @property
     def head(self) -> Node:
-        """The node that others meet at; the first one where no node says it is the head."""
+        """The node at which the others meet; the first one if no node is marked as the head."""
         return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
 
     def find_node(self, name: str) -> Node | None:

@@ -13,8 +13,8 @@ class BatchFile:
     """One file for sbatch. `name` is the file's, without `.sbatch`; it is submitted `copies` times, or once as an array of
     `tasks`, or of the tasks with these `numbers`. `after` names the file whose job must have ended well before this one
     starts. `flags` are typed before the file's name, where they overrule it, and `arguments` after it. `error` is where the
-    file itself sends standard error, in sbatch's words (err-%j.txt); empty where that goes with standard output. `script` is
-    the name of an uploaded file that is submitted from the work folder as it lies there; empty where this text is."""
+    file itself sends standard error, in sbatch's form (err-%j.txt); empty if that goes with standard output. `script` is
+    the name of an uploaded file that is submitted unchanged from the work folder; empty if this text is submitted."""
 
     name: str
     text: str
@@ -34,17 +34,17 @@ class BatchFile:
 
     @property
     def rows(self) -> int:
-        """How many jobs or tasks of an array come of it."""
+        """How many jobs or tasks of an array it makes."""
         return len(self.numbers) or self.tasks or self.copies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What is submitted, in this order. `partition` is empty where the cluster's own default is taken; `nodes`, `tasks` (a
-    node) and `gpus` (a node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
+    """What is submitted, in this order. `partition` is empty for the cluster's own default; `nodes`, `tasks` (per
+    node) and `gpus` (per node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
     its reason; with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which
     srun opens. `module` is the one whose lab the cluster is. `setup` is the text of setup.sh, which a batch file that the
-    learner wrote reads. `max_restarts`: srun starts one torchrun a node, which may start its processes again so often. `own`:
+    learner wrote reads. `max_restarts`: srun starts one torchrun a node, which may start its processes again that often. `own`:
     the file is the learner's own and no part of an exercise; `asks` says in words what it asks for."""
 
     partition: str
@@ -64,13 +64,13 @@ class Batch:
     @property
     def spread(self) -> bool:
         """Whether each rank of a job has a log of its own: it is several processes, or torchrun starts them. What a file of the
-        learner's own starts writes into one log a job."""
+        learner's own starts writes into one log for each job."""
         return not self.own and (self.nodes * self.tasks > 1 or self.max_restarts > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """One file that travels: `name` is its path in the work folder on the node (POSIX, relative), `source` is here."""
+    """One uploaded file: `name` is its path in the work folder on the node (POSIX, relative), `source` is its path here."""
 
     name: str
     source: Path
@@ -91,14 +91,14 @@ class NodeCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """One run, complete: the same plan always does the same thing.
+    """One complete run: the same plan always does the same thing.
 
-    `timeout_s` is the deadline that each node keeps by itself, client or not. `outputs` are glob patterns in the work
-    folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `output_limit` for
-    all of a node's and `max_output_files` for their number, `log_limit` that for one log; sizes are in bytes. `batch` is what
-    goes to Slurm: the one command then only submits it. `own_script` is the name of a script of the learner's own that runs in
-    the exercise's place. `max_restarts`: how often torchrun may start all ranks again. `handed_on`: the variables of this
-    computer's environment that ranks get besides; their values stand in no file.
+    `timeout_s` is the time limit that each node enforces by itself, with or without a client. `outputs` are glob patterns in
+    the work folder that are collected besides everything in `outputs/`. `max_output_bytes` is the limit for one file,
+    `output_limit` for all of a node's and `max_output_files` for their number, `log_limit` that for one log; sizes are in
+    bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a script of the
+    learner's own that runs in the exercise's place. `max_restarts`: how often torchrun may start all ranks again. `handed_on`:
+    the variables of this computer's environment that ranks get in addition; their values are in no file.
     """
 
     run_id: str

@@ -21,18 +21,18 @@ LETTERS = "abcdefgh"
 class Question(Strict):
     """A question about what the learner just saw, in one of four kinds.
 
-    `text` (the default): free words, kept for a person, who judges them by `look_for`. `numeric`: a number that is compared
+    `text` (the default): free text, kept for a person, who judges it by `look_for`. `numeric`: a number that is compared
     with what this learner's own run recorded: `value` is a number, or a path as in a check, and `tolerance` (in the unit) or
     `tolerance_percent` says how far off the answer may be; in place of `value`, `low` and `high` are the ends of what was
     recorded. `choice`: one of `options`, named by letters from a; `key` is the letter of the right one. `mutation`: it is
-    answered by a run after an edit of the file `edit`, of which the learner says that `check` and no other goes red.
-    `explanation` is shown after a right or the final answer.
+    answered by a run after an edit of the file `edit`; the learner predicts that `check` fails, and no other.
+    `explanation` is shown after a right answer, or after the last one.
     """
 
     id: Slug = Field(description="its name: gpucourse answer 3.2 --set ID=ANSWER")
     text: Text = Field(description="the question")
     kind: Literal["text", "numeric", "choice", "mutation"] = Field(
-        default="text", description="free words, a number, one of several options, or an edit whose check goes red"
+        default="text", description="free text, a number, one of several options, or an edit whose check fails"
     )
     value: NumberOrPath | None = Field(default=None, description="numeric: the right number, or a path to it")
     low: Expression | None = Field(default=None, description="numeric: the lower end of what was recorded")
@@ -40,13 +40,13 @@ class Question(Strict):
     tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in the unit")
     tolerance_percent: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in percent")
     unit: str = Field(default="", description="numeric: the unit of the answer")
-    evidence: Literal["logic", "gpu"] = Field(default="logic", description="numeric: gpu where only a GPU can give the number")
-    options: tuple[Text, ...] = Field(default=(), max_length=len(LETTERS), description="choice: the answers, a first")
+    evidence: Literal["logic", "gpu"] = Field(default="logic", description="numeric: gpu if only a GPU can give the number")
+    options: tuple[Text, ...] = Field(default=(), max_length=len(LETTERS), description="choice: the answers, lettered from a")
     key: Letter | None = Field(default=None, description="choice: the letter of the right one")
     check: Slug | None = Field(default=None, description="mutation: the check that fails")
     edit: RelativePath | None = Field(default=None, description="mutation: the file that the learner edits")
     look_for: Text | None = Field(default=None, description="text: what a good answer says, for whoever judges it")
-    explanation: Text | None = Field(default=None, description="why the answer is right; shown after it")
+    explanation: Text | None = Field(default=None, description="why the answer is right; shown after the answer")
 
     @property
     def choices(self) -> dict[str, str]:
@@ -55,7 +55,7 @@ class Question(Strict):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The paths into the evidence of a run that this question is checked against; empty where it needs no run."""
+        """The paths into the evidence of a run that this question is checked against; empty if it needs no run."""
         return tuple(source for source in (self.value, self.low, self.high) if isinstance(source, str))
 
     @model_validator(mode="after")
@@ -87,10 +87,10 @@ class Question(Strict):
 class Prediction(Question):
     """What the learner predicts before the ranks start, and the run then measures: a number (`value`) or a choice (`options`).
 
-    A number must follow, by a formula of the lesson, from the parameters of the run: `value` reads what the run measured of it.
+    A number must follow from the parameters of the run by a formula of the lesson: `value` reads what the run measured of it.
     """
 
-    kind: Literal["numeric", "choice"] = Field(default="numeric", description="choice where there are options")
+    kind: Literal["numeric", "choice"] = Field(default="numeric", description="choice if there are options")
 
     @model_validator(mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is kept of each try."""
+"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is kept of each attempt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class QuizQuestion(Question):
 
     lesson: Slug = Field(description="the id of the lesson that it belongs to")
     kind: Literal["numeric", "choice"] = Field(description="a plain number, or one of several options")
-    explanation: Text = Field(description="why the answer is right; shown after it")
+    explanation: Text = Field(description="why the answer is right; shown after the answer")
 
     @model_validator(mode="after")
     def _of_no_run(self) -> QuizQuestion:
@@ -36,12 +36,12 @@ class Quiz(Strict):
     """All questions, in the order in which they are asked."""
 
     format: Literal[1] = Field(description="the format of this file; 1")
-    title: Text = Field(description="what stands above the quiz")
+    title: Text = Field(description="the heading of the quiz")
     lessons: tuple[Lesson, ...] = Field(min_length=1, description="the groups of questions, each with an id and a title")
     questions: tuple[QuizQuestion, ...] = Field(min_length=1, description="the questions, in the order in which they are asked")
 
     def lesson(self, name: str) -> Lesson:
-        """The lesson of that name, which a question has named."""
+        """The lesson of that name, which a question refers to."""
         return next(lesson for lesson in self.lessons if lesson.id == name)
 
     @model_validator(mode="after")
@@ -63,7 +63,7 @@ class Quiz(Strict):
 
 @dataclass(kw_only=True)
 class Try:
-    """One try: the answers as they were typed. It is over once `ended` is set; what was not answered is wrong then."""
+    """One attempt: the answers as they were typed. It is over once `ended` is set; unanswered questions are wrong then."""
 
     started: str
     ended: str | None = None
@@ -72,7 +72,7 @@ class Try:
 
 @dataclass(kw_only=True)
 class Tries:
-    """`quiz.json`: every try, oldest first. At most the newest one is still open."""
+    """`quiz.json`: every attempt, oldest first. At most the newest one is still open."""
 
     version: int = 1
     tries: list[Try] = field(default_factory=list)

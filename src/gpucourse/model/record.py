@@ -1,4 +1,4 @@
-"""What is kept of a run. Stored as JSON by `workspace`; readers ignore keys they do not know."""
+"""The record of a run. Stored as JSON by `workspace`; readers ignore keys they do not know."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ RunState = Literal[
     "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
 ]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
-"""`broken` is how a drill ends, whatever became of it: a fault was injected, so it is evidence of nothing."""
+"""`broken` is how every drill ends: a fault was injected, so it is evidence of nothing."""
 
 MOST_LISTED = 50
-"""So many outputs of a run are in its record, the first ones; its seal names all of them."""
+"""How many outputs of a run are in its record, the first ones; its seal names all of them."""
 
 MOST_RESTARTS = 100
-"""How often torchrun may be asked to start all ranks of a run again."""
+"""How often torchrun may be told to start all ranks of a run again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeExit:
-    """How one node's part of a run ended. `code` is the shell's: 128 + n for signal n. `reason` is one of exited,
+    """How one node's part of a run ended. `code` is as in the shell: 128 + n for signal n. `reason` is one of exited,
     cancelled, timed_out, lost (the node or its supervisor vanished)."""
 
     node: str
@@ -39,9 +39,9 @@ class NodeExit:
 
 @dataclass(frozen=True, kw_only=True)
 class RankExit:
-    """How one rank ended; `at` is seconds since the epoch on that node's clock. Where torchrun starts all ranks again after a
+    """How one rank ended; `at` is seconds since the epoch on that node's clock. If torchrun starts all ranks again after a
     failure, a rank has several lives: `restart` is 0 for the first. `group` is the size of the largest process group that torch
-    made in it, 0 where torch was imported and made none, None where torch said nothing."""
+    made in it, 0 if torch was imported and made none, None if torch reported nothing."""
 
     node: str
     rank: int
@@ -63,7 +63,7 @@ class OutputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedFile:
-    """A file that a node offered and that was not taken, with the reason in plain words."""
+    """A file that a node offered and that was not collected, with the reason in plain words."""
 
     node: str
     name: str
@@ -82,17 +82,17 @@ class GivenPrediction:
 class RunRecord:
     """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC.
 
-    Under Slurm `nodes` is the one that is asked; where the jobs ran is recorded in their rows. A rank that says nothing for
-    `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
+    Under Slurm `nodes` is the one that is asked; where the jobs ran is recorded in their rows. A rank that prints nothing for
+    `silence_s` seconds is named; `silences` are those that were still silent at the end. `clock_skew_s`: how far each
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
     which ran in the exercise's place; what it did says nothing about the exercise. `place`: the folder of its runs below
     `runs/`, `scripts/train.py`; without one it is the exercise's. `profiled`: it ran under a profiler,
-    which slows it, so that its times are no evidence. `prediction`: made before it began, if any.
-    `edited`: the files of the exercise that were not as the course has them. `expected_red`: the check that the learner said
-    would go red after that edit. `restarts`: how often
+    which slows it down, so that its times are no evidence. `prediction`: made before it began, if any.
+    `edited`: the files of the exercise that differed from the course's. `expected_red`: the check that the learner said
+    would fail after that edit. `restarts`: how often
     torchrun started all ranks again, of `max_restarts` that it was allowed; a rank that failed before the last restart did
     not make the run fail, and is not its `first_failure`. `environment` are the variables that were typed, `handed_on` the
-    names of those whose values are kept nowhere; `torchrun` are torchrun's own options, as typed. `checks` are those that a
+    names of those whose values are not stored; `torchrun` are torchrun's own options, as typed. `checks` are those that a
     script of the learner's own brought, as a manifest spells them. `outputs` are the first MOST_LISTED that were collected, of
     `output_files` with `output_bytes` in all; records of earlier versions list all of them, and have neither number.
     """
@@ -145,7 +145,7 @@ class RunRecord:
 
     @property
     def subject(self) -> str:
-        """What ran, in a word: the exercise, or the name of a script of the learner's own."""
+        """What ran: the exercise, or the name of a script of the learner's own."""
         return PurePath(self.own_script).name if self.own_script else self.exercise
 
     @property
@@ -155,7 +155,7 @@ class RunRecord:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the run can show something for its exercise: the exercise's script ran, and succeeded."""
+        """Whether the run can count for its exercise: the exercise's script ran, and succeeded."""
         return self.is_judged and not self.expected_red
 
     @property
@@ -170,7 +170,7 @@ class RunRecord:
 
     @property
     def shown_verdict(self) -> str | None:
-        """The word of its checks; None for a script of the learner's own that brought none."""
+        """The verdict of its checks; None for a script of the learner's own that brought none."""
         return None if self.own_script and not self.checks else self.verdict
 
     @property
@@ -182,19 +182,19 @@ class RunRecord:
 
     @property
     def restarts_in_words(self) -> str:
-        """How often torchrun started all ranks again, such as `1 restart`; empty where it did not."""
+        """How often torchrun started all ranks again, such as `1 restart`; empty if it did not."""
         return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
 
     @property
     def group_sizes(self) -> list[int]:
-        """The size of the process group that each rank made in its last life, by rank; those of whom torch said nothing are
-        left out."""
+        """The size of the process group that each rank made in its last life, by rank; those on which torch reported nothing
+        are left out."""
         last = {end.rank: end.group for end in sorted(self.rank_exits, key=lambda end: end.restart)}
         return [size for _, size in sorted(last.items()) if size is not None]
 
     @property
     def split_world(self) -> str:
-        """How the process groups that the ranks made differ from the plan; empty where they do not, and where nobody knows."""
+        """How the process groups that the ranks made differ from the plan; empty if they do not, or if that is not known."""
         sizes, planned = self.group_sizes, self.world_size
         if self.launcher != "torchrun" or self.state != "succeeded" or planned < 2 or not sizes:
             return ""
@@ -207,8 +207,8 @@ class RunRecord:
 
     @property
     def culprit(self) -> int | None:
-        """The rank to look at first: the one that the coach blames, else the first that failed. None where several are silent:
-        one of them keeps the others waiting, and nothing tells which."""
+        """The rank to look at first: the one that the coach blames, else the first that failed. None if several are silent:
+        one of them keeps the others waiting, and nothing shows which."""
         blamed = self.diagnoses[0].ranks if self.diagnoses else []
         if len(blamed) > 1 and self.diagnoses[0].symptom == "silent-rank":
             return None
@@ -216,7 +216,7 @@ class RunRecord:
 
     @property
     def advice(self) -> str:
-        """What to type about a run that has not ended, that failed, or of a script of the learner's own; else empty."""
+        """What to type about a run that has not ended, that failed, or that ran a script of the learner's own; else empty."""
         if not self.has_ended:
             return f"gpucourse logs {self.id} -f"
         if self.state in {"succeeded", "cancelled"}:
@@ -225,19 +225,19 @@ class RunRecord:
         return self.diagnoses[0].next if self.diagnoses else f"gpucourse logs {self.id}{rank}"
 
     def show_command(self, flags: str = "") -> str:
-        """What to type to see it again, with these flags. A name that begins with a dash would be taken for an option."""
+        """What to type to see it again, with these flags. A name that begins with a dash would be read as an option."""
         name, run = quote(self.subject), f"--run {self.id}{flags}"
         return f"gpucourse show {run} -- {name}" if name.startswith("-") else f"gpucourse show {name} {run}"
 
     @property
     def has_ended(self) -> bool:
-        """Whether the run has come to an end, whichever."""
+        """Whether the run has ended, in whatever way."""
         return self.state in ENDED
 
 
 def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
-    """What ran, by the run's id: its subject. Scripts of the learner's own that have one name and lie in different folders are
-    called by as much of their paths as tells them apart: `a/train.py`, `b/train.py`."""
+    """What ran, by the run's id: its subject. Scripts of the learner's own with the same name in different folders are
+    named by as much of their paths as distinguishes them: `a/train.py`, `b/train.py`."""
     paths: dict[str, set[PurePath]] = {}
     listed = list(records)
     for record in listed:
@@ -253,7 +253,7 @@ def name_subjects(records: Iterable[RunRecord]) -> dict[str, str]:
 
 
 def _count_telling_parts(paths: Collection[PurePath]) -> int:
-    """How many of the last parts of these paths differ from each other."""
+    """How many of the last parts of these paths it takes to distinguish them."""
     longest = max(len(path.parts) for path in paths)
     return next((n for n in range(1, longest) if len({path.parts[-n:] for path in paths}) == len(paths)), longest)
 

@@ -18,7 +18,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A chart, in both forms that a page can hold."""
+    """A chart, in both forms that a page can contain."""
 
     title: str
     png: bytes
@@ -27,7 +27,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Saying:
-    """What the learner wrote in answer to a question. `text` is empty where they have not."""
+    """What the learner wrote in answer to a question. `text` is empty if there is no answer."""
 
     title: str
     question: str
@@ -36,7 +36,7 @@ class Saying:
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """One chapter. `missing` says what is not there and which command brings it; `sources` are the runs it is made of."""
+    """One chapter. `missing` says what is not there and which command adds it; `sources` are the runs it is made of."""
 
     id: str
     title: str
@@ -50,9 +50,9 @@ class Chapter:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The whole. `made` is a date (ISO 8601); `mode` is `local` where any number comes from simulated nodes.
+    """The whole report. `made` is a date (ISO 8601); `mode` is `local` if any number comes from simulated nodes.
 
-    `missing` holds what keeps the report as a whole from being complete; a chapter names its own.
+    `missing` holds what the report as a whole lacks; a chapter names what it lacks itself.
     """
 
     title: str
@@ -65,9 +65,9 @@ class Report:
 
     @property
     def everything_missing(self) -> tuple[str, ...]:
-        """What is missing anywhere, each with its chapter."""
+        """Everything that is missing, each with its chapter."""
         return (*self.missing, *(f"{chapter.title}: {item}" for chapter in self.chapters for item in chapter.missing))
 
 
 LOCAL = "Simulated nodes (mode: local): these numbers are a computer's without a GPU, and say nothing about any GPU."
-"""What every report says at its top where a number of it was measured on simulated nodes."""
+"""The note at the top of a report with a number that was measured on simulated nodes."""

@@ -26,7 +26,7 @@ class Words(Strict):
     """The learner's own words: the answer to a question of the chapter's exercise."""
 
     question: Slug = Field(description="the id of a question of the chapter's exercise")
-    title: Text = Field(description="what stands above the answer")
+    title: Text = Field(description="the heading above the answer")
 
 
 class ReportChapter(Strict):
@@ -34,26 +34,26 @@ class ReportChapter(Strict):
 
     A subject is a GPU, and with `by` a GPU with the value of that parameter (a model). Charts read `metrics.subjects`, whose
     rows hold `subject` and each figure by its id; or rows of the runs' own metrics: then every subject has its own line, or its
-    own bar at each place. `newest`: only the newest run speaks, since it compares by itself.
+    own bar at each position. `newest`: only the newest run is used, since it compares by itself.
     """
 
     id: Slug = Field(description="its name in messages")
     title: Text = Field(description="the heading")
-    text: Text = Field(description="what stands below it")
+    text: Text = Field(description="the text below the heading")
     exercise: ExerciseId = Field(description="the exercise whose runs it shows")
     by: Name | None = Field(default=None, description="a parameter: each of its values is compared, on each GPU")
     newest: bool = Field(default=False, description="only the newest run is shown")
     figures: tuple[Figure, ...] = Field(default=(), description="numbers of the runs, side by side")
-    tables: tuple[Text, ...] = Field(default=(), description="titles of the exercise's tables that are taken over")
+    tables: tuple[Text, ...] = Field(default=(), description="titles of the exercise's tables that are included")
     charts: tuple[Plot, ...] = Field(default=(), description="pictures of metrics.subjects, or of rows of the runs")
     words: tuple[Words, ...] = Field(default=(), description="the learner's own words")
 
 
 class Enough(Strict):
-    """What makes the report whole."""
+    """What makes the report complete."""
 
-    gpus: int = Field(default=2, ge=1, description="so many GPUs")
-    models: int = Field(default=2, ge=0, description="so many models")
+    gpus: int = Field(default=2, ge=1, description="the least number of GPUs")
+    models: int = Field(default=2, ge=0, description="the least number of models")
     models_of: ExerciseId | None = Field(default=None, description="the exercise whose parameter `model` is counted")
 
 
@@ -62,5 +62,5 @@ class ReportPlan(Strict):
 
     format: Literal[1] = Field(description="the format of this file; 1")
     title: Text = Field(description="the title of the report")
-    enough: Enough = Field(default=Enough(), description="what makes the report whole")
+    enough: Enough = Field(default=Enough(), description="what makes the report complete")
     chapters: tuple[ReportChapter, ...] = Field(min_length=1, description="the chapters, in order")

@@ -14,7 +14,7 @@ Counts = Literal["course", "bonus", "own"]
 
 KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
 PRESSED: frozenset[Kind] = frozenset({"checks", "deliverables"})
-"""What the script of an exercise earns as it was delivered."""
+"""The kinds of evidence that an exercise earns with its script unchanged."""
 MOST_PRESSED = 0.3
 """The largest share of an exercise's points that `PRESSED` may have."""
 
@@ -56,11 +56,11 @@ Weights = Annotated[
 
 
 class Row(Strict):
-    """So many points for one thing, in equal shares for every exercise, of which each kind of evidence has its weight.
+    """Points for one thing, in equal shares for every exercise; within an exercise each kind of evidence has its weight.
 
     `checks`: which of the exercise's checks passed on the run that counts. `deliverables`: which of the files that it asks for
-    are there, as the run left them. `yours`: which parts the learner has written rightly. `answers`: which questions are
-    answered rightly, or well in the judgement of a person, and what was predicted.
+    exist, as the run left them. `yours`: which parts the learner has written correctly. `answers`: which questions are
+    answered correctly, or well in a person's judgement, and what was predicted.
     """
 
     id: Slug = Field(description="its name in tables")
@@ -69,11 +69,11 @@ class Row(Strict):
     evidence: Weights = Field(
         description="the kinds of evidence (checks, deliverables, yours, answers), each with its weight; a list: equal weights"
     )
-    exercises: tuple[ExerciseId, ...] = Field(default=(), description="all of the module's, where none is named")
+    exercises: tuple[ExerciseId, ...] = Field(default=(), description="all of the module's if none is named")
 
     def shares(self, asked: Collection[Kind]) -> dict[Kind, float]:
-        """Which share of this row's points for one exercise each kind has, where the exercise asks for these kinds; empty where
-        it asks for none. What it does not ask for goes to what it asks the learner to think of, else to the rest."""
+        """Which share of this row's points for one exercise each kind has, if the exercise asks for these kinds; empty if
+        it asks for none. The share of a kind that it does not ask for goes to the kinds that need thought, else to the rest."""
         there = [kind for kind in self.evidence if kind in asked]
         takers = [kind for kind in there if kind not in PRESSED] or there
         absent = sum(weight for kind, weight in self.evidence.items() if kind not in there)
@@ -85,12 +85,12 @@ class Row(Strict):
 
 
 class RubricPart(Strict):
-    """The rows of one module. `counts`: towards the course's points, as a bonus beyond them, or as a score of its own."""
+    """The rows of one module. `counts`: towards the course's points, as a bonus on top of them, or as a score of its own."""
 
     module: ModuleId = Field(description="the module whose exercises earn the points")
-    title: Text = Field(description="what stands above the rows")
+    title: Text = Field(description="the heading above the rows")
     counts: Counts = Field(
-        default="course", description="towards the course's points, as a bonus beyond them, or as a score of its own"
+        default="course", description="towards the course's points, as a bonus on top of them, or as a score of its own"
     )
     rows: tuple[Row, ...] = Field(min_length=1, description="what the points are given for")
 

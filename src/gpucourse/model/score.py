@@ -1,4 +1,4 @@
-"""Points, and what they are on."""
+"""Points, and what they are given for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_RUN = "no run yet"
 @dataclass(frozen=True, kw_only=True)
 class Signs:
     """How far an exercise is: whether a good run is there, the learner's parts have passed, every question has its answer. None
-    where it asks for no such thing."""
+    if it asks for no such thing."""
 
     ran: bool
     yours: bool | None = None
@@ -31,9 +31,9 @@ class Signs:
 @dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
     """What one exercise has to show. `wanted` and `handed_in` are the deliverables asked for and there; `changed` names files
-    of the run that are not as the run left them; `contradiction` says where its metrics are not what its ranks printed;
+    of the run that were changed after it; `contradiction` says where its metrics are not what its ranks printed;
     `level` says whether a GPU took part. `parts` are the learner's own;
-    `prediction` is what was foretold of it, None where nothing is asked for."""
+    `prediction` is what the learner predicted, None if nothing is asked for."""
 
     exercise: str
     run: str | None = None
@@ -65,7 +65,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class RowScore:
-    """One row of the rubric. `waiting` are the points that free text may still give, once a person has judged it."""
+    """One row of the rubric. `waiting` are the points that free text may still give once a person has judged it."""
 
     id: str
     title: str
@@ -92,7 +92,7 @@ class PartScore:
 
 @dataclass(frozen=True, kw_only=True)
 class QuizScore:
-    """The best finished try of the quiz."""
+    """The best finished attempt at the quiz."""
 
     right: int
     of: int
@@ -102,7 +102,7 @@ class QuizScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """Every point. `earned` is of `points`, the bonus apart."""
+    """All points. `earned` is out of `points`, without the bonus."""
 
     version: int = 1
     points: float

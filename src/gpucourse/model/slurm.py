@@ -1,17 +1,17 @@
-"""The launchers that ask Slurm, and what became of what was submitted: a part of the record of a run."""
+"""The launchers that use Slurm, and what became of the submitted jobs: a part of the record of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 SLURM = ("slurm", "slurm-pty")
-"""The launchers that ask Slurm: a batch job, and a terminal on a node that Slurm gives."""
+"""The launchers that use Slurm: a batch job, and a terminal on a node that Slurm assigns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobRow:
-    """One job, or one task of an array: `state` and `reason` are Slurm's own words; `code` is the shell's, None where nobody
-    knows it. Times are Slurm's, of the cluster's own clock. `asked`: the exercise itself cancelled it."""
+    """One job, or one task of an array: `state` and `reason` are Slurm's own words; `code` is as in the shell, None if nobody
+    knows it. Times are Slurm's, by the cluster's own clock. `asked`: the exercise itself cancelled it."""
 
     row: int
     job: str

@@ -18,7 +18,7 @@ PartVerdict = Literal["open", "passed", "failed", "error"]
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """One check: what was observed, what was expected (both as text with units), and a hint where it did not pass.
+    """One check: what was observed, what was expected (both as text with units), and a hint if it did not pass.
 
     `error` means the check itself could not run (a metric is missing); `not_measured` that it needs a GPU.
     """
@@ -37,8 +37,8 @@ class PartResult:
     """How a part that the learner wrote was judged. `open`: not written yet; `error`: it could not be judged.
 
     `way` is the name of the wrong way that was recognised, `says` the reason, `case` the input it failed on, `notes` what was
-    counted, `output` the beginning of what it printed. `sha256` is the digest of the file that was judged, empty where there
-    was none. `run` is the run that it was judged after, empty where it was tried by itself.
+    counted, `output` the beginning of what it printed. `sha256` is the digest of the file that was judged, empty if there
+    was none. `run` is the run after which it was judged, empty if it was tried by itself.
     """
 
     id: str
@@ -56,8 +56,8 @@ class PartResult:
 
 
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
-    """The results without those that another makes needless: of parts that take each other's place the one that is furthest,
-    the first where they are equally far."""
+    """The results without those that another makes unnecessary: of parts that replace each other the one that is furthest,
+    the first if they are equally far."""
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
     best: dict[str, PartResult] = {}
@@ -70,7 +70,7 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
-    """`yours.json`: what is handed in of the learner's parts of one exercise, by the part's id; an open one is left out."""
+    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; an open one is left out."""
 
     version: int = 1
     parts: dict[str, PartResult] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class KeptParts:
 class ExerciseVerdict:
     """All checks of one exercise on one run, and the word that sums them up: the worst of failed, error, passed.
 
-    `parts` are the learner's own; the word says nothing of them.
+    `parts` are the learner's own; the word does not cover them.
     """
 
     version: int = 1

@@ -17,7 +17,7 @@ def _holds(observed: object, wanted: object, tolerance: float) -> bool | None:
 KIND = CheckKind(
     name="equals",
     words="",
-    description="the value is this, or as far off as the tolerance at most",
+    description="the value is this, or differs by at most the tolerance",
     holds=_holds,
     tolerance=True,
 )
