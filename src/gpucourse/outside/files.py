@@ -16,15 +16,11 @@ from gpucourse.units import format_bytes
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def file_inside(root: Path, name: str, known: set[str] | None = None) -> Path:
+def file_inside(root: Path, name: str) -> Path:
     """The path of the regular file `name` below `root`. Raises OutsideError if the name leads elsewhere, where a part of
-    it is a link, if there is no such file, or where it is not a regular file (a folder, a device, a pipe). `known`: folders
-    below `root` that were seen to be none of these; those on the way are added, so that each is checked once for many files."""
+    it is a link, if there is no such file, or where it is not a regular file (a folder, a device, a pipe)."""
     parts = relative_name(name).split("/")
-    folder = name.rpartition("/")[0]
-    path, known = root, set() if known is None else known
-    if folder in known:
-        path, parts = root / folder, parts[-1:]
+    path = root
     for place, part in enumerate(parts):
         path /= part
         try:
@@ -33,7 +29,6 @@ def file_inside(root: Path, name: str, known: set[str] | None = None) -> Path:
             raise OutsideError(f"there is no file {printable(name, 80)}: {error.strerror}") from None
         if not (stat.S_ISDIR(mode) if place < len(parts) - 1 else stat.S_ISREG(mode)):
             raise OutsideError(f"{printable(name, 80)} is {_kind(mode)}, not a plain file")
-    known.add(folder)
     return path
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -114,10 +116,32 @@ def test_a_run_that_is_not_good_hands_nothing_in(context: Context, verdict: str 
 
 def test_a_seal_is_about_names_below_its_folder_only(context: Context) -> None:
     folder = runs.files_of(context.paths, save_an_ended_run(context, "20260101-000000-a", ranks=0)).folder
-    known = {""}  # the folder itself, after the first file in it
-    assert seals.digest_inside(folder, "metrics.json", known)
-    names = ("/metrics.json", "//metrics.json", "./metrics.json", "a/../metrics.json", "", "/", "..", "metrics.json/")
-    assert [name for name in names if seals.digest_inside(folder, name, known)] == []
+    inner = folder / "outputs" / "node\u00a00"
+    inner.mkdir(parents=True)
+    inner.joinpath("a\u3000b").write_text("shown, but not ASCII")
+    inner.joinpath("linked").symlink_to(folder / "metrics.json")
+    folder.joinpath("elsewhere").symlink_to(inner)
+    os.mkfifo(inner / "pipe")
+    whole = ("metrics.json", "outputs/node\u00a00/a\u3000b")
+    outside = ("/metrics.json", "//metrics.json", "./metrics.json", "a/../metrics.json", "", "/", "..", "metrics.json/", "a\0b")
+    elsewhere = (
+        "elsewhere/a\u3000b",
+        "outputs/node\u00a00/linked",
+        "outputs/node\u00a00/pipe",
+        "outputs/node\u00a00",
+        "gone/x",
+    )
+    digests = dict(seals.digests_inside(folder, (*outside, *whole, *elsewhere)))
+    assert {name for name, digest in digests.items() if digest} == set(whole)
+    assert len(digests) == len(whole) + len(outside) + len(elsewhere)
+
+
+def test_a_change_shows_in_a_file_of_any_size(tmp_path: Path) -> None:
+    sizes = (0, 1, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (2 << 20) + 5)
+    for size in sizes:
+        tmp_path.joinpath(str(size)).write_bytes(b"x" * size)
+    digests = dict(seals.digests_inside(tmp_path, map(str, sizes)))
+    assert digests == {str(size): hashlib.sha256(b"x" * size).hexdigest() for size in sizes}
 
 
 def test_the_seal_shows_a_later_change_and_takes_the_screen_in(context: Context) -> None:
