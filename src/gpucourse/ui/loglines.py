@@ -161,5 +161,5 @@ def visible_block(raw: bytes) -> str:
         return raw.decode("ascii")
     raw = raw.replace(b"\r\n", b"\n").rstrip(b"\r")
     if b"\r" in raw:
-        return "\n".join(map(visible, raw.split(b"\n")))
+        raw = b"\n".join([line.rstrip(b"\r").rsplit(b"\r", 1)[-1] for line in raw.split(b"\n")])
     return clean(raw.decode("utf-8", "replace"))

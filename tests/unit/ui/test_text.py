@@ -36,6 +36,20 @@ def test_nothing_that_a_terminal_obeys_survives() -> None:
     assert left == []
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("begin", ["\x9d", "\x90", "\x9b", "\x1b]", "\x1b[1", "\x1b "])
+def test_sequences_that_never_end_take_no_longer_than_other_text(begin: str) -> None:
+    """Read to the end of the line from each of them, these would take half an hour."""
+    assert len(clean(begin * 500_000)) >= 500_000
+
+
+@pytest.mark.parametrize("end", ["\x07", "\x1b\\", "\x9c"])
+def test_a_text_ends_where_the_next_sequence_begins(end: str) -> None:
+    assert clean(f"\x9d0;a title{end}after") == "after"
+    assert clean(f"\x9d0;a title\x1b]0;another{end}after") == "\\x9d0;a titleafter"
+    assert clean(f"\x9d0;a title\x900;another{end}after") == "\\x9d0;a titleafter"
+
+
 def test_one_line() -> None:
     assert clean_line("  two\n lines\tand more \r\n") == "two lines and more"
 
