@@ -48,6 +48,7 @@ SHARED = {"shared"}  # the folder that all nodes see; a lab's record calls it so
 NO_NOUNS = {"Interrupted"}  # the error of a command that the person stopped
 NO_PARTICIPLES = {
     "allocated", "reserved",  # torch.cuda's words for memory
+    "missing",  # Python's own name of what a dict does with an unknown key
     "bring", "speed", "nothing", "everything",
     "mapping", "copying", "training", "ending", "listing", "closing",  # nouns: what such a function gives
 }  # fmt: skip

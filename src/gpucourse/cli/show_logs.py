@@ -101,16 +101,16 @@ def _print_folded(session: Session, logs: list[StoredLog]) -> None:
     """Lines that all ranks share once, under the ranks that said them."""
     from gpucourse.ui.fold import fold
 
-    _write(session, (line + "\n" for line in fold({log.rank: log.read() for log in logs if log.rank is not None})))
+    _write(session, fold({log.rank: log.read() for log in logs if log.rank is not None}))
 
 
-def _write(session: Session, lines: Iterator[str]) -> None:
-    """Write them, many at a time, until there are no more or nobody reads them."""
+def _write(session: Session, blocks: Iterator[str]) -> None:
+    """Write whole lines, many at a time, until there are no more or nobody reads them."""
     waiting: list[str] = []
     size = 0
-    for line in lines:
-        waiting.append(line)
-        size += len(line)
+    for block in blocks:
+        waiting.append(block)
+        size += len(block)
         if size > _WRITTEN_AT_ONCE:
             session.console.out.write("".join(waiting))
             waiting.clear()

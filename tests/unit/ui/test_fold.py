@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
@@ -10,7 +10,13 @@ from gpucourse.ui.fold import fold, label
 
 
 def fold_logs(*logs: str) -> list[str]:
-    return list(fold({rank: [text.encode()] for rank, text in enumerate(logs)}))
+    return fold_pieces({rank: [text.encode()] for rank, text in enumerate(logs)})
+
+
+def fold_pieces(logs: Mapping[int, Iterable[bytes]]) -> list[str]:
+    text = "".join(fold(logs))
+    assert not text or text.endswith("\n")
+    return text.split("\n")[:-1]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +95,9 @@ def test_another_order_says_every_line_of_every_rank() -> None:
 
 def test_pieces_may_end_anywhere() -> None:
     pieces = {0: [b"al", b"pha\nbe", b"ta"], 1: [b"alpha\n", b"beta\n"]}
-    assert list(fold(pieces)) == ["[r0-1] alpha", "[r0-1] beta"]
-    assert list(fold({})) == []
-    assert list(fold({0: [], 1: [b""]})) == []
+    assert fold_pieces(pieces) == ["[r0-1] alpha", "[r0-1] beta"]
+    assert fold_pieces({}) == []
+    assert fold_pieces({0: [], 1: [b""]}) == []
 
 
 def test_escapes_do_not_leak() -> None:
@@ -107,7 +113,7 @@ def test_memory_does_not_grow_with_the_logs() -> None:
 
     began = time.process_time()
     tracemalloc.start()
-    count = sum(1 for _ in fold({rank: pieces(rank) for rank in range(4)}))
+    count = sum(text.count("\n") for text in fold({rank: pieces(rank) for rank in range(4)}))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 10 * 500 * 5
@@ -116,6 +122,31 @@ def test_memory_does_not_grow_with_the_logs() -> None:
 
 
 def test_a_line_without_an_end_is_broken() -> None:
-    lines = list(fold({0: [b"x" * 50_000] * 4}))
+    lines = fold_pieces({0: [b"x" * 50_000] * 4})
     assert sum(len(line) - len("[r0] ") for line in lines) == 200_000
     assert max(map(len, lines)) <= (64 << 10) + 5
+
+
+@pytest.mark.parametrize("line", [b"", b"\0" * 40, b"x" * 5000, "é\x1b[1m\x9d".encode(), b"\xff\r\r", b"10%\r20%"])
+def test_many_lines_of_any_kind_are_all_said(line: bytes) -> None:
+    log = (line + b"\n") * 2000
+    once, *others = set(fold_pieces({0: [log]}))
+    assert fold_pieces({rank: [log] for rank in range(3)}) == [once.replace("[r0]", "[r0-2]")] * 2000
+    assert not others
+    own = {rank: [b"".join(b"%s %d %d\n" % (line, number, rank) for number in range(2000))] for rank in range(3)}
+    rows = [fold_pieces({rank: pieces}) for rank, pieces in own.items()]
+    assert fold_pieces(own) == [
+        text.replace("[r0]", f"[r{rank}]") for row in zip(*rows, strict=True) for rank, text in enumerate(row)
+    ]
+
+
+def test_a_line_that_another_rank_writes_later_waits_for_it_among_many() -> None:
+    """Numbers that come again: what is said row by row ends before them."""
+    first = [f"rank 0 step {number}" for number in range(900)]
+    second = [f"rank 1 step {number}" for number in range(900)]
+    first[700], second[730] = "rank 7 step 0", "rank 7 step 0"
+    lines = fold_logs("\n".join(first), "\n".join(second))
+    assert lines.count("[r0-1] rank 7 step 0") == 1
+    assert [line[5:] for line in lines if line.startswith("[r0] ")] == [text for text in first if "rank 0" in text]
+    assert [line[5:] for line in lines if line.startswith("[r1] ")] == [text for text in second if "rank 1" in text]
+    assert lines.index("[r1] rank 1 step 729") < lines.index("[r0-1] rank 7 step 0") < lines.index("[r0] rank 0 step 701")

@@ -195,7 +195,7 @@ def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[di
     ranks = {log.rank: log.begin for log in logs if log.rank is not None}
     folded = len(ranks) > 1 and not any(log.end for log in logs) and sum(map(len, ranks.values())) <= FOLDED_BYTES
     if folded:
-        lines = "\n".join(fold({rank: [data] for rank, data in ranks.items()}))
+        lines = "".join(fold({rank: [data] for rank, data in ranks.items()})).removesuffix("\n")
         yield {"title": "All ranks, folded", "size": "", "begin": lines, "left_out": "", "end": "", "open": True, "command": ""}
     for log in logs:
         who = "launcher" if log.rank is None else f"rank {log.rank}"
