@@ -1,11 +1,11 @@
-"""Which batch size is the best setting, and whether the measurement can tell. Only arithmetic, nothing is measured here."""
+"""Which batch size is the best setting, and whether the measurement can tell. Only arithmetic: nothing is measured here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-KNEE = 0.9  # of the highest throughput: the smallest batch size that has so much of it is the best setting
+KNEE = 0.9  # the smallest batch size that reaches this share of the highest throughput is the best setting
 Row = Mapping[str, Any]
 
 

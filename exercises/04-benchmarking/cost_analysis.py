@@ -1,8 +1,8 @@
 """Cost analysis: what a million tokens cost, from the throughput that you measured and the price of an hour.
 
-You will learn    how price and throughput make a cost; how much faster a dearer GPU must be; what idle hours do to it
-You will produce  dollars for a million tokens, on demand and spot, for each GPU that you measured; break-even ratios
-Run it            python cost_analysis.py --tok-per-s 200          (what if; or beside earlier-4.3-*.json, which 4.3 left)
+You will learn    how price and throughput give a cost; how much faster a more expensive GPU must be; what idle hours cost
+You will produce  dollars per million tokens, on demand and spot, for each GPU that you measured; break-even ratios
+Run it            python cost_analysis.py --tok-per-s 200          (what if; or beside earlier-4.3-*.json of runs of 4.3)
 Your part         `usd_per_million` and `most_interruptions` in my_cost.py; then recommend a GPU for a service of your choice
 Reading           modules/04-benchmarking/lesson.md, "What a million tokens cost"
 """
@@ -26,9 +26,9 @@ SEED = 0
 listed, sources = costs.prices()
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="dollars for a million tokens")
+parser = argparse.ArgumentParser(description="dollars per million tokens")
 parser.add_argument("--tok-per-s", type=float, default=0.0, help="output tokens a second; 0: what earlier runs of 4.3 measured")
-parser.add_argument("--model", type=str, default="newest", choices=["newest", *MODELS], help="whose runs to reckon with")
+parser.add_argument("--model", type=str, default="newest", choices=["newest", *MODELS], help="whose runs to use")
 parser.add_argument(
     "--instance", type=str, default="g4dn.xlarge", choices=[p.instance for p in listed if p.gpus == 1], help="compared with"
 )
@@ -36,7 +36,7 @@ parser.add_argument("--price-per-hour", type=float, default=0.0, help="dollars a
 parser.add_argument("--utilisation", type=float, default=40.0, help="percent of the hours in which there is work")
 args = parser.parse_args()
 if args.tok_per_s < 0 or args.price_per_hour < 0 or not 0 < args.utilisation <= 100:
-    parser.error("--tok-per-s and --price-per-hour not below 0, and --utilisation above 0 to 100, are needed")
+    parser.error("--tok-per-s and --price-per-hour must be at least 0, and --utilisation above 0 and at most 100")
 
 # --- what was measured ---------------------------------------------------------------------------------------------------
 measured: list[dict] = []
@@ -50,25 +50,25 @@ for file in sorted(Path(__file__).resolve().parent.glob("earlier-4.3-*.json"), r
             "total_tok_per_s": run["best_total_tok_per_s"], "power_w": run.get("best_power_w"), "written": run.get("written"),
         })  # fmt: skip
 if not measured and not args.tok_per_s:
-    sys.exit("no throughput to reckon with: run 4.3 first (gpucourse run 4.3), or give one (--set tok_per_s=200)")
+    sys.exit("no throughput to compute with: run 4.3 first (gpucourse run 4.3), or give one (--set tok_per_s=200)")
 for case in measured:
     say(f"measured: {case['tok_per_s']:,.1f} tokens/s of {case['model']} on {case['device']} (run {case['run']})")
 
 model = measured[0]["model"] if measured and args.model == "newest" else args.model
-of_model = [run for run in measured if run["model"] == model]  # GPUs are compared with one model, or not at all
+of_model = [run for run in measured if run["model"] == model]  # GPUs are only compared with the same model
 if args.model != "newest" and not of_model and not args.tok_per_s:
-    sys.exit(f"{args.model} was not measured yet: gpucourse run 4.3 --set model={args.model}")
+    sys.exit(f"{args.model} has not been measured yet: gpucourse run 4.3 --set model={args.model}")
 
 reference = next(price for price in listed if price.instance == args.instance)
 base = args.price_per_hour or reference.usd_per_hour
 
 
 def throughput(gpu: str) -> dict | None:
-    """The newest measurement on that GPU; None where there is none: nobody else's is put in its place."""
+    """The newest measurement on that GPU; None where there is none: another GPU's never takes its place."""
     return next((run for run in of_model if run["gpu"] == gpu), None)
 
 
-# --- a row an instance -----------------------------------------------------------------------------------------------------
+# --- one row per instance --------------------------------------------------------------------------------------------------
 what_if = args.tok_per_s or (of_model[0]["tok_per_s"] if of_model and not throughput(reference.gpu) else None)
 rows = []
 for price in listed:
@@ -121,7 +121,7 @@ bench.say_table(rows, titles)
 say(f"on demand: {sources['on_demand']['source']}, {sources['on_demand']['date']}"
     + (f" ({args.instance}: as you gave it)" if args.price_per_hour else ""))  # fmt: skip
 if any(price.gpus > 1 for price in listed):
-    say("Where an instance has several GPUs, the row is the share of one of them; the whole instance must be rented.")
+    say("Where an instance has several GPUs, the row is for one of them; you have to rent the whole instance.")
 say(f"spot, lowest zone of {sources['spot']['region']}: {sources['spot']['source']}; it changes by the hour")
 if not really:
     say(f"No GPU was measured: the row of {args.instance} says what a million tokens would cost if it were as fast. (what if)")

@@ -1,4 +1,4 @@
-"""What tokens cost: from a price an hour and tokens a second. The prices are in gpus.json, with date and source."""
+"""What tokens cost, from a price per hour and tokens per second. The prices are in gpus.json, with date and source."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import gpus
 
 @dataclass(frozen=True)
 class Price:
-    """One GPU of an instance with `gpus`, at its share of the price. `spot` is the lowest and the highest of a region's zones,
-    the share of one GPU, too; None where it is not known."""
+    """One GPU of an instance that has `gpus`, at its share of the price. `spot` is the lowest and the highest price in a
+    region's zones, also the share of one GPU; None where it is not known."""
 
     instance: str
     gpu: str
@@ -44,15 +44,15 @@ def _price(gpu: str, name: str, row: dict, region: str) -> Price:
 
 
 def usd_per_million(usd_per_hour: float, tok_per_s: float, utilisation_percent: float = 100.0) -> float:
-    """Dollars for a million tokens: an hour's price over an hour's tokens. Idle hours are paid, too."""
+    """Dollars per million tokens: the price of an hour over the tokens of an hour. Idle hours are paid for, too."""
     return usd_per_hour / (tok_per_s * 3600 * utilisation_percent / 100) * 1e6
 
 
 def break_even(price: float, other: float) -> float:
-    """How many times as fast as at `other` dollars an hour a GPU at `price` must be, to make tokens as cheaply."""
+    """How many times as fast as a GPU at `other` dollars an hour one at `price` must be to generate tokens as cheaply."""
     return price / other
 
 
 def kwh_per_million(watts: float, tok_per_s: float) -> float:
-    """Energy of the GPU for a million tokens."""
+    """Energy that the GPU uses for a million tokens."""
     return watts / tok_per_s * 1e6 / 3600 / 1e3

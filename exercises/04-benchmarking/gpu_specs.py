@@ -1,9 +1,9 @@
-"""GPU specifications: what the device says of itself, what follows from it, and what the data sheet says.
+"""GPU specifications: what the device reports, what follows from that, and what the data sheet says.
 
 You will learn    which few numbers decide how fast a GPU can be; how a peak is computed; what to believe and what to check
 You will produce  the device beside its data sheet, and T4, L4 and others side by side; metrics.json
 Run it            python gpu_specs.py
-Your part         `derive_peaks` in my_peaks.py; then run this on a second type of GPU and say what really changed
+Your part         `derive_peaks` in my_peaks.py; then run this on a second type of GPU and say what really changes
 Reading           modules/04-benchmarking/lesson.md, "Five numbers of a GPU"
 """
 
@@ -36,7 +36,7 @@ if device.type == "cuda":
     sheet = gpus.find(props.name)
     asked = (nvidia_smi.query(specs.ASKED) or [{}])[0]
     spec_rows = specs.rows(props, asked, sheet)
-    say(f"{props.name}: {'in the table' if sheet else 'not in the table: unknown, and compared with nothing'}")
+    say(f"{props.name}: {'in the table' if sheet else 'not in the table, so it is compared with nothing'}")
 else:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     spec_rows = [
@@ -47,7 +47,7 @@ else:
         {"spec": "float32 peak, derived", "device": None, "sheet": None, "unit": "TFLOP/s"},
         {"spec": "memory bandwidth, derived", "device": None, "sheet": None, "unit": "GB/s"},
     ]  # fmt: skip
-    say("No GPU here: of the device only what a processor has is known, the rest stays empty. (local mode)")
+    say("No GPU here: the column of the device shows what a processor has, and the rest stays empty. (local mode)")
 
 # --- the table checks itself: a peak follows from processors, units and clock ------------------------------------------------
 table = specs.comparison(gpus.table())

@@ -1,10 +1,10 @@
-"""Inference throughput: how many tokens a second an engine makes, by how many requests it serves at the same time.
+"""Inference throughput: how many tokens a second an engine generates, by how many requests it serves at the same time.
 
-You will learn    why a batch is nearly free until it is not; what a request pays for it; how to find the best setting
+You will learn    why a batch is nearly free, and until when; what it costs each request; how to find the best setting
 You will produce  tokens/s, TTFT, TPOT and memory for each batch size, the best one, and the curve; metrics.json
 Run it            python inference_throughput.py --model tiny --batch-sizes 1,2,4,8 --input-len 32 --output-len 24
                   python inference_throughput.py --model gpt2
-Your part         `percentile`, `latencies` and `choose_batch` in my_latency.py; then a longer answer, and a smaller cache
+Your part         `percentile`, `latencies` and `choose_batch` in my_latency.py; then try longer answers and a smaller cache
 Reading           modules/04-benchmarking/lesson.md, "Throughput has a price"
 """
 
@@ -34,25 +34,31 @@ SEED, MIB = 0, 1 << 20
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="tokens a second by the number of requests at the same time")
-parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="who computes")
-parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="tiny has random weights and is made here")
-parser.add_argument("--batch-sizes", type=str, default="1,2,4,8,16,32,64", help="requests at the same time, with commas")
+parser.add_argument(
+    "--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="what serves the model"
+)
+parser.add_argument(
+    "--model", type=str, default="gpt2", choices=list(MODELS), help="tiny has random weights and is created here"
+)
+parser.add_argument(
+    "--batch-sizes", type=str, default="1,2,4,8,16,32,64", help="numbers of requests at a time, separated by commas"
+)
 parser.add_argument("--input-len", type=int, default=128, help="tokens of each prompt")
 parser.add_argument("--output-len", type=int, default=128, help="tokens of each answer")
 parser.add_argument("--repeats", type=int, default=3, help="rounds of each batch size; the median counts")
 parser.add_argument(
     "--eager", action=argparse.BooleanOptionalAction, default=True, help="vLLM without CUDA graphs: starts sooner"
 )
-parser.add_argument("--kv-share", type=float, default=1.0, help="of the cache that the largest batch needs; less: some wait")
+parser.add_argument("--kv-share", type=float, default=1.0, help="size of the cache, as a share of what the largest batch needs")
 parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="then vLLM's own benchmark")
 args = parser.parse_args()
 model = MODELS[args.model]
 try:
     batches = sorted({int(size) for size in args.batch_sizes.split(",")})
 except ValueError:
-    parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,4,16")
+    parser.error(f"--batch-sizes {args.batch_sizes}: give whole numbers separated by commas, such as 1,4,16")
 if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1 or not 0.1 <= args.kv_share <= 1:
-    parser.error("each of --batch-sizes from 1 to 512, --repeats of 1 at least, and --kv-share from 0.1 to 1 are needed")
+    parser.error("each of --batch-sizes must be from 1 to 512, --repeats at least 1, and --kv-share from 0.1 to 1")
 if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len > model.longest:
     parser.error(f"--input-len and --output-len (2 at least) together at most {model.longest}, the longest of {args.model}")
 
@@ -66,21 +72,21 @@ asked: set[tuple[int, ...]] = set()
 
 
 def prompts(count: int) -> list[list[int]]:
-    """Random tokens, never the same twice: no engine can answer from what it has kept."""
+    """Random tokens, never the same twice, so that no engine can answer from its cache."""
     made = [[chance.randrange(3, model.vocabulary) for _ in range(args.input_len)] for _ in range(count)]
     asked.update(map(tuple, made))
     return made
 
 
 def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float], memory: int | None) -> dict:
-    """What one batch size gave: medians over the rounds, percentiles over all their requests."""
+    """The results of one batch size: medians over the rounds, percentiles over all their requests."""
     power_w = sum(watts) / len(watts) if watts else None
     answers = [answer for answered, _ in rounds for answer in answered]
     speeds = [sum(answer.tokens for answer in answered) / wall for answered, wall in rounds]
     ceiling, speed = limits.of(batch, args.input_len, args.output_len), statistics.median(speeds)
     allowed = ceilings.limit_to_possible(speed, ceiling)
     ttft, tpot = [answer.ttft_s * 1e3 for answer in answers], [(answer.tpot_s or 0.0) * 1e3 for answer in answers]
-    per_request = args.input_len / args.output_len  # prompt tokens for each that was made
+    per_request = args.input_len / args.output_len  # prompt tokens for each generated token
     return {
         "batch": batch, "requests": len(answers), "rounds": len(rounds), "output_tok_per_s": allowed,
         "low_tok_per_s": allowed and min(speeds), "high_tok_per_s": allowed and max(speeds),
@@ -93,7 +99,7 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float]
     }  # fmt: skip
 
 
-# --- the experiment: one engine, rounds over every batch size in turns: a busy moment does not hit one of them alone --------
+# --- the experiment: one engine, rounds over all batch sizes in turn, so that a busy moment does not hit only one of them ---
 rounds: dict[int, list[tuple[list[Answer], float]]] = {batch: [] for batch in batches}
 watts: dict[int, list[float]] = {batch: [] for batch in batches}
 memory: dict[int, int | None] = {}
@@ -121,7 +127,7 @@ with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_
     except RefusedByEngine as error:
         sys.exit(str(error))
 
-# --- the best setting: the smallest batch that has nearly all of the throughput ---------------------------------------------
+# --- the best setting: the smallest batch that reaches nearly the highest throughput ----------------------------------------
 rows = [row(batch, rounds[batch], watts[batch], memory[batch]) for batch in batches]
 valid = [row for row in rows if row["output_tok_per_s"] is not None]
 most = max((row["output_tok_per_s"] for row in valid), default=None)
@@ -131,7 +137,7 @@ for case in rows:
     case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
     case["ideal_tok_per_s"] = alone["output_tok_per_s"] * case["batch"] if alone else None
 
-# --- beside vLLM's own program, where it is asked for ---------------------------------------------------------------------
+# --- vLLM's own benchmark to compare with, where it is asked for ----------------------------------------------------------
 beside, why_not = None, "only with vLLM" if kind != "vllm" else "not asked for: --cross-check" if not args.cross_check else None
 if best and not why_not:
     written = out / "vllm-bench.json"
@@ -140,7 +146,7 @@ if best and not why_not:
         out=written, more=engines.vllm_words(eager=args.eager, kv_share=args.kv_share),
     )  # fmt: skip
     beside, why_not = vllm_bench.beside(words, written, args.input_len, args.output_len)
-say(f"beside vllm bench throughput: {why_not or beside}")
+say(f"compared with vllm bench throughput: {why_not or beside}")
 
 engine_version = engines.version(kind)
 
@@ -159,18 +165,18 @@ metrics = {
     "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
     "beside_vllm_bench": beside, "vllm_bench_not_run": why_not,
     "parameters": model.parameters, "weight_bytes": model.weight_bytes(limits.number),
-    "simulated": None if device.type == "cuda" else "transformers on the CPU: the shapes hold on a GPU, the numbers do not",
+    "simulated": None if device.type == "cuda" else "transformers on the CPU: a GPU's curves look alike, its numbers differ",
 }  # fmt: skip
 titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
           "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
           "ceiling_tok_per_s": "ceiling"}  # fmt: skip
 bench.say_table(rows, titles)
 for refused in (row for row in rows if row["refused"]):
-    say(f"refused: {refused['batch']} at a time would be above what is possible ({refused['ceiling']})")
+    say(f"refused: the throughput of {refused['batch']} at a time is above what is possible ({refused['ceiling']})")
 if best:
-    say(f"best setting: {best['batch']} at a time has {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
+    say(f"best setting: {best['batch']} at a time, with {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
     if len(candidates) > 1:
         listed = ", ".join(map(str, candidates))
-        say(f"That is not certain: by the spread of the rounds each of {listed} may be it. More rounds tell (--repeats).")
+        say(f"That is not certain: by the spread of the rounds it may be any of {listed}. Take more rounds (--repeats).")
 path = bench.write_metrics("inference_throughput/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device, f"{kind} {engine_version}")

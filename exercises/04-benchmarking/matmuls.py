@@ -1,4 +1,4 @@
-"""Matrix products in several number formats, each with its check against double precision."""
+"""Matrix products in several number formats, each checked against double precision."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import torch
 
-# how far a product may be off, as a share of its largest element: rounding of the inputs' format, and of the result
+# how far a product may be off, as a share of its largest element, by the rounding of the inputs and of the result
 FORMATS = {"float64": 1e-12, "float32": 1e-4, "tf32": 5e-3, "float16": 4e-3, "bfloat16": 2e-2, "float8_e4m3fn": 2e-2}
 ROWS = 32
 
 
 @dataclass(frozen=True)
 class Product:
-    """`call` multiplies; `error` says how far its result is off, as a share of the largest element (NaN stays NaN)."""
+    """`call` multiplies; `error` returns how far its result is off, as a share of the largest element (NaN stays NaN)."""
 
     call: Callable[[], object]
     error: Callable[[], float]
@@ -22,21 +22,21 @@ class Product:
 
 
 def impossible(dtype: str, device: torch.device) -> str | None:
-    """Why this device cannot multiply this format itself; None where it can. What is only imitated does not count."""
+    """Why this device cannot multiply this format in hardware; None where it can. Emulation does not count."""
     if device.type == "cpu":
         return None if dtype in {"float64", "float32", "bfloat16"} else f"{dtype} is for GPUs"
     capability = torch.cuda.get_device_capability(device)
     if dtype == "bfloat16" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        return "this GPU imitates bfloat16, which is slow, and has none in hardware"
+        return "this GPU has no bfloat16 in hardware; it would be emulated, which is slow"
     if dtype == "tf32" and capability < (8, 0):
-        return "no tf32 before compute capability 8.0: the flag is ignored, and float32 runs"
+        return "no tf32 before compute capability 8.0: the flag is ignored, and float32 is used"
     if dtype == "float8_e4m3fn" and capability < (8, 9):
         return "no fp8 before compute capability 8.9"
     return None
 
 
 def prepare(dtype: str, n: int, device: torch.device, seed: int) -> Product:
-    """Two random matrices and the place for their product; nothing is allocated when it is called."""
+    """Two random matrices and the memory for their product; the call allocates nothing."""
     torch.manual_seed(seed)
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)

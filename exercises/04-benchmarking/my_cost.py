@@ -1,6 +1,6 @@
 """Your part of 4.4: what a million tokens cost, with idle hours, with several GPUs, and on spot capacity that is taken back.
 
-You will learn    which hours are paid and which make tokens; up to how many interruptions a day spot is the cheaper one
+You will learn    which hours you pay for and which produce tokens; up to how many interruptions a day spot is cheaper
 You will produce  a `usd_per_million` for any service, and the break-even of spot
 Try it            gpucourse try 4.4
 Your part         the bodies of `usd_per_million` and `most_interruptions`; keep their names and parameters
@@ -18,18 +18,18 @@ def usd_per_million(
     interruptions_per_day: float,
     minutes_lost: float,
 ) -> float:
-    """Dollars for a million tokens of a service that runs day and night.
+    """Dollars per million tokens of a service that runs day and night.
 
-    `usd_per_hour` is the price of the whole instance, and each of its `gpus` makes `tokens_per_s` tokens a second while it has
-    work. The instance is taken back `interruptions_per_day` times a day; after each, `minutes_lost` minutes pass in which the
-    instance is paid and makes nothing. Of the rest of the time it has work for `utilisation_percent` percent.
+    `usd_per_hour` is the price of the whole instance, and each of its `gpus` generates `tokens_per_s` tokens a second while it
+    has work. The instance is taken back `interruptions_per_day` times a day; each time, you pay for `minutes_lost` minutes in
+    which it generates nothing. Of the rest of the time it has work for `utilisation_percent` percent.
     """
-    raise NotImplementedError("usd_per_million: what does a day cost, and how many tokens does a day make?")
+    raise NotImplementedError("usd_per_million: what does a day cost, and how many tokens does it produce?")
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
-    """The interruptions a day at which a token costs the same on spot as on demand, where nothing is ever taken back.
+    """The interruptions a day at which a token costs the same on spot as on demand, where no instance is ever taken back.
 
-    `minutes_lost` as above. With more interruptions spot is the dearer one, although its hour is cheaper.
+    `minutes_lost` as above. With more interruptions spot is more expensive, although its hour is cheaper.
     """
-    raise NotImplementedError("most_interruptions: which share of the day must spot still make tokens?")
+    raise NotImplementedError("most_interruptions: in which share of the day must spot still generate tokens?")

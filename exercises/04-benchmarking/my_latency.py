@@ -1,6 +1,6 @@
 """Your part of 4.3: from the times at which tokens arrived to the setting that a service should run with.
 
-You will learn    what TTFT, TPOT and p99 are, exactly; how to choose a batch size under a limit, and when two are as good
+You will learn    what exactly TTFT, TPOT and p99 are; how to choose a batch size within a limit, and when two are as good
 You will produce  a `percentile`, a `latencies` and a `choose_batch` that are right for any measurement
 Try it            gpucourse try 4.3
 Your part         the bodies of the three functions; keep their names and parameters. `choose_batch` needs `percentile`
@@ -13,27 +13,27 @@ from __future__ import annotations
 def percentile(values: list[float], percent: float) -> float:
     """The nearest-rank percentile: the smallest of `values` that at least `percent` percent of them do not exceed.
 
-    `percent` is above 0 and at most 100. Nothing is interpolated: the result is one of `values`, which come in any order.
+    `percent` is above 0 and at most 100. Nothing is interpolated: the result is one of `values`, which are in any order.
     """
-    raise NotImplementedError("percentile: how many values must be as small as the one you return, or smaller?")
+    raise NotImplementedError("percentile: how many values must be at most as large as the one that you return?")
 
 
 def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | None]:
     """TTFT and TPOT of one request, in milliseconds.
 
     `sent_s` is when it was sent, `arrived_s` when each of its tokens arrived, in seconds on one clock. TTFT is the time to the
-    first token; TPOT the mean time between a token and the next one after that. None for TPOT where there is one token only.
+    first token; TPOT is the mean time from one token to the next. TPOT is None where there is only one token.
     """
     raise NotImplementedError("latencies: how many gaps are there between the tokens?")
 
 
 def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
-    """The batch size to serve with, so that requests keep the limit.
+    """The batch size to serve with, so that requests keep within the limit.
 
-    `rounds` has for each batch size the tokens a second of each of its rounds, `tpots_ms` the TPOT of each of its requests.
-    A batch size keeps the limit if the 99th percentile of its TPOT is at most `limit_ms`. Of those that do, the fastest has the
-    highest median of tokens a second (`statistics.median`). A smaller one is as good if the spreads overlap: if the fastest of
-    its rounds reaches the slowest round of the fastest batch size. Of all that are as good, return the smallest: its requests
-    wait less. None where no batch size keeps the limit.
+    For each batch size, `rounds` has the tokens a second of each of its rounds, and `tpots_ms` the TPOT of each of its
+    requests. A batch size is within the limit if the 99th percentile of its TPOT is at most `limit_ms`. Of those that are,
+    the fastest has the highest median of tokens a second (`statistics.median`). Another one is as good if the spreads overlap:
+    if the fastest of its rounds is at least as fast as the slowest round of the fastest batch size. Of all that are as good,
+    return the smallest, because its requests wait less. Return None where no batch size is within the limit.
     """
-    raise NotImplementedError("choose_batch: which batch sizes keep the limit?")
+    raise NotImplementedError("choose_batch: which batch sizes are within the limit?")

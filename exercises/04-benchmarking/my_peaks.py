@@ -1,4 +1,4 @@
-"""Your part of 4.1: what a GPU can do at most, from the numbers that it reports of itself.
+"""Your part of 4.1: what a GPU can do at most, from the numbers that it reports.
 
 You will learn    where each figure of a data sheet comes from, and how to check one that looks too good
 You will produce  a `derive_peaks` that is right for any GPU
@@ -15,13 +15,13 @@ def derive_peaks(
 ) -> dict[str, float]:
     """The peaks of a GPU: {"float32", "float16", "bandwidth", "ridge"}.
 
-    `sms` processors (SM) have `cores_per_sm` cores each, and tensor cores that make `tensor_fma_per_clock` multiply-adds of
-    float16 numbers a clock, all tensor cores of one SM together; both run at `boost_mhz`. The memory runs at `memory_mhz`, as
-    the driver reports it (two transfers a clock), over a bus of `bus_bits`. No number assumes sparsity.
+    Each of `sms` processors (SM) has `cores_per_sm` cores, and tensor cores that together perform `tensor_fma_per_clock`
+    multiply-adds of float16 numbers a clock; both run at `boost_mhz`. The memory runs at `memory_mhz`, as the driver reports it
+    (two transfers a clock), over a bus of `bus_bits`. No number assumes sparsity.
 
-    "float32": the peak of the cores in TFLOP/s (10**12 operations a second); a core makes one multiply-add a clock.
+    "float32": the peak of the cores in TFLOP/s (10**12 operations a second); a core performs one multiply-add a clock.
     "float16": the peak of the tensor cores in TFLOP/s.
-    "bandwidth": of the memory, in GB/s (10**9 bytes a second).
-    "ridge": operations in float16 that each byte read must bring before the tensor cores are the limit and not the memory.
+    "bandwidth": that of the memory, in GB/s (10**9 bytes a second).
+    "ridge": operations in float16 that each byte read must bring before the tensor cores are the limit, not the memory.
     """
     raise NotImplementedError("derive_peaks: how many operations is a multiply-add, and how many bytes is the bus wide?")

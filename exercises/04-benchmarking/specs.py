@@ -1,6 +1,6 @@
-"""What a GPU says about itself, what follows from it, and what its data sheet says: one row for each property.
+"""What a GPU reports, what follows from that, and what its data sheet says: one row for each property.
 
-Pure: the device's answers come in, rows go out. What was not answered is None.
+Only arithmetic: the device's answers come in, rows go out. A property that the device does not report is None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HAS = {"tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}  # the first generation th
 
 
 def dtypes(capability: tuple[int, int]) -> list[str]:
-    """The short number formats that the hardware multiplies itself. Turing imitates bf16, which does not count."""
+    """The short number formats that the hardware multiplies itself. Turing emulates bf16, which does not count."""
     return [name for name, first in {"fp16": (7, 0), **HAS}.items() if capability >= first]
 
 
@@ -37,7 +37,7 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
 
 
 def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
-    """One row a property: what the device says (or what follows from that), what the sheet says, and how they agree."""
+    """One row for each property: what the device reports (or what follows from it), what the sheet says, and if they agree."""
     peaks = derive_peaks(props, asked.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}
     cache = getattr(props, "L2_cache_size", None)
@@ -65,7 +65,7 @@ def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str,
 
 
 def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
-    """The data sheets side by side, and what the formula makes of processors and clock."""
+    """The data sheets side by side, and the peak that the formula gives for processors and clock."""
     return [
         {
             "gpu": gpu.gpu, "capability": gpu.capability, "sms": gpu.sms, "cores": gpu.sms * gpu.cores_per_sm,
@@ -79,7 +79,7 @@ def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
 
 
 def similar_names(gpus: list[Gpu]) -> list[str]:
-    """Names that are nearly those of the table and belong to other GPUs: NVIDIA L40 and NVIDIA L4 are two."""
+    """Names that are similar to those of the table but belong to other GPUs: an NVIDIA L40 is not an NVIDIA L4."""
     names = [name for gpu in gpus for name in gpu.names]
     near = [word for name in names for word in (f"{name}0", name[:-1], name.partition("-")[0], name.split()[-1])]
     return sorted(set(near) - set(names))
@@ -100,8 +100,8 @@ def _link(asked: dict[str, Any]) -> str | None:
 
 
 def _row(name: str, device: Any, sheet: Any, unit: str, allowed: float | None, *, may_exceed: bool = False) -> dict[str, Any]:
-    """`allowed` is how many percent the two may differ; None where they are not of one kind. With `may_exceed` the device may
-    say more than the sheet by as much as it likes."""
+    """`allowed` is by how many percent the two may differ; None where they are not compared. With `may_exceed` the device may
+    be above the sheet by any amount."""
     off, larger = None, may_exceed and None not in {device, sheet} and device > sheet
     if allowed is not None and device is not None and sheet is not None:
         numbers = isinstance(device, (int, float)) and isinstance(sheet, (int, float))

@@ -1,7 +1,7 @@
-"""TFLOPS: how many operations a second a device really makes, by number format and size, in a burst and for a while.
+"""TFLOPS: how many operations a second a device really performs, by number format and size, in a burst and for longer.
 
-You will learn    why the format decides more than the size; what a peak is a peak of; why a small card slows down
-You will produce  TFLOP/s, % of the named peak, watts and limiter for each format and size; burst beside sustained
+You will learn    why the format matters more than the size; which peak a percentage refers to; why a small card slows down
+You will produce  TFLOP/s, % of the named peak, watts and limiter for each format and size; burst and sustained rate
 Run it            python tflops_benchmark.py --sizes 256,512,1024 --dtypes float32,float64 --sustained-s 1      (a CPU)
                   python tflops_benchmark.py                                                                    (a GPU)
 Your part         `rates` in my_rate.py; then explain burst against sustained with the columns clock, power and limiter
@@ -31,21 +31,21 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="TFLOP/s by number format and size")
-parser.add_argument("--sizes", type=str, default="1024,2048,4096,8192", help="sides of the matrices, with commas")
+parser.add_argument("--sizes", type=str, default="1024,2048,4096,8192", help="sides of the matrices, separated by commas")
 parser.add_argument("--dtypes", type=str, default="float32,tf32,float16,bfloat16,float8_e4m3fn", help="number formats")
 parser.add_argument("--sustained-s", type=float, default=30.0, help="seconds of the long run of each format; 0: none")
 args = parser.parse_args()
 try:
     sizes = sorted({int(size) for size in args.sizes.split(",")})
 except ValueError:
-    parser.error(f"--sizes {args.sizes}: whole numbers with commas, such as 1024,4096")
+    parser.error(f"--sizes {args.sizes}: give whole numbers separated by commas, such as 1024,4096")
 dtypes = [name.strip() for name in args.dtypes.split(",")]
 if not 16 <= sizes[0] <= sizes[-1] <= 32768:
-    parser.error(f"--sizes {args.sizes}: each from 16 to 32768")
+    parser.error(f"--sizes {args.sizes}: each must be from 16 to 32768")
 if unknown := [name for name in dtypes if name not in matmuls.FORMATS]:
-    parser.error(f"--dtypes: {unknown[0]} is none of {', '.join(matmuls.FORMATS)}")
+    parser.error(f"--dtypes: {unknown[0]} is not one of {', '.join(matmuls.FORMATS)}")
 if not 0 <= args.sustained_s <= 3600:
-    parser.error("--sustained-s from 0 to 3600 is needed")
+    parser.error("--sustained-s must be from 0 to 3600")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -56,7 +56,7 @@ flush = bench.cache_flush(device)
 if not on_gpu:
     say("No GPU here: a processor has no data sheet in this course, so there is no percentage. (local mode)")
 elif gpu is None:
-    say(f"{torch.cuda.get_device_name(device)} is not in the table: its peak is unknown, and there is no percentage")
+    say(f"{torch.cuda.get_device_name(device)} is not in the table: its peak is unknown, so there is no percentage")
 derived = None
 if on_gpu and gpu is None:
     asked = (nvidia_smi.query(("name", "clocks.max.sm")) or [{}])[0]
@@ -67,7 +67,7 @@ if derived:
 
 
 def limit(dtype: str) -> float | None:
-    """TFLOP/s that cannot be exceeded: the data sheet's or the derived peak, or for a processor more than any has."""
+    """TFLOP/s that cannot be exceeded: the data sheet's or the derived peak; for a CPU, more than any CPU reaches."""
     if gpu:
         return gpu.peak_tflops(dtype)
     if derived:
@@ -77,7 +77,7 @@ def limit(dtype: str) -> float | None:
 
 
 def speed(dtype: str, n: int, seconds: list[float]) -> dict:
-    """What times of one kind say, refused where it cannot be."""
+    """The speed that times of one product show, refused where it is above the limit."""
     peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
     tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
     refused = most is not None and tflops > most
@@ -87,7 +87,7 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
 
 
 def summarize(samples: list[dict]) -> dict:
-    """Clock, power and limiter over samples of the GPU; None where nothing was read."""
+    """Clock, power and limiter over samples of the GPU; None where there is no sample."""
     clocks, watts = ([sample[key] for sample in samples if sample[key] is not None] for key in ("clock_mhz", "power_w"))
     limiters = sorted({sample["limiter"] for sample in samples if sample["limiter"]})
     return {"clock_mhz": sum(clocks) / len(clocks) if clocks else None, "power_w": sum(watts) / len(watts) if watts else None,
@@ -107,13 +107,13 @@ def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float]
 
 
 def published_runs() -> list[dict]:
-    """What others measured in float16, of each GPU in the table: for who has none, and to compare with."""
+    """What others measured in float16 on each GPU in the table: to compare with, and for those who have no GPU."""
     return [{"gpu": f"{row.gpu}, not yours", "slowest": row.measured_fp16[0], "fastest": row.measured_fp16[1], "peak": row.fp16}
             for row in gpus.table() if row.measured_fp16]  # fmt: skip
 
 
 def beside_published(summary: list[dict]) -> list[dict]:
-    """What was measured here beside what others published, for a picture: the fastest, and how far down the runs reach."""
+    """What was measured here and what others published, for a plot: the fastest run, and how slow the slowest was."""
     where = "GPU" if on_gpu else "processor"
     here = next((row for row in summary if row["dtype"] == "float16"), summary[0])
     rows = [{"name": f"this {where}, {here['dtype']}", "tflops": here["best_tflops"]}]
@@ -122,12 +122,12 @@ def beside_published(summary: list[dict]) -> list[dict]:
 
 
 def doubling_times(rows: list[dict]) -> float | None:
-    """How many times as long the largest product in float32 took as the one of half its side; None where one is missing."""
+    """By what factor the largest product in float32 took longer than the one of half its side; None where one is missing."""
     times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
     return times[sizes[-1]] / times[sizes[-1] // 2] if {sizes[-1], sizes[-1] // 2} <= times.keys() else None
 
 
-# --- the experiment: right first, then a burst at each size and format, and last a while of each format at the largest ------
+# --- the experiment: first check the result, then a burst at each size and format, last a long run of each format -----------
 rows: list[dict] = []
 sustained: list[dict] = []
 skipped: list[dict] = []
@@ -136,7 +136,7 @@ for dtype in dtypes:
         skipped.append({"dtype": dtype, "reason": why})
         say(f"{dtype:<14} skipped: {why}")
         continue
-    for n in [*sizes, sizes[-1] - 1]:  # one that is no multiple of anything comes last
+    for n in [*sizes, sizes[-1] - 1]:  # the size that is not a multiple of 8 comes last
         if dtype == "float8_e4m3fn" and n % 16:
             continue
         product = matmuls.prepare(dtype, n, device, SEED)
@@ -151,13 +151,13 @@ for dtype in dtypes:
 
 if not rows:
     sys.exit(f"nothing was measured: {device} multiplies none of {args.dtypes}")
-# The long runs heat the device and bring it to its power limit, so they come after every burst.
+# The long runs heat the device and bring it to its power limit, so they come after all bursts.
 for dtype in dict.fromkeys(row["dtype"] for row in rows) if args.sustained_s else ():
     say(f"{dtype:<14} {sizes[-1]:>6}² for {args.sustained_s:g} s ...")
     times, samples = for_a_while(matmuls.prepare(dtype, sizes[-1], device, SEED).call, args.sustained_s)
     sustained.append({"dtype": dtype, "size": sizes[-1], **speed(dtype, sizes[-1], times), **summarize(samples)})
 
-# --- what it says --------------------------------------------------------------------------------------------------------
+# --- the summary ---------------------------------------------------------------------------------------------------------
 summary = []
 for dtype in dict.fromkeys(row["dtype"] for row in rows):
     mine = [row for row in rows if row["dtype"] == dtype and row["tflops"] is not None]

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: what cannot be is refused."""
+"""Judges a repaired copy: an impossible rate is refused."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def judge(part: Part) -> None:
         raise part.wrong("still")
     if below["tflops"] != 0.5 or below["refused"]:
         raise part.wrong("too-strict")
-    part.note("twice the ceiling is refused, half of it is kept")
+    part.note("twice the ceiling is refused, half of it is accepted")

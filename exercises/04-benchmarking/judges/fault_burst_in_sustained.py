@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only settled times count."""
+"""Judges a repaired copy: only times after the clock has settled count."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("times from the first fifth of the run, when the card is cold, still count")}
-COLD, HOT, SPAN_S = 1.0, 2.0, 30.0  # seconds a call before and after the first fifth of the run
+WAYS = {"still": Way("times from the first fifth of the run, when the card is cool, still count")}
+COLD, HOT, SPAN_S = 1.0, 2.0, 30.0  # seconds per call before and after the end of the first fifth of the run
 
 
 def judge(part: Part) -> None:

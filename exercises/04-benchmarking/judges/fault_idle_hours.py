@@ -1,10 +1,10 @@
-"""Judges a repaired copy: idle hours are paid."""
+"""Judges a repaired copy: idle hours are paid for."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("at a fifth of the use a token costs {times:.3g} times as much, and should five times")}
+WAYS = {"still": Way("at a fifth of the use a token costs {times:.3g} times as much; it should cost five times as much")}
 
 
 def judge(part: Part) -> None:

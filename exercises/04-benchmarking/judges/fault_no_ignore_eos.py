@@ -1,4 +1,4 @@
-"""Judges a repaired copy: answers do equal work."""
+"""Judges a repaired copy: all answers have equal length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WAYS = {"still": Way("eight tokens were asked for, and {count} came: the engine 
 
 
 class Stream:
-    """Stands where the engine does: it ends after three tokens, unless it is told to go on."""
+    """Takes the place of the engine: it ends after three tokens, unless it is told to continue."""
 
     def __init__(self) -> None:
         self.body: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class Stream:
 
 
 def judge(part: Part) -> None:
-    """Of eight tokens that are asked for, eight must come."""
+    """Where eight tokens are asked for, eight must come."""
     part.module.urllib.request.urlopen = Stream().open
     answer = part.call(part.function("complete"), "http://engine", "tiny", "four words of prompt", 8)
     if answer.tokens != 8:

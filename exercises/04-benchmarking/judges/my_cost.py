@@ -1,4 +1,4 @@
-"""Judges my_cost.py of 4.4 with the prices of real instances, and services of every kind of load."""
+"""Judges my_cost.py of 4.4 with the prices of real instances and services with different loads."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "utilisation-upside-down": Way(
-        "with {utilisation:g} % of the time at work a token became cheaper in yours: idle hours are paid and make nothing, so "
-        "it costs {times:.3g} times as much as at full load",
+        "in your result a token became cheaper at {utilisation:g}% utilisation: idle hours are paid for and produce nothing, "
+        "so it costs {times:.3g} times as much as at full load",
         ("utilisation_percent / 100", "100 / utilisation_percent"),
     ),
     "percent-as-share": Way(
-        "you took the {utilisation:g} as it is: it is a percentage, so {utilisation:g} % of the time are {share:g} of it",
+        "you took the {utilisation:g} as a share: it is a percentage, and {utilisation:g}% of the time is {share:g} of it",
         ("utilisation_percent / 100", "utilisation_percent"),
     ),
     "always-busy": Way(
-        "you left the utilisation out: the service has work for {utilisation:g} % of its time, and the rest is paid, too",
+        "you left the utilisation out: the service has work for {utilisation:g}% of its time, and the rest is paid for, too",
         ("* utilisation_percent / 100", ""),
     ),
     "seconds-for-hours": Way(
-        "the price is for an hour and the tokens are for a second: an hour has 3,600 of them. Yours is off by that factor",
+        "the price is per hour and the tokens are per second: an hour has 3,600 seconds. Your cost is off by that factor",
         ("usd_per_hour * 24 /", "usd_per_hour * 24 * 3600 /"),
     ),
     "thousand": Way(
-        "you reckoned for a thousand tokens, where a million was asked for", ("1_000_000", "1_000"),
+        "you computed the price of a thousand tokens, not of a million", ("1_000_000", "1_000"),
     ),
     "one-gpu": Way(
-        "your cost is {gpus} times too high: the price is that of the whole instance, and all of its {gpus} GPUs make tokens",
+        "your cost is {gpus} times too high: the price is for the whole instance, and all of its {gpus} GPUs generate tokens",
         ("* tokens_per_s * gpus", "* tokens_per_s"),
     ),
     "never-interrupted": Way(
-        "you left the interruptions out: {interruptions:g} times a day {minutes:g} minutes are paid and make nothing",
+        "you left the interruptions out: {interruptions:g} times a day, {minutes:g} minutes are paid for and produce nothing",
         ("(24 * 3600 - lost_s)", "24 * 3600"),
     ),
     "lost-while-busy": Way(
-        "you took the lost minutes off the time at work. An instance may be taken back while it has nothing to do: of the time "
-        "that is left after the losses, it has work for {utilisation:g} %",
+        "you subtracted the lost minutes from the busy time. An instance may be taken back while it has nothing to do: it has "
+        "work for {utilisation:g}% of the time that is left after the losses",
         ("(24 * 3600 - lost_s) * utilisation_percent / 100", "24 * 3600 * utilisation_percent / 100 - lost_s"),
     ),
     "minutes-as-seconds": Way(
-        "you took the minutes that an interruption costs for seconds: it hardly shows, and it is 60 times too little",
+        "you took the minutes that an interruption costs for seconds: your loss is 60 times too small",
         ("minutes_lost * 60", "minutes_lost"),
     ),
     "interruptions-an-hour": Way(
-        "you counted the interruptions of a day in every hour",
+        "you counted the interruptions of a day in every hour of it",
         ("interruptions_per_day * minutes_lost * 60", "interruptions_per_day * minutes_lost * 60 * 24"),
     ),
     "saved-over-spot": Way(
-        "you compared the saving with the price of spot. Spot must make tokens for spot / on demand = {share:.0%} of the day, "
+        "you divided the saving by the price of spot. Spot must generate tokens for spot / on demand = {share:.0%} of the day, "
         "so it may lose the rest, {rest:.0%}",
         (
             "(1 - share_that_works) * 24 * 60 / minutes_lost",
@@ -57,11 +57,11 @@ WAYS = {
         ),
     ),
     "share-that-works": Way(
-        "you let spot lose the {share:.0%} of the day in which it must work: it may lose the other {rest:.0%}",
+        "your spot instance loses the {share:.0%} of the day in which it must work: it may lose the other {rest:.0%}",
         ("(1 - share_that_works)", "share_that_works"),
     ),
     "hours-of-a-day": Way(
-        "you divided the hours of a day by minutes: a day has 1,440 of them",
+        "you divided the hours of a day by minutes: a day has 1,440 minutes",
         ("* 24 * 60 / minutes_lost", "* 24 / minutes_lost"),
     ),
 }  # fmt: skip
@@ -75,7 +75,7 @@ SPOT = ((0.2132, 0.526, 10.0), (0.5525, 0.8048, 45.0), (0.1, 1.0, 3.0))
 
 
 def judge(part: Part) -> None:
-    """The cost of four services; then the break-even of three spot prices."""
+    """The cost of four services, then the break-even of three spot prices."""
     cost, most = part.function("usd_per_million"), part.function("most_interruptions")
     part.compare([_cost(part, cost, service) for service in SERVICES])
     part.compare([_break_even(part, most, prices) for prices in SPOT], tolerance=1e-6)

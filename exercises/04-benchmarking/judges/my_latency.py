@@ -10,25 +10,25 @@ from typing import Any
 
 from gpucourse.judge import Case, Part, Way
 
-Rates = dict[int, list[float]]  # of a batch size
+Rates = dict[int, list[float]]  # by batch size
 Sweep = tuple[Rates, Rates, float]
 
 WAYS = {
     "unsorted": Way(
-        "you counted to a place in the list as it came: the values must be in order first",
+        "you counted to a place in the unsorted list: sort the values first",
         ("sorted(values)[", "list(values)["),
     ),
     "rank-too-high": Way(
-        "your value is one place too high: of {n} values, rank {rank} is the first at which {percent:g} % are as small or "
-        "smaller. Places in a list begin at 0",
+        "your value is one place too high: of {n} values, rank {rank} is the first at which {percent:g}% are as small or "
+        "smaller. Indexes of a list begin at 0",
         ("ceil(len(values) * percent / 100) - 1", "min(ceil(len(values) * percent / 100), len(values) - 1)"),
     ),
     "rounded-down": Way(
-        "you rounded the rank down: then fewer than {percent:g} % of the {n} values are as small as yours. Round up",
+        "you rounded the rank down: then fewer than {percent:g}% of the {n} values are as small as yours. Round up",
         ("ceil(len(values) * percent / 100) - 1", "max(int(len(values) * percent / 100), 1) - 1"),
     ),
     "interpolated": Way(
-        "you interpolated between two values: no request took that long. The nearest rank is a value that was measured",
+        "you interpolated between two values: no request took that long. The nearest rank gives a value that was measured",
         (
             "return sorted(values)[ceil(len(values) * percent / 100) - 1]",
             "place = (len(values) - 1) * percent / 100\n"
@@ -38,11 +38,11 @@ WAYS = {
         ),
     ),
     "all-tokens": Way(
-        "your TPOT divides by all {tokens} tokens: between them are {gaps} gaps. The wait for the first one is TTFT",
+        "your TPOT divides by all {tokens} tokens: there are {gaps} gaps between them. The wait for the first one is TTFT",
         ("* 1000 / gaps", "* 1000 / len(arrived_s)"),
     ),
     "with-ttft": Way(
-        "your TPOT contains the wait for the first token: it begins when that one has arrived, not when the request was sent",
+        "your TPOT contains the wait for the first token: count from its arrival, not from when the request was sent",
         ("(last - first) * 1000", "(last - sent_s) * 1000"),
     ),
     "whole-answer": Way(
@@ -51,11 +51,11 @@ WAYS = {
     "seconds": Way("your times are in seconds: milliseconds were asked for", (
         "return (first - sent_s) * 1000, (last - first) * 1000", "return first - sent_s, (last - first)")),
     "limit-ignored": Way(
-        "batch size {given} makes more tokens and breaks the limit: its TPOT has a p99 of {p99:.1f} ms, {limit:g} are allowed",
+        "batch size {given} is faster but exceeds the limit: its TPOT has a p99 of {p99:.1f} ms, and {limit:g} are allowed",
         ("if percentile(tpots_ms[batch], 99) <= limit_ms]", "]"),
     ),
     "limit-by-the-median": Way(
-        "batch size {given} keeps the limit for the median request only: the p99 of its TPOT is {p99:.1f} ms, and {limit:g} "
+        "batch size {given} is within the limit for the median only: the p99 of its TPOT is {p99:.1f} ms, and {limit:g} "
         "are allowed",
         ("percentile(tpots_ms[batch], 99)", "percentile(tpots_ms[batch], 50)"),
     ),
@@ -71,22 +71,22 @@ WAYS = {
         ),
     ),
     "lucky-round": Way(
-        "you took the batch size with the fastest single round: an outlier decides then. Compare the medians",
+        "you took the batch size with the fastest single round: then an outlier decides. Compare the medians",
         ("key=lambda batch: median(rounds[batch])", "key=lambda batch: max(rounds[batch])"),
     ),
     "largest": Way(
-        "several batch sizes are as good, and you took the largest of them: in the smallest a request waits less",
+        "several batch sizes are as good, and you took the largest of them: with the smallest, requests wait less",
         ("return min(batch for", "return max(batch for"),
     ),
 }  # fmt: skip
 
 
 def judge(part: Part) -> None:
-    """Percentiles, then the times of requests, then the choice, which is based on the first."""
+    """Percentiles, then the times of requests, then the choice, which uses the percentiles."""
     percentile, latencies = part.function("percentile"), part.function("latencies")
     choose_batch = part.function("choose_batch")
     cases: list[Case] = []
-    for inputs in _percentile_inputs():  # compared at once: a place too high is named before it runs off the end of a list
+    for inputs in _percentile_inputs():  # compared at once: a rank too high is named before an index is out of range
         cases.append(_percentile(part, percentile, *inputs))
         part.compare(cases)
     for place, figure in enumerate(("TTFT", "TPOT")):
@@ -150,7 +150,7 @@ SWEEPS: dict[str, Sweep] = {
         {32: [610.0, 600.0, 790.0], 16: [720.0, 730.0, 725.0], 4: [400.0, 402.0, 404.0], 8: [601.0, 602.0, 603.0]},
         {4: _tpots(9, 10), 8: _tpots(12, 15), 16: _tpots(20, 50), 32: _tpots(30, 40)}, 50.0,
     ),
-    "a sweep in which nothing keeps the limit": ({1: [50.0], 2: [90.0]}, {1: _tpots(20, 30), 2: _tpots(22, 40)}, 10.0),
+    "a sweep in which nothing is within the limit": ({1: [50.0], 2: [90.0]}, {1: _tpots(20, 30), 2: _tpots(22, 40)}, 10.0),
     "a sweep with one batch size": ({64: [1000.0, 400.0]}, {64: [49.0]}, 49.0),
 }  # fmt: skip
 

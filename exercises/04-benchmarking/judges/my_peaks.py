@@ -1,4 +1,4 @@
-"""Judges my_peaks.py of 4.1: the peaks of GPUs as their vendors print them, and of some that nobody builds."""
+"""Judges my_peaks.py of 4.1: the peaks of real GPUs, as their vendors print them, and of one that nobody builds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gpucourse.judge import Case, Part, Way
 NAMES = ["bandwidth", "float16", "float32", "ridge"]
 WAYS = {
     "one-operation": Way(
-        "you counted a multiply-add as one operation in {what}: it is two, a multiplication and an addition. So every data "
-        "sheet counts, and with half of it a measurement can lie above 100 %",
+        "you counted a multiply-add as one operation in {what}: it is two, a multiplication and an addition. Every data sheet "
+        "counts in this way, and with half the peak a measurement could exceed 100%",
         ("tensor_fma_per_clock * 2", "tensor_fma_per_clock"),
     ),
     "sparse": Way(
-        "your {what} peak is twice what dense numbers can reach: that is the figure with sparsity, or each multiply-add "
-        "counted as four. Count two operations, and no zeros that nobody multiplied",
+        "your {what} peak is twice what a dense product can reach: that is the figure with sparsity, or each multiply-add "
+        "counted as four operations. Count two, and no multiplications by zero that were skipped",
         ("tensor_fma_per_clock * 2", "tensor_fma_per_clock * 4"),
     ),
     "of-one-processor": Way(
@@ -24,24 +24,24 @@ WAYS = {
         ("sms * cores_per_sm", "cores_per_sm"),
     ),
     "cores-again": Way(
-        "you took the {cores} cores of a processor for the float16 peak: its tensor cores make {fma} multiply-adds a clock, "
-        "and they are what multiplies float16",
+        "you took the {cores} cores of a processor for the float16 peak: float16 is multiplied by its tensor cores, which "
+        "perform {fma} multiply-adds a clock",
         ("sms * tensor_fma_per_clock", "sms * cores_per_sm"),
     ),
     "one-transfer": Way(
-        "your bandwidth is half: the memory makes two transfers a clock (double data rate), at the rising and the falling edge",
+        "your bandwidth is half: the memory has two transfers a clock (double data rate), at the rising and the falling edge",
         ("memory_mhz * 1e6 * 2", "memory_mhz * 1e6"),
     ),
     "bits": Way(
-        "your bandwidth counts bits: a bus of {bus} bits carries {bytes} bytes in a transfer, and GB/s are bytes",
+        "your bandwidth counts bits: a bus of {bus} bits carries {bytes} bytes in a transfer, and GB/s counts bytes",
         ("(bus_bits / 8)", "bus_bits"),
     ),
     "upside-down": Way(
-        "your ridge is bytes for an operation: it is asked the other way round, how many operations each byte must bring",
+        "your ridge is bytes per operation: the ridge is the other way round, how many operations each byte must bring",
         ("float16 * 1e12 / (bandwidth * 1e9)", "bandwidth * 1e9 / (float16 * 1e12)"),
     ),
     "ridge-of-float32": Way(
-        "your ridge uses the float32 peak: it asks when the tensor cores become the limit, and theirs is the float16 one",
+        "your ridge uses the float32 peak: it says when the tensor cores become the limit, and their peak is the float16 one",
         ('"ridge": float16 * 1e12', '"ridge": float32 * 1e12'),
     ),
     "ridge-units": Way(
@@ -59,7 +59,7 @@ INPUTS = (
 
 
 def judge(part: Part) -> None:
-    """Every figure of four GPUs: first the two peaks, then the memory, then the ridge, which is based on them."""
+    """Every figure of four GPUs: first the two peaks, then the memory, then the ridge, which is computed from them."""
     derive_peaks = part.function("derive_peaks")
     answers = [(name, numbers, part.call(derive_peaks, *numbers, case=name)) for name, numbers in INPUTS]
     for name, _, answer in answers:

@@ -1,4 +1,4 @@
-"""Judges my_rate.py of 4.2 with runs of a card that grows hot: fast at first, slower at its power limit, with outliers."""
+"""Judges my_rate.py of 4.2 with runs of a card that heats up: fast at first, slower at its power limit, with outliers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAYS = {
         ("2 * m * k * n", "m * k * n"),
     ),
     "square": Way(
-        "you counted 2·m³: that holds for square matrices only. Here each of the {m}·{n} results takes {k} multiply-adds",
+        "you counted 2·m³: that is right for square matrices only. Here each of the {m}·{n} results takes {k} multiply-adds",
         ("2 * m * k * n", "2 * m**3"),
     ),
     "fastest-call": Way(
@@ -26,39 +26,39 @@ WAYS = {
         ("operations / median(early)", "operations / (sum(early) / len(early))"),
     ),
     "clock-from-zero": Way(
-        "your burst takes other calls: the clock was not zero when the run began, so the first second ends 1 s after the first "
+        "your burst uses other calls: the clock was not zero when the run began, so the first second ends 1 s after the first "
         "call began",
         ("if began < start + 1", "if began < max(1, calls[0][0] + 1e-9)"),
     ),
     "whole-run": Way(
-        "your sustained rate has the whole run in it, the burst too: a card that was cool at first looks faster than it stays",
+        "your sustained rate covers the whole run, with the burst: a card that was cool at first looks faster than it stays",
         ("if began >= middle", "if began >= start"),
     ),
     "half-of-the-calls": Way(
-        "you took the second half of the calls, not of the time. Calls are quicker while the card is cool, so half of the "
-        "calls are over before half of the time is: the burst reaches into your figure",
+        "you took the second half of the calls, not of the time. Calls are faster while the card is cool, so half of the "
+        "calls are over before half of the time is: your figure contains part of the burst",
         ("[took for began, took in calls if began >= middle]", "[took for began, took in calls][len(calls) // 2 :]"),
     ),
     "mean-of-rates": Way(
-        "you took the mean of the calls' rates. Quick calls get as much weight as slow ones, although they fill less of the "
-        "time: divide all operations by all seconds",
+        "you took the mean of the calls' rates. That gives fast calls as much weight as slow ones, although they take less of "
+        "the time: divide all operations by all seconds",
         ("operations * len(late) / sum(late) / 1e12", "sum(operations / took for took in late) / len(late) / 1e12"),
     ),
     "with-gaps": Way(
-        "you divided by the clock's time from the middle to the end: between the calls the program did something else. Divide "
+        "you divided by all of the time from the middle to the end: between the calls the program did something else. Divide "
         "by the seconds that the calls took",
         ("len(late) / sum(late)", "len(late) / (last_began + last_took - middle)"),
     ),
     "burst-percent": Way(
-        "your percentage is that of the burst. What can be planned with is the sustained rate",
+        "your percentage is that of the burst. Use the sustained rate, the one to plan with",
         ("100 * sustained", "100 * operations / median(early) / 1e12"),
     ),
-    "share": Way("your percentage is a share: 0.5 of the peak are 50 %", ("100 * sustained", "sustained")),
+    "share": Way("your percentage is a share: 0.5 of the peak is 50%", ("100 * sustained", "sustained")),
 }
 
 
 def _run(origin: float, phases: list[tuple[int, float]], every: int, slower: float) -> list[tuple[float, float]]:
-    """Calls back to back: `phases` of (count, seconds), and each `every`-th takes `slower` times as long."""
+    """Calls back to back, in `phases` of (count, seconds); one of `every` takes `slower` times as long."""
     calls, now = [], origin
     for count, seconds in phases:
         for number in range(count):
@@ -77,7 +77,7 @@ INPUTS = (  # m, k, n, calls, peak
 
 
 def judge(part: Part) -> None:
-    """Four runs: the burst first, then the sustained rate, then its percentage."""
+    """Four runs: first the burst, then the sustained rate, then its percentage."""
     rates = part.function("rates")
     answers = []
     for m, k, n, calls, peak in INPUTS:

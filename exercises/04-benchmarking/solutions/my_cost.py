@@ -1,4 +1,4 @@
-"""Dollars of a day over the tokens of a day."""
+"""The price of a day over the tokens of a day."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def usd_per_million(
     interruptions_per_day: float,
     minutes_lost: float,
 ) -> float:
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
     lost_s = interruptions_per_day * minutes_lost * 60
     busy_s = (24 * 3600 - lost_s) * utilisation_percent / 100
     tokens = busy_s * tokens_per_s * gpus

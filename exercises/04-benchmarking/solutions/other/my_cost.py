@@ -1,4 +1,4 @@
-"""The same from one hour at full load: dear by every share of the time that is paid and makes nothing."""
+"""The same from one hour at full load, divided by the share of the time in which tokens are generated."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def usd_per_million(
     interruptions_per_day: float,
     minutes_lost: float,
 ) -> float:
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
     at_full_load = usd_per_hour / gpus / (tokens_per_s * 3600 / 1e6)
     there = 1 - interruptions_per_day * minutes_lost / MINUTES_OF_A_DAY
     return at_full_load / there / (utilisation_percent / 100)
 
 
 def most_interruptions(spot_usd_per_hour: float, on_demand_usd_per_hour: float, minutes_lost: float) -> float:
-    """Interruptions a day at which the cost of a token on spot, by the function above, has grown to that on demand."""
+    """Interruptions a day at which the cost of a token on spot, by the function above, reaches that on demand."""
     low, high = 0.0, MINUTES_OF_A_DAY / minutes_lost
     for _ in range(200):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""The same by counting: how many values are as small, and one pass over the batch sizes from the smallest."""
+"""The same by counting how many values are as small, and one pass over the batch sizes from the smallest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same in operations and bytes for each nanosecond: 10**9 a second of everything, scaled at the end."""
+"""The same in operations and bytes per nanosecond, which are 10**9 a second, scaled at the end."""
 
 from __future__ import annotations
 
