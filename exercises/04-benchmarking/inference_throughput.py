@@ -56,7 +56,7 @@ model = MODELS[args.model]
 try:
     batches = sorted({int(size) for size in args.batch_sizes.split(",")})
 except ValueError:
-    parser.error(f"--batch-sizes {args.batch_sizes}: give whole numbers separated by commas, such as 1,4,16")
+    parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,4,16")
 if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1 or not 0.1 <= args.kv_share <= 1:
     parser.error("each of --batch-sizes must be from 1 to 512, --repeats at least 1, and --kv-share from 0.1 to 1")
 if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len > model.longest:
@@ -172,7 +172,7 @@ titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "
           "ceiling_tok_per_s": "ceiling"}  # fmt: skip
 bench.say_table(rows, titles)
 for refused in (row for row in rows if row["refused"]):
-    say(f"refused: the throughput of {refused['batch']} at a time is above what is possible ({refused['ceiling']})")
+    say(f"refused: {refused['batch']} at a time would be above what is possible ({refused['ceiling']})")
 if best:
     say(f"best setting: {best['batch']} at a time, with {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
     if len(candidates) > 1:

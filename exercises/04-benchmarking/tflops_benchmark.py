@@ -38,7 +38,7 @@ args = parser.parse_args()
 try:
     sizes = sorted({int(size) for size in args.sizes.split(",")})
 except ValueError:
-    parser.error(f"--sizes {args.sizes}: give whole numbers separated by commas, such as 1024,4096")
+    parser.error(f"--sizes {args.sizes}: whole numbers with commas, such as 1024,4096")
 dtypes = [name.strip() for name in args.dtypes.split(",")]
 if not 16 <= sizes[0] <= sizes[-1] <= 32768:
     parser.error(f"--sizes {args.sizes}: each must be from 16 to 32768")

@@ -1,4 +1,4 @@
-"""Judges the challenge of 5.10: the gradients of my_backward.py against autograd's, and the largest tensor that it makes."""
+"""Judges the challenge of 5.10: the gradients of my_backward.py against autograd's, and the largest tensor that it creates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LENGTHS, LIMIT, SECONDS = (48, 72), 1e-5, 60.0
 
 
 class LargestTensor(TorchDispatchMode):
-    """The most bytes of a tensor that PyTorch makes while it is entered."""
+    """Records the size of the largest tensor that PyTorch creates inside the `with`, in bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class LargestTensor(TorchDispatchMode):
 
 
 def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, interpreted: bool) -> list[dict[str, Any]]:
-    """A row for each length, kind and gradient: its largest error, beside the limit. Raises what the learner's code raises."""
+    """A row for each length, kind and gradient: its largest error and the limit. Raises what the learner's code raises."""
     rows = []
     for n in LENGTHS:
         for causal in (False, True):
@@ -43,7 +43,7 @@ def judge(module: Any, device: torch.device, *, heads: int, d: int, block: int, 
 
 
 def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) -> tuple[list, list, list]:
-    """q, k, v; the forward pass's result, its logarithms and the gradient that comes back; autograd's gradients in float64."""
+    """q, k, v; the forward pass's result, its logarithms and the incoming gradient; autograd's gradients in float64."""
     generator = torch.Generator().manual_seed(n)
     tensors = [torch.randn(heads, n, d, generator=generator).to(device) for _ in range(4)]
     exact = [tensor.double().requires_grad_() for tensor in tensors[:3]]
@@ -56,7 +56,7 @@ def make_case(n: int, heads: int, d: int, device: torch.device, causal: bool) ->
 
 
 def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, largest: int) -> list[dict[str, Any]]:
-    """Rows for the three gradients. Raises TypeError where they are no three tensors of the right shape."""
+    """Rows for the three gradients. Raises TypeError where they are not three tensors of the right shape."""
     heads = right[0].shape[0]
     if not isinstance(gradients, (tuple, list)) or [getattr(item, "shape", None) for item in gradients] != [
         item.shape for item in right
@@ -75,7 +75,7 @@ def compare(gradients: Any, right: list[torch.Tensor], n: int, causal: bool, lar
 def attempt(
     module: Any, device: torch.device, say: Callable[[str], None], explain: Callable[[Exception], str], **sizes: Any
 ) -> dict[str, Any]:
-    """What a run says of the challenge: `state` is open, right, or what is wrong; `rows` has the gradients."""
+    """What a run says about the challenge: `state` is open, right, or what is wrong; `rows` has the gradients."""
     try:
         rows = judge(module, device, **sizes)
     except NotImplementedError:
@@ -85,6 +85,6 @@ def attempt(
     wrong = sorted({row["gradient"] for row in rows if row["error"] > row["limit"]})
     state = f"wrong: the gradient of {', '.join(wrong)}" if wrong else "right"
     if not wrong and any(row["largest_bytes"] >= row["scores_bytes"] for row in rows):
-        state = "right, with a tensor as large as the matrix of scores: tiles do without"
+        state = "right, but with a tensor as large as the matrix of scores: tiles need none"
     say(f"the challenge, my_backward.py: {state}")
     return {"state": state, "rows": rows}

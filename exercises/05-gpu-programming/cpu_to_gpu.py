@@ -1,7 +1,7 @@
-"""From CPU to GPU: a training loop is moved, stops waiting, and trains in 16 bits; and a profile says where its time goes.
+"""From CPU to GPU: a training loop moves, stops waiting, and trains in 16 bits; a profile shows where its time goes.
 
 You will learn    what moves and when, what makes the processor wait, mixed precision and loss scaling, how to read a profile
-You will produce  samples a second of the loop as it comes, of yours in float32 and in 16 bits; a profile and a trace of yours
+You will produce  samples a second of the delivered loop, and of yours in float32 and 16 bits; a profile and a trace of yours
 Run it            python cpu_to_gpu.py --steps 30 --batch-size 64 --hidden 128      (a CPU)
                   python cpu_to_gpu.py                                              (a GPU)
 Your part         predict what training takes in memory; then rewrite train in my_loop.py
@@ -28,27 +28,27 @@ from bench import say
 from profiles import limit_samples_per_s, take_profile
 from torch import nn
 
-SEED, WARMUP, COMPARED, PROFILED, WATCHED = 0, 5, 10, 10, 10  # steps, but for the seed
+SEED, WARMUP, COMPARED, PROFILED, WATCHED = 0, 5, 10, 10, 10  # the seed, then numbers of steps
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training loop moves from the CPU to the GPU")
-parser.add_argument("--steps", type=int, default=200, help="timed steps of each way")
+parser.add_argument("--steps", type=int, default=200, help="timed steps of each way of training")
 parser.add_argument("--batch-size", type=int, default=1024, help="samples a step")
 parser.add_argument("--hidden", type=int, default=2048, help="width of the two hidden layers")
 parser.add_argument(
-    "--precision", choices=["auto", *DTYPES], default="auto", help="of mixed precision; auto: what the device has"
+    "--precision", choices=["auto", *DTYPES], default="auto", help="for mixed precision; auto: what the device has"
 )
-parser.add_argument("--top", type=int, default=8, help="operations of the profile that are shown")
+parser.add_argument("--top", type=int, default=8, help="operations of the profile to show")
 args = parser.parse_args()
 if args.steps < 5 or args.batch_size < 1 or args.hidden < 1 or args.top < 3:
-    parser.error("--steps of 5 at least, --batch-size and --hidden of 1 at least and --top of 3 at least are needed")
+    parser.error("--steps must be at least 5, --batch-size and --hidden at least 1, and --top at least 3")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
 on_gpu = device.type == "cuda"
 if not on_gpu:
-    torch.set_num_threads(1)  # for layers this small more threads cost more than they gain
+    torch.set_num_threads(1)  # with layers this small more threads cost more than they gain
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
@@ -56,7 +56,7 @@ inputs, labels = loops.make_data(args.batch_size)
 
 
 def choose_dtype() -> torch.dtype:
-    """bfloat16 where the device computes with it; a GPU before Ampere has float16 only."""
+    """bfloat16 where the device computes with it; a GPU before Ampere has only float16."""
     if args.precision != "auto":
         return DTYPES[args.precision]
     return torch.float16 if on_gpu and not torch.cuda.is_bf16_supported(including_emulation=False) else torch.bfloat16
@@ -71,9 +71,9 @@ def train_as_delivered(steps: int, _dtype: torch.dtype) -> torch.Tensor:
 
 
 def time_training(train, steps: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
-    """Seconds of so many steps with all that belongs to them, and their losses.
+    """Seconds of that many steps, with all their work, and their losses.
 
-    The first steps of a format pay for kernels that are chosen and compiled: they run before the clock.
+    The first steps in a format pay for choosing and compiling kernels: they run before the clock starts.
     """
     train(WARMUP, dtype)
     if on_gpu:
@@ -109,14 +109,14 @@ def count_zero_gradients(scale: float) -> float:
     x = torch.randn(64, 64, generator=source)
     y = (x @ torch.randn(64, 4, generator=source)).argmax(dim=1)
     with torch.autocast(device.type, torch.float16):
-        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device)) * 1e-3  # one small term of a loss, say
+        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device)) * 1e-3  # such as one small term of a loss
     (loss * scale).backward()
     zeros = sum(int((weight.grad == 0).sum()) for weight in model.parameters())
     return 100 * zeros / sum(weight.numel() for weight in model.parameters())
 
 
 def divide(first: dict, second: dict) -> float | None:
-    """How many times as fast the first way is as the second; None where a speed was refused."""
+    """How many times as fast as the second way the first is; None where a speed was refused."""
     return first["samples_per_s"] / second["samples_per_s"] if first["samples_per_s"] and second["samples_per_s"] else None
 
 
@@ -186,8 +186,8 @@ metrics = {
     "gpu_busy_percent": profile.gpu_busy_percent, "refused": sum(row["samples_per_s"] is None for row in runs),
 }  # fmt: skip
 if (own := Path(my_loop.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_loop.py")  # what was judged, beside the verdict
+    shutil.copyfile(own, out / "my_loop.py")  # what was judged, to keep with the verdict
 if not on_gpu:
-    say("\nSpeeds are those of this processor. What moves, waits and is cast is the same on a GPU. (device: cpu)")
+    say("\nSpeeds are those of this processor. What is moved, waited for and cast is the same on a GPU. (device: cpu)")
 path = bench.write_metrics("cpu_to_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

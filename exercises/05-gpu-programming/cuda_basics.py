@@ -1,7 +1,7 @@
 """CUDA basics: kernels of the course and four of yours, run thread by thread on a CPU that sees every access.
 
-You will learn    which element a thread has, what a warp asks memory for, what barriers are for, what a split warp costs
-You will produce  sectors a request of ten kernels, the faults of yours with thread and line, on a GPU their GB/s
+You will learn    which element a thread gets, what a warp asks memory for, what barriers are for, what a split warp costs
+You will produce  sectors per request of ten kernels, the faults of yours with thread and line, and on a GPU their GB/s
 Run it            python cuda_basics.py --elements 4096 --block 256 --stride 2
 Your part         my_kernels.cu (vector_add, block_sum) and my_warps.cu (transpose, clip_sum)
 Reading           modules/05-gpu-programming/lesson.md
@@ -35,11 +35,11 @@ parser.add_argument("--block", type=int, default=256, help="threads a block: 32,
 parser.add_argument("--stride", type=int, default=2, help="of strided_copy, in elements")
 args = parser.parse_args()
 if args.block not in {32, 64, 128, 256, 512, 1024}:
-    parser.error("--block must be 32, 64, 128, 256, 512 or 1024: the sum of a block halves its threads again and again")
+    parser.error("--block must be 32, 64, 128, 256, 512 or 1024: block_sum halves the number of threads again and again")
 if args.elements < 1 or args.elements > 1 << 28 or not 1 <= args.stride <= 64:
-    parser.error("--elements of 1 to 268,435,456 and --stride of 1 to 64 are needed")
+    parser.error("--elements must be from 1 to 268,435,456, and --stride from 1 to 64")
 if emulator.find_compiler() is None:
-    sys.exit("the emulator needs g++, and there is none here: apt-get install g++ (or dnf install gcc-c++)")
+    sys.exit("the emulator needs g++, which is not installed here: apt-get install g++ (or dnf install gcc-c++)")
 setting = findings.Setting(block=args.block, stride=args.stride)
 sizes = list(dict.fromkeys([*findings.SIZES, *([args.elements] if args.elements <= MOST_IN_EMULATOR else [])]))
 
@@ -89,7 +89,7 @@ times = cuda_times.time_all(compiled, rows, args.elements, args.block, args.stri
 rows = [row | times.rows.get(row["kernel"], cuda_times.NOT_MEASURED) for row in rows]
 say(times.note)
 if args.elements > MOST_IN_EMULATOR:
-    say(f"the emulator ran {max(*sizes, findings.COUNTED):,} elements at most: more take minutes, and a warp asks for the same")
+    say(f"the emulator ran {max(*sizes, findings.COUNTED):,} elements at most: more take minutes, and the counts are the same")
 pool.shutdown()
 shutil.rmtree(folder, ignore_errors=True)
 
@@ -103,12 +103,12 @@ judged = {row["kernel"]: row for row in yours}
 
 
 def read(kernel: str, *keys: str) -> dict[str, object]:
-    """Figures of one of your kernels; None each while it is as delivered."""
+    """Figures of one of your kernels; all None while it is as delivered."""
     return {key: judged[kernel][key] if kernel in judged else None for key in keys}
 
 
 def total(key: str) -> int | None:
-    """A count over all of your kernels that are written; None while none is."""
+    """A count over those of your kernels that are written; None while none is."""
     return sum(row[key] for row in yours) if yours else None
 
 
@@ -136,7 +136,7 @@ out.mkdir(parents=True, exist_ok=True)
 (out / "emulator.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 for name in findings.LEARNERS:
     if (HERE / name).parent != out.resolve():
-        shutil.copyfile(HERE / name, out / name)  # what was judged, beside the verdict
+        shutil.copyfile(HERE / name, out / name)  # what was judged, to keep with the verdict
 path = bench.write_metrics("cuda_basics/1", device, world_size=1, seed=0, metrics=metrics)
 if device.type != "cuda":
     say("\nCounted in the emulator: sectors and conflicts follow from addresses. Times need a GPU. (local mode)")

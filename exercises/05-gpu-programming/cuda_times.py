@@ -1,4 +1,4 @@
-"""What nvcc says of the kernels of 5.1, and on a GPU their times: GB/s by the bytes that a kernel must move."""
+"""What nvcc reports about the kernels of 5.1, and on a GPU their times: GB/s by the bytes that a kernel must move."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import gpus
 import nvcc
 import torch
 
-ARCH = "sm_75"  # of registers and occupancy where there is no GPU: a T4's
+ARCH = "sm_75"  # for registers and occupancy where there is no GPU: that of a T4
 LIMIT_S = 120.0
 OF_NVCC = {"registers": None, "shared_bytes": None, "spill_bytes": None, "occupancy_percent": None}
 NOT_MEASURED = {
@@ -32,7 +32,7 @@ TIMED = ("copy", "shifted_copy", "strided_copy", "read_field", "vector_add", "bl
 
 @dataclass
 class Compilation:
-    """What nvcc is compiling, by file: kernels for their registers, and on a GPU the programs that are timed."""
+    """What nvcc compiles, by file: kernels for their registers, and on a GPU the programs to time."""
 
     arch: str
     device: torch.device
@@ -41,7 +41,7 @@ class Compilation:
     programs: dict[str, Future[Path]] = field(default_factory=dict)
 
     def describe(self, name: str, kernel: str, block: int) -> dict[str, Any]:
-        """Registers a thread, shared memory a block, spills and theoretical occupancy of a kernel; None each without nvcc."""
+        """Registers per thread, shared memory per block, spills, theoretical occupancy of a kernel; all None without nvcc."""
         if name not in self.cubins:
             return OF_NVCC
         try:
@@ -63,7 +63,7 @@ class Compilation:
 
 
 def start(pool: ThreadPoolExecutor, files: list[Path], device: torch.device, folder: Path) -> Compilation:
-    """Begin to compile with nvcc, where there is one; on a GPU for its own architecture, and whole programs as well."""
+    """Start to compile with nvcc, where it is installed; on a GPU for its own architecture, and whole programs as well."""
     arch = ARCH
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -85,7 +85,7 @@ def _build(compiler: str, file: Path, arch: str, program: Path) -> Path:
 
 @dataclass
 class Times:
-    """The times of all kernels by name, the speed of the GPU's own copy, how many figures were above what is possible."""
+    """The times of all kernels by name, the speed of the GPU's own copy, and how many figures were impossibly high."""
 
     note: str
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Times:
 
 
 def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block: int, stride: int) -> Times:
-    """Time every kernel whose values are right and that stays inside its arrays; nothing where there is no GPU or no nvcc."""
+    """Time every kernel whose values are right and that stays inside its arrays; nothing without a GPU or nvcc."""
     if work.device.type != "cuda":
         return Times("not measured: GB/s, which need a GPU" + ("" if work.nvcc else f"; {nvcc.ABSENT}"))
     if work.nvcc is None:
@@ -115,7 +115,7 @@ def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block
         times.rows[kernel] = _time(program, kernel, elements, block, stride) | _sanitize(program, kernel, block, stride)
     for row in times.rows.values():
         if row["gb_per_s"] is not None and sheet is not None and row["gb_per_s"] > sheet.gb_per_s:
-            bench.say(f"refused: {row['gb_per_s']:,.0f} GB/s are more than the {sheet.gb_per_s:,.0f} of the data sheet")
+            bench.say(f"refused: {row['gb_per_s']:,.0f} GB/s is more than the {sheet.gb_per_s:,.0f} of the data sheet")
             row["gb_per_s"] = None
             times.refused += 1
     times.copy_gb_per_s = times.rows.get("copy", NOT_MEASURED)["gb_per_s"]
@@ -133,7 +133,7 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
     answers = [json.loads(line) for line in done.splitlines() if line.startswith("{")]
     timed = next((answer for answer in answers if "seconds" in answer), None)
     if timed is None or any(answer.get("wrong") for answer in answers):
-        bench.say(f"{kernel} has no time, for it did not end well or gave wrong numbers: {done.strip()[-200:]}")
+        bench.say(f"{kernel} was not timed: it did not end well, or its numbers are wrong: {done.strip()[-200:]}")
         return dict(NOT_MEASURED)
     if kernel == "transpose":
         rows, columns = findings.shape_of_transpose(count)
@@ -144,7 +144,7 @@ def _time(program: Path, kernel: str, elements: int, block: int, stride: int) ->
 
 
 def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, int | None]:
-    """What NVIDIA's compute-sanitizer counts on the GPU itself; None each where it is not installed, or says nothing."""
+    """What NVIDIA's compute-sanitizer counts on the GPU itself; None each where it is not installed or reports nothing."""
     tool = shutil.which("compute-sanitizer")
     if tool is None:
         return {}
@@ -155,7 +155,7 @@ def _sanitize(program: Path, kernel: str, block: int, stride: int) -> dict[str, 
 
 
 def _call(words: list[str]) -> str:
-    """What a program printed; why it did not, where it took too long."""
+    """What a program printed, or a message where it took too long."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

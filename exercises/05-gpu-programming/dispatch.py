@@ -1,6 +1,6 @@
-"""What a program asks of torch, operation by operation: counted where every call passes, on any device.
+"""What a program asks of torch, operation by operation: counted in a place that every call passes, on any device.
 
-Two modes of torch do it. A dispatch mode sees each operation that reaches a backend, also those of backward and of an
+It uses two modes of torch. A dispatch mode sees each operation that reaches a backend, also those of backward and of an
 optimizer; a function mode sees the calls of Python, such as `tolist`, which reads a tensor on the CPU without any operation.
 """
 
@@ -18,15 +18,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-MATMULS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0}  # and where the first of the two factors is
+MATMULS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0}  # and the position of the first of the two factors
 LIBRARY = ("/torch/optim/", "/torch/amp/", "/torch/autograd/", "/torch/nn/", "/torch/utils/")
 ATTRIBUTED = {"aten::_local_scalar_dense", "aten::lift_fresh", "aten::_to_copy", "aten::clone", "aten::copy_"}
-COPIES = {"aten::clone": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # and where the tensor is that is copied
-Caller = tuple[int | None, bool]  # the line that asked, and whether a library of torch did so for it
+COPIES = {"aten::clone": 0, "aten::_to_copy": 0, "aten::copy_": 1}  # and the position of the tensor that is copied
+Caller = tuple[int | None, bool]  # the line that asked, and whether a library of torch asked for it
 NOBODY: Caller = (None, False)
 HALF = (torch.float16, torch.bfloat16)
 READERS = ("tolist", "numpy", "__repr__")
-CPU_CHECKS = ("one_hot",)  # looks at its input on a CPU, to refuse a bad class; not on a GPU
+CPU_CHECKS = ("one_hot",)  # reads its input on a CPU, to refuse a bad class; not on a GPU
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Move:
 
 
 class Reads(TorchFunctionMode):
-    """Notes calls of Python that read values of a tensor on the CPU directly; `inside` says which call is under way."""
+    """Notes calls of Python that read values of a tensor on the CPU directly; `inside` is the call that is running."""
 
     def __init__(self, note: Callable[[], None]) -> None:
         super().__init__()
@@ -58,13 +58,13 @@ class Reads(TorchFunctionMode):
 
 
 class Operations(TorchDispatchMode):
-    """Counts what the code under it asks of torch.
+    """Counts what the code inside the `with` asks of torch.
 
-    `operations`: all of them. `values_read`: a number taken out of a tensor by the program's own lines; what torch's optimizers
-    and scalers read is theirs. `from_python`: tensors built from numbers of Python. `float64_results`: tensors of 64 bits.
-    `moves`: copies between devices. `flop` and `half_flop`: of matrix products, all and those with factors of 16 bits.
+    `operations`: all of them. `values_read`: numbers that the program's own lines read out of a tensor; those that torch's
+    optimizers and scalers read do not count. `from_python`: tensors built from Python numbers. `float64_results`: results in
+    64 bits. `moves`: copies between devices. `flop` and `half_flop`: of matrix products, all and those with 16-bit factors.
     `weight_copies`: copies of a parameter of `model`, once that is set. With `file`: `lines` counts the operations of each
-    line of that file, but for those of the libraries that it calls; `lines_read` and `lines_built` are two kinds of them.
+    line of that file, without those of the libraries that it calls; `lines_read` and `lines_built` count two kinds of them.
     """
 
     def __init__(self, file: str = "") -> None:
@@ -144,7 +144,7 @@ class Operations(TorchDispatchMode):
 
 
 def _find_caller(file: str) -> Caller:
-    """The line of `file` that asked for the operation that is under way, or None; and whether a library of torch did so for
+    """The line of `file` that asked for the running operation, or None; and whether a library of torch did so for
     it: an optimizer, a scaler, backward, a layer."""
     frame, of_library = inspect.currentframe(), False
     while frame is not None:

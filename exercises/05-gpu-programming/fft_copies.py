@@ -1,4 +1,4 @@
-"""What only a GPU shows of 5.8: copies around a filter, two streams that hide them, cuFFT's plans, the CPU beside it."""
+"""The part of 5.8 that needs a GPU: copies around a filter, two streams that hide them, cuFFT's plans, the CPU's time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Filter = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def measure_copies(recording: Recording, matched_filter: Filter, length: int, device: torch.device) -> dict[str, float | None]:
-    """The figures of `KEYS`, in microseconds a signal where not otherwise said; all None without a GPU."""
+    """The figures of `KEYS`, in microseconds per signal unless their name says otherwise; all None without a GPU."""
     if device.type != "cuda":
         return dict.fromkeys(KEYS)
     count, template = len(recording.signals), recording.template.to(device)
@@ -56,7 +56,7 @@ def _overlap(
     matched_filter: Filter,
     streams: tuple[torch.cuda.Stream, torch.cuda.Stream],
 ) -> None:
-    """Filter in chunks, in turns on two streams: while one computes, the other copies. The current stream waits for both."""
+    """Filter in chunks on two streams in turn: while one computes, the other copies. The current stream waits for both."""
     current = torch.cuda.current_stream()
     for stream in streams:
         stream.wait_stream(current)
@@ -68,7 +68,7 @@ def _overlap(
 
 
 def _time_plans(signals: torch.Tensor, length: int, device: torch.device) -> dict[str, float]:
-    """A transform with its plan still to make, and again: events enclose the call, so the processor's work counts."""
+    """A transform that has to create its plan, and one that does not: events enclose the call, so the CPU's work counts."""
     cache = torch.backends.cuda.cufft_plan_cache[device.index or 0]
     cache.clear()
     first, again = bench.time_each(lambda: torch.fft.rfft(signals, length), device, 2)

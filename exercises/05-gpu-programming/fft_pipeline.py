@@ -1,10 +1,10 @@
 """FFT pipeline: find a known pulse in many noisy signals, by transforms of the right length, in batches.
 
-You will learn    why a length of 1123 takes several times as long as 1125; why an FFT sees a ring; what a batch spares
-You will produce  the time a signal by length and by batch; your filter beside the slow one and beside the direct sum
+You will learn    why a length of 1123 takes several times as long as 1125; why an FFT sees a ring; what a batch saves
+You will produce  the time per signal by length and by batch; your filter compared with the slow one and the direct sum
 Run it            python fft_pipeline.py --signals 512 --samples 1000 --batch-sizes 1,8,64     (a CPU: one core of it)
                   python fft_pipeline.py                                                       (a GPU)
-Your part         repair matched_filter in my_filter.py: it is right, and slow for three reasons
+Your part         repair matched_filter in my_filter.py: it is right, but slow for three reasons
 Reading           modules/05-gpu-programming/lesson-5-limits.md, "An FFT is a circle"
 """
 
@@ -30,14 +30,14 @@ from bench import say
 from transforms import TransformCounter, correlate_directly, find_fast_length, largest_prime_factor, score_error
 
 SEED, ROUNDS, COMPARED, MOST_PRODUCTS = 0, 3, 64, 10**9
-OF_OWN_BEST, PEAK_TRIES = 1.05, 20  # a figure may be so many times the best product, which is measured again at most so often
-AWKWARD = 100  # a prime factor from which on the length is surely what takes the time
+OF_OWN_BEST, PEAK_TRIES = 1.05, 20  # a figure may be 1.05 times the best product, which is measured again up to 20 times
+AWKWARD = 100  # from this prime factor on, the length surely costs the time
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a matched filter over many signals by FFT")
 parser.add_argument("--signals", type=int, default=16384, help="how many")
 parser.add_argument("--samples", type=int, default=4096, help="points of each signal")
-parser.add_argument("--template", type=int, default=124, help="points of the pulse that is looked for")
+parser.add_argument("--template", type=int, default=124, help="points of the pulse to look for")
 parser.add_argument("--batch-sizes", type=str, default="1,8,64,512,4096", help="signals in one call, with commas")
 parser.add_argument("--plan-cache", type=int, default=16, help="plans that cuFFT keeps, on a GPU; 0: none")
 args = parser.parse_args()
@@ -46,13 +46,13 @@ try:
 except ValueError:
     parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,8,64")
 if args.signals < 16 or args.template < 8 or args.plan_cache < 0:
-    parser.error("--signals of 16 at least, --template of 8 at least and --plan-cache not below 0 are needed")
+    parser.error("--signals must be at least 16, --template at least 8, and --plan-cache at least 0")
 if args.template > args.samples:
     parser.error(f"--template {args.template} is longer than a signal: at most --samples {args.samples}")
 if args.samples * args.template > MOST_PRODUCTS:
     parser.error(f"--samples times --template must be at most {MOST_PRODUCTS:,}: the direct sum would take minutes")
 if not 1 <= batch_sizes[0] <= batch_sizes[-1] <= args.signals:
-    parser.error(f"--batch-sizes {args.batch_sizes}: each from 1 to --signals {args.signals}")
+    parser.error(f"--batch-sizes {args.batch_sizes}: each must be from 1 to --signals {args.signals}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -61,7 +61,7 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
 if on_gpu:
     torch.backends.cuda.cufft_plan_cache[0].max_size = args.plan_cache
 else:
-    torch.set_num_threads(1)  # what is compared is one core with itself
+    torch.set_num_threads(1)  # the comparison is on one core
     say("No GPU here: these are times of one core of this computer. (local mode)")
 recording = transforms.record(args.signals, args.samples, args.template, SEED)
 signals, template = recording.signals.to(device), recording.template.to(device)
@@ -71,7 +71,7 @@ refused = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """The filter as it is delivered: signal by signal, the template each time, at whatever length comes out."""
+    """The filter as delivered: signal by signal, with the template each time, at whatever length comes out."""
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:
@@ -81,7 +81,7 @@ def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def filter_on_a_ring(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """The filter without padding: fast, and wrong at the end of each signal."""
+    """The filter without padding: fast, but wrong at the end of each signal."""
     samples = these.shape[1]
     return torch.fft.irfft(torch.fft.rfft(these) * torch.fft.rfft(pulse, samples).conj(), samples)
 
@@ -93,13 +93,13 @@ def sum_directly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def seconds_of(call: Callable[[], object], budget_s: float = 0.06) -> float:
-    """The least time of many warm calls: whatever else runs on the computer only adds to it."""
+    """The least time of many warm calls: other programs on the computer can only add to it."""
     return min(bench.measure(call, device, budget_s=budget_s if not on_gpu else 0.3))
 
 
 def limit_gflops(gflop_per_s: float) -> float | None:
-    """The figure, or None (and counted as refused) where the device cannot compute that fast. A processor's own best may have
-    been measured while the computer was busy with something else: it is measured again before a figure is refused."""
+    """The figure, or None (and counted as refused) where the device cannot compute that fast. A CPU's own best may have been
+    measured while the computer was busy with something else: it is measured again before a figure is refused."""
     global refused, own_best
     for _ in range(0 if on_gpu else PEAK_TRIES):
         if gflop_per_s <= OF_OWN_BEST * own_best:
@@ -112,12 +112,12 @@ def limit_gflops(gflop_per_s: float) -> float | None:
 
 
 def find_percent(scores: torch.Tensor) -> float:
-    """Of how many signals the largest score is where the pulse begins, in percent."""
+    """In how many signals the largest score is where the pulse begins, in percent."""
     return 100 * (scores.argmax(dim=1).cpu() == recording.places).float().mean().item()
 
 
 def measure_product_gflops(n: int = 512) -> float:
-    """GFLOP/s of a product of matrices, the best of many: what this device can compute."""
+    """GFLOP/s of a matrix product, the best of many: what this device can compute."""
     a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
     return 2 * n**3 / min(bench.measure(lambda: a @ b, device, budget_s=0.1)) / 1e9
 
@@ -125,7 +125,7 @@ def measure_product_gflops(n: int = 512) -> float:
 own_best = measure_product_gflops()
 say(f"{args.signals:,} signals of {args.samples:,} samples, a pulse of {args.template}: {plain:,} points hold all scores")
 
-# --- the length alone, in turns: a prime (or whatever comes out), the shortest fast one, a power of two ----------------------
+# --- the length alone, in turn: a prime (or whatever comes out), the shortest fast one, a power of two -----------------------
 some = signals[: min(COMPARED, args.signals)]
 lengths = list(dict.fromkeys([plain, fast, power]))
 turns: dict[int, list[float]] = {length: [] for length in lengths}
@@ -135,10 +135,10 @@ for _ in range(ROUNDS):
 by_length = [{"length": length, "points": f"{length:,}", "largest_prime_factor": largest_prime_factor(length),
               "us_per_signal": 1e6 * min(turns[length]) / len(some)} for length in lengths]  # fmt: skip
 length_us = {row["length"]: row["us_per_signal"] for row in by_length}
-titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "us a signal"}
+titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "us per signal"}
 bench.say_table(by_length, titles)
 
-# --- the ways: right first, then their time, in turns -----------------------------------------------------------------------
+# --- the ways: first if they are right, then their times, in turn -----------------------------------------------------------
 right = correlate_directly(some.cpu(), template.cpu()).to(device)
 ways: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "as delivered": filter_slowly, "on a ring": filter_on_a_ring, "direct sum": sum_directly,
@@ -150,9 +150,9 @@ try:
     with counter:
         yours = my_filter.matched_filter(given, template.clone())
     if not isinstance(yours, torch.Tensor) or yours.shape != signals.shape or yours.is_complex():
-        raise TypeError(f"matched_filter must give real scores of shape {tuple(signals.shape)}")
+        raise TypeError(f"matched_filter must return real scores of shape {tuple(signals.shape)}")
     if not torch.equal(given, signals):
-        raise ValueError("matched_filter has changed the signals that it was given")
+        raise ValueError("matched_filter changed the signals that it was given")
     ways["yours"] = my_filter.matched_filter
 except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
     broken, yours = f"{type(error).__name__}: {error}"[:500], None
@@ -174,7 +174,7 @@ for way, function in ways.items():
                  "found_percent": find_percent(scores)})  # fmt: skip
 by_way = {row["way"]: row for row in rows}
 ring_wrong = (filter_on_a_ring(some, template).double() - right).abs() > 1e-4 * right.abs().max()
-titles = {"way": "way", "us_per_signal": "us a signal", "error": "error, of the largest", "found_percent": "% found"}
+titles = {"way": "way", "us_per_signal": "us per signal", "error": "error, of the largest", "found_percent": "% found"}
 bench.say_table(rows, titles)
 
 # --- by batch: the transform alone, and your filter ---------------------------------------------------------------------------
@@ -189,7 +189,12 @@ for size in batch_sizes:
         "transforms_per_s": size / transform_s, "filter_us_per_signal": filter_s and 1e6 * filter_s / size,
         "filtered_per_s": filter_s and size / filter_s,
     })  # fmt: skip
-titles = {"batch": "batch", "us_per_signal": "us a transform", "gflop_per_s": "GFLOP/s", "filter_us_per_signal": "your filter"}
+titles = {
+    "batch": "batch",
+    "us_per_signal": "us per transform",
+    "gflop_per_s": "GFLOP/s",
+    "filter_us_per_signal": "your filter",
+}
 bench.say_table(by_batch, titles)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
@@ -218,6 +223,6 @@ metrics = {
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 if (own := Path(my_filter.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_filter.py")  # what was measured, beside the figures
+    shutil.copyfile(own, out / "my_filter.py")  # what was measured, to keep with the figures
 path = bench.write_metrics("fft_pipeline/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

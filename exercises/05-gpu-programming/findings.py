@@ -1,6 +1,6 @@
-"""What the emulator says of the kernels of 5.1: each is run at several sizes and in several orders of its threads.
+"""What the emulator finds in the kernels of 5.1: each is run at several sizes and in several orders of its threads.
 
-The script and the judges of the learner's parts use the same words and figures. Needs the emulator, and no torch.
+The script and the judges of the learner's parts use the same words and figures. Needs the emulator, but no torch.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")  # by their number in the h
 GIVEN = ("copy", "shifted_copy", "strided_copy", "read_field", "column_of_32", "column_of_33")
 LEARNERS = {"my_kernels.cu": ("vector_add", "block_sum"), "my_warps.cu": ("transpose", "clip_sum")}
 SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than a block of 256 has threads
-ORDERS = (1, 2, 3)  # of the threads, beside the plain one
-COUNTED = 4096  # elements where requests are counted: whole blocks of every size, and whole tiles
+ORDERS = (1, 2, 3)  # of the threads, in addition to the plain one
+COUNTED = 4096  # elements when requests are counted: whole blocks of every size, and whole tiles
 # Up to the name of a kernel; __launch_bounds__(256) may be before or behind void.
 _KERNEL = r"__global__(?:[^;{}()]|\([^()]*\))*?\bvoid\b(?:[^;{}()]|\([^()]*\))*?\b"
 LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
@@ -30,7 +30,7 @@ LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
 
 @dataclass(frozen=True)
 class Setting:
-    """How kernels are started: threads a block, the stride of strided_copy."""
+    """How kernels are started: threads per block, the stride of strided_copy."""
 
     block: int = 256
     stride: int = 2
@@ -42,7 +42,7 @@ def build(file: Path, folder: Path) -> emulator.Program:
 
 
 def find_body(text: str, kernel: str) -> str | None:
-    """What is between the braces of a kernel, without comments and texts; None where there is no such kernel."""
+    """The code between the braces of a kernel, without comments and strings; None where there is no such kernel."""
     code = blank_out(text)
     begin = re.search(rf"{_KERNEL}{kernel}\s*\([^;{{]*\{{", code)
     if begin is None:
@@ -67,7 +67,7 @@ def is_open(body: str) -> bool:
 def count_bytes(kernel: str, elements: int) -> int | None:
     """Bytes that a kernel must move through the GPU's memory, each array once; None for one that stays in shared memory.
 
-    vector_add reads two numbers and writes one an element; block_sum reads one; clip_sum reads one of each channel; the
+    For each element vector_add reads two numbers and writes one; block_sum reads one; clip_sum reads one of each channel; the
     others read one and write one. A number has 4 bytes.
     """
     numbers = {"vector_add": 3, "block_sum": 1, "clip_sum": 2, "column_of_32": None, "column_of_33": None}.get(kernel, 2)
@@ -75,7 +75,7 @@ def count_bytes(kernel: str, elements: int) -> int | None:
 
 
 def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int] = SIZES) -> dict[str, Any]:
-    """All that is known of a kernel: what is wrong at each size and in other orders, its faults, and what its warps ask for.
+    """All that is known about a kernel: what is wrong at each size and in other orders, its faults, and what its warps ask for.
 
     Raises emulator.Endless, emulator.TooMuchOutput.
     """
@@ -150,7 +150,7 @@ def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, 
         "load_sectors_per_request": load.sectors_per_request,
         "store_sectors_per_request": store.sectors_per_request,
         "lanes_per_request": (load.lanes + store.lanes) / in_memory if in_memory else None,
-        "bank_conflicts_per_request": max(conflicts, default=None),  # of loads or of stores, the worse
+        "bank_conflicts_per_request": max(conflicts, default=None),  # of loads or of stores, whichever has more
         "shared_loads": item.shared_load.requests,
         "atomics": item.atomics,
         "atomics_per_block": item.atomics / blocks,
@@ -176,13 +176,13 @@ def summarise(row: dict[str, Any]) -> str:
         return f"{row['kernel']} ({row['whose']}): {fault}"
     figures = {
         "sectors a load": row["load_sectors_per_request"], "sectors a store": row["store_sectors_per_request"],
-        "bank conflicts a request": row["bank_conflicts_per_request"],
+        "bank conflicts per request": row["bank_conflicts_per_request"],
     }  # fmt: skip
     words = ", ".join(f"{value:.3g} {name}" for name, value in figures.items() if value is not None)
     return f"{row['kernel']} ({row['whose']}): right; {words}"
 
 
 def shape_of_transpose(elements: int) -> tuple[int, int]:
-    """Rows and columns that the harness gives a transpose of so many elements: about as many of both, and no more numbers."""
+    """Rows and columns that the harness gives a transpose: about as many of both, and together at most so many elements."""
     rows = max(1, math.isqrt(elements))
     return rows, elements // rows

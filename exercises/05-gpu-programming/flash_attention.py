@@ -1,10 +1,10 @@
 """FlashAttention: your tiled kernel against plain attention, value by value and byte by byte.
 
-You will learn    why attention is limited by its matrix of scores, and how an online softmax gets by without it
+You will learn    why its matrix of scores limits attention, and how an online softmax avoids it
 You will produce  errors in float32 and float16, causal and full; the bytes of both ways by length; your kernel as PTX
-Run it            python flash_attention.py --lengths 64,200,512 --heads 2 --d 32   (Triton's interpreter, where no GPU is)
+Run it            python flash_attention.py --lengths 64,200,512 --heads 2 --d 32   (Triton's interpreter without a GPU)
                   python flash_attention.py                                         (a GPU; then it is timed, too)
-Your part         my_softmax.py (torch), then my_attention.py (Triton); my_backward.py is a challenge beside them
+Your part         my_softmax.py (torch), then my_attention.py (Triton); my_backward.py is an extra challenge
 Reading           modules/05-gpu-programming/lesson-4-fusion.md, from "A softmax that forgets" on
 """
 
@@ -32,17 +32,17 @@ TYPES = {"float32": "*fp32", "float16": "*fp16"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="attention in tiles, in one Triton kernel")
-parser.add_argument("--lengths", default="512,1024,2048,4096", help="lengths of the sequence, parted by commas")
-parser.add_argument("--heads", type=int, default=32, help="heads, of all sequences together")
+parser.add_argument("--lengths", default="512,1024,2048,4096", help="lengths of the sequence, separated by commas")
+parser.add_argument("--heads", type=int, default=32, help="heads of all sequences together")
 parser.add_argument("--d", type=int, default=64, choices=[16, 32, 64, 128], help="numbers of a head")
 parser.add_argument("--block-q", type=int, default=64, choices=[16, 32, 64, 128], help="queries of a tile")
 parser.add_argument("--block-k", type=int, default=64, choices=[16, 32, 64, 128], help="keys of a tile")
-parser.add_argument("--archs", default="sm_80,sm_89", help="GPUs to compile for, parted by commas")
+parser.add_argument("--archs", default="sm_80,sm_89", help="GPUs to compile for, separated by commas")
 args = parser.parse_args()
 lengths = [int(word) for word in args.lengths.split(",")]
 archs = [word.strip() for word in args.archs.split(",")]
 if args.heads < 1 or min(lengths) < 16:
-    parser.error("--heads of 1 at least and --lengths of 16 at least are needed")
+    parser.error("--heads must be at least 1, and each of --lengths at least 16")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
@@ -54,7 +54,7 @@ from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
 
 interpreted, scale = no_gpu is not None, args.d**-0.5
 if interpreted and sum(n * n for n in lengths) * args.heads > 1 << 21:
-    parser.error("in the interpreter the squares of all --lengths, times --heads, may be 2,097,152 at most: take shorter ones")
+    parser.error("in the interpreter the sum of the squares of --lengths, times --heads, may be at most 2,097,152")
 say(
     f"kernels run {'in the interpreter, on the processor: ' + no_gpu if no_gpu else 'on ' + torch.cuda.get_device_name(device)}"
 )
@@ -67,13 +67,13 @@ compilation = Compilation("my_attention", [
 
 
 def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Attention with its matrix of scores, in as few operations as PyTorch has for it: product and scale, softmax, product."""
+    """Attention with its matrix of scores, in as few operations as PyTorch needs: product and scale, softmax, product."""
     scores = torch.baddbmm(q[:1, :1, :1], q, k.mT, beta=0, alpha=scale)  # 0 times its first argument
     return torch.bmm(scores.softmax(-1), v)
 
 
 def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
-    """The operations of `plain` with the bytes that they read and write: on the meta device nothing is computed."""
+    """The operations of `plain` with the bytes that they read and write, on the meta device, where nothing is computed."""
     tensors = [torch.empty(args.heads, n, args.d, dtype=dtype, device="meta") for _ in range(3)]
     with Operations() as operations:
         plain(*tensors)
@@ -81,7 +81,7 @@ def count_plain(n: int, dtype: torch.dtype) -> list[dict]:
 
 
 def predict_tiles(n: int, itemsize: int, causal: bool) -> int:
-    """Bytes of the tiled way: q read and the result written once, k and v by each block of queries, as far as it sees."""
+    """Bytes of the tiled way: q read and the result written once, k and v read by each block of queries that sees them."""
     rows = 2 * n
     for first in range(0, n, args.block_q):
         end = min(n, first + args.block_q) if causal else n
@@ -97,7 +97,7 @@ def make_inputs(n: int, dtype: torch.dtype) -> list[torch.Tensor]:
 
 
 def attend_exactly(inputs: list[torch.Tensor], causal: bool) -> torch.Tensor:
-    """The result in float64, a head at a time."""
+    """The result in float64, one head at a time."""
     n, results = inputs[0].shape[1], []
     hidden = torch.ones(n, n, dtype=torch.bool, device=device).triu(1) if causal else None
     for q, k, v in zip(*(tensor.double() for tensor in inputs), strict=True):
@@ -107,7 +107,7 @@ def attend_exactly(inputs: list[torch.Tensor], causal: bool) -> torch.Tensor:
 
 
 def explain(error: Exception) -> str:
-    """The learner's own error in a sentence, after its traceback."""
+    """The learner's error in one sentence, after its traceback."""
     reason = reason_of(error)
     traceback.print_exception(type(reason), reason, reason.__traceback__, limit=-4, file=sys.stdout)
     return f"{type(reason).__name__}: {reason}"
@@ -256,6 +256,6 @@ metrics = {
 }  # fmt: skip
 for module in (my_softmax, my_attention, my_backward):
     if (own := Path(module.__file__)).parent.resolve() != out.resolve():
-        shutil.copyfile(own, out / own.name)  # what was judged, beside the verdict
+        shutil.copyfile(own, out / own.name)  # what was judged, to keep with the verdict
 path = bench.write_metrics("flash_attention/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,6 +1,6 @@
 """Layer norm and dropout in one kernel: your Triton kernel against PyTorch's two, byte by byte, and the PTX that it becomes.
 
-You will learn    what fusing saves and why, how dropout gets by without a stored mask, what makes a load a vector load
+You will learn    what fusing saves and why, how dropout works without a stored mask, what makes a load a vector load
 You will produce  errors and kept shares at several row lengths, the bytes of both ways, and your kernel as PTX for two GPUs
 Run it            python fused_norm.py --rows 64 --columns 200,1000,1024   (in Triton's interpreter where there is no GPU)
                   python fused_norm.py                                     (a GPU; then both ways are timed, too)
@@ -36,15 +36,15 @@ NOT_WRITTEN = "no dropout yet: launch refuses p > 0"
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="layer norm and dropout in one Triton kernel")
 parser.add_argument("--rows", type=int, default=4096, help="rows of each tensor")
-parser.add_argument("--columns", default="512,1000,1024,4096,16384", help="lengths of a row, parted by commas")
+parser.add_argument("--columns", default="512,1000,1024,4096,16384", help="lengths of a row, separated by commas")
 parser.add_argument("--p", type=float, default=0.1, help="share of the numbers that dropout sets to 0")
 parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
-parser.add_argument("--archs", default="sm_75,sm_89", help="GPUs to compile for, parted by commas")
+parser.add_argument("--archs", default="sm_75,sm_89", help="GPUs to compile for, separated by commas")
 args = parser.parse_args()
 columns = [int(word) for word in args.columns.split(",")]
 archs = [word.strip() for word in args.archs.split(",")]
 if args.rows < 16 or min(columns) < 2 or not 0.05 <= args.p <= 0.95:
-    parser.error("--rows of 16 at least, --columns of 2 at least and --p from 0.05 to 0.95 are needed")
+    parser.error("--rows must be at least 16, each of --columns at least 2, and --p from 0.05 to 0.95")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
@@ -58,7 +58,7 @@ say(
 
 
 def numbers_of(n: int) -> dict[str, int]:
-    """The whole numbers of a launch for rows of n."""
+    """The integer arguments of a launch for rows of n."""
     return {"stride": n, "n": n, "seed": SEED, "BLOCK": 1024}
 
 
@@ -75,7 +75,7 @@ compilation = Compilation("my_norm", [
 
 
 def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:
-    """The two operations that PyTorch launches on a GPU. (Its dropout on a processor is made of others: a mask of random
+    """The two operations that PyTorch launches on a GPU. (Its dropout on a CPU consists of other operations: a mask of random
     numbers as large as the tensor, a division, a product.)"""
     norm = torch.native_layer_norm(x, (x.shape[1],), weight, bias, EPS)[0]
     return torch.native_dropout(norm, p, True)[0]
@@ -89,7 +89,7 @@ def make_rows(rows: int, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
 
 
 def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None) -> torch.Tensor | None:
-    """What your `launch` gives; None where it has no dropout yet, or failed."""
+    """What your `launch` returns; None where it has no dropout yet, or failed."""
     try:
         with limit_time(LIMIT_S), (memory or KernelMemory(my_norm.norm_dropout)) if interpreted else nullcontext():
             y = my_norm.launch(*inputs, p, seed)
@@ -109,7 +109,7 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 
 
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
-    """What dropout keeps, drops and repeats, into the row of this length. A place of y is 0 only where it was dropped."""
+    """Adds what dropout keeps, drops and repeats to the row of this length. A place of y is 0 only where it was dropped."""
     dropped = call(inputs, args.p, SEED)
     few = (inputs[0][:FEW], *inputs[1:])
     if dropped is None or (again := call(few, args.p, SEED)) is None or (other := call(few, args.p, SEED + 1)) is None:
@@ -133,7 +133,7 @@ eager_rows: list[dict] = []
 for n in columns:
     rows = max(16, min(args.rows, MOST_INTERPRETED // n)) if interpreted else args.rows
     if rows < args.rows:
-        say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes some milliseconds a row")
+        say(f"{rows} rows of {n:,} numbers, not {args.rows:,}: the interpreter takes some milliseconds per row")
     inputs = make_rows(rows, n)
     norm = torch.nn.functional.layer_norm(inputs[0].double(), (n,), *(tensor.double() for tensor in inputs[1:]), EPS)
     memory = KernelMemory(my_norm.norm_dropout) if interpreted else None
@@ -167,7 +167,7 @@ if not interpreted:
     flush = bench.cache_flush(device)
     props = torch.cuda.get_device_properties(device)
     sheet = gpus.find(props.name) or gpus.derive(props, None)
-    most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None where nothing is known of it
+    most = sheet.gb_per_s if sheet else None  # GB/s that the memory allows; None where that is not known
 
     def median_s(function) -> float | None:
         """Its median in seconds; None where it cannot run."""
@@ -253,6 +253,6 @@ metrics = {
     "percent_of_copy": longest["percent_of_copy"],
 }  # fmt: skip
 if (own := Path(my_norm.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_norm.py")  # what was judged, beside the verdict
+    shutil.copyfile(own, out / "my_norm.py")  # what was judged, to keep with the verdict
 path = bench.write_metrics("fused_norm/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,10 +1,11 @@
-// The program of 5.3: three versions of a product that are given, and what runs and times all five. Yours are in my_gemm.cu.
+// The program of 5.3: three given versions of a product, and the code that runs and times all five. Yours are in my_gemm.cu.
 //
 //   gemm_harness N [integers|uniform] [FOLDER] [SECONDS]
 //
-// One line of JSON a version: the largest error against double precision, what is allowed, how many numbers of C nobody wrote.
-// FOLDER ("-": none) gets each product as float32. SECONDS above 0 (nvcc alone): times by events, for about so long.
-// TILE is given to the compiler (-DTILE=16). With -DVARIANTS your versions run alone, and with other template arguments as well.
+// Prints a line of JSON for each version: its largest error against double precision, what is allowed, how many numbers of C
+// were not written.
+// FOLDER ("-": none) gets each product as float32. SECONDS above 0 (only with nvcc): times by events, for about that long.
+// TILE is given to the compiler (-DTILE=16). With -DVARIANTS only your versions run, and with other template arguments as well.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>
@@ -27,9 +28,9 @@
 
 using namespace nvcuda;
 
-// --- the versions that are given ------------------------------------------------------------------------------------------
+// --- the given versions ---------------------------------------------------------------------------------------------------
 
-// A thread for each number of C. The lanes of a warp differ in threadIdx.x, and so in their row: the bad order.
+// One thread for each number of C. The lanes of a warp differ in threadIdx.x and therefore in their row: the bad order.
 __global__ void naive(const float* A, const float* B, float* C, int n) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     const int column = blockIdx.y * blockDim.y + threadIdx.y;
@@ -39,7 +40,7 @@ __global__ void naive(const float* A, const float* B, float* C, int n) {
     C[row * n + column] = sum;
 }
 
-// The same work. The lanes of a warp differ in their column: they read neighbours of B and one and the same number of A.
+// The same work. The lanes of a warp differ in their column: they read neighbours of B and all the same number of A.
 __global__ void coalesced(const float* A, const float* B, float* C, int n) {
     const int row = blockIdx.y * blockDim.y + threadIdx.y;
     const int column = blockIdx.x * blockDim.x + threadIdx.x;
@@ -72,7 +73,7 @@ static void stop_at(cudaError_t error, const char* what) {
     exit(1);
 }
 
-// Number i of a matrix: small integers, whose sums are exact in every format here, or numbers from -1 to 1.
+// Number i of a matrix: a small integer, so that sums are exact in every format here, or a number from -1 to 1.
 static float make_number(uint32_t i, uint32_t seed, bool integers) {
     uint32_t x = (i + seed) * 2654435761u;
     x = (x ^ (x >> 15)) * 2246822519u;
@@ -144,7 +145,7 @@ static double find_error(const Reference& reference, const std::vector<float>& c
 }
 
 #ifdef __CUDACC__
-// Milliseconds of single launches, each after a write of 256 MiB, so that no matrix waits in the L2 cache.
+// Milliseconds of single launches, each after a write of 256 MiB, so that no matrix is in the L2 cache.
 static std::vector<float> time_launches(const std::function<void()>& launch, double seconds) {
     std::vector<float> times;
     void* flush = nullptr;
@@ -197,7 +198,7 @@ int main(int argc, char** argv) {
     std::vector<float> c(m.size());
 
     auto run_version = [&](const char* version, const std::function<void()>& launch) {
-        stop_at(cudaMemset(m.C, 0xFF, m.size() * sizeof(float)), "cudaMemset");  // a NaN wherever nobody writes
+        stop_at(cudaMemset(m.C, 0xFF, m.size() * sizeof(float)), "cudaMemset");  // a NaN wherever no thread writes
         launch();
         stop_at(cudaGetLastError(), version);
         stop_at(cudaDeviceSynchronize(), version);
@@ -226,7 +227,7 @@ int main(int argc, char** argv) {
 #ifdef VARIANTS
     run_version("tiled-half", [&] { tiled<TILE / 2><<<dim3(2 * n / TILE, 2 * n / TILE), dim3(TILE / 2, TILE / 2)>>>(m.A, m.B, m.C, n); });
 #endif
-    if (seconds > 0 && n % 128 == 0) {  // as large as on a GPU; the small one has too little work for its many blocks
+    if (seconds > 0 && n % 128 == 0) {  // the size for a GPU; the small one has too little work for its many blocks
         run_version("registers", [&] { registers<128, 8, 8><<<dim3(n / 128, n / 128), 256>>>(m.A, m.B, m.C, n); });
         return 0;
     }

@@ -1,7 +1,7 @@
-"""GEMM in five versions: one product of matrices, counted access by access, and timed where there is a GPU.
+"""GEMM in five versions: a matrix product, counted access by access, and timed where there is a GPU.
 
 You will learn    why the order of the threads decides the speed, what tiles in shared memory save, and what registers add
-You will produce  two kernels of your own beside three that are given; FLOP a byte and sectors of each; on a GPU GFLOP/s
+You will produce  two kernels of your own and three given ones; FLOP per byte and sectors of each; on a GPU GFLOP/s
 Run it            python gemm_versions.py --n 64,96        (a CPU with g++: the emulator)
                   python gemm_versions.py                  (a GPU with nvcc: counted at 64, timed at all sizes)
 Your part         predict what `coalesced` asks for, then write `tiled` and `registers` in my_gemm.cu
@@ -34,10 +34,10 @@ T4_GB_PER_S, TIMED_S, RUN_LIMIT_S, COUNT_LIMIT_S = 320, 0.3, 300, 120
 HERE = Path(__file__).resolve().parent
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="five kernels for one product of matrices")
-parser.add_argument("--n", type=str, default="1024,2048,4096", help="sides of the square matrices, with commas")
+parser = argparse.ArgumentParser(description="five kernels for a matrix product")
+parser.add_argument("--n", type=str, default="1024,2048,4096", help="sides of the square matrices, separated by commas")
 parser.add_argument("--tile", type=int, default=16, help="side of the tiles: 8, 16 or 32")
-parser.add_argument("--arch", type=str, default="sm_75,sm_89", help="for which GPUs nvcc compiles, where there is one")
+parser.add_argument("--arch", type=str, default="sm_75,sm_89", help="GPUs that nvcc compiles for, if it is installed")
 args = parser.parse_args()
 try:
     sizes = sorted({int(size) for size in args.n.split(",")})
@@ -45,12 +45,12 @@ except ValueError:
     parser.error(f"--n {args.n}: whole numbers with commas, such as 64,96")
 archs = [name.strip() for name in args.arch.split(",")]
 if args.tile not in {8, 16, 32}:
-    parser.error(f"--tile {args.tile}: 8, 16 or 32, for a block has at most 1,024 threads")
+    parser.error(f"--tile {args.tile}: 8, 16 or 32, as a block has at most 1,024 threads")
 if unknown := [name for name in archs if name not in nvcc.ARCHITECTURES]:
-    parser.error(f"--arch: {unknown[0]} is none of {', '.join(nvcc.ARCHITECTURES)}")
+    parser.error(f"--arch: {unknown[0]} is not one of {', '.join(nvcc.ARCHITECTURES)}")
 unit = max(32, 2 * args.tile)
 if uneven := [n for n in sizes if n % unit or not 16 <= n <= 8192]:
-    parser.error(f"--n {uneven[0]}: a multiple of {unit} (32, and two tiles) up to 8192, so that no tile stands over the edge")
+    parser.error(f"--n {uneven[0]}: a multiple of {unit} (32, and two tiles) up to 8192, so that no tile crosses the edge")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -68,7 +68,7 @@ say(f"tiles of {args.tile} x {args.tile}, counted at n = {', '.join(map(str, cou
 
 
 def count_versions(program: emulator.Program) -> list[dict]:
-    """Every version at every counted size, as the emulator saw its accesses."""
+    """Every version at every counted size, by the accesses that the emulator saw."""
     rows = []
     for n in counted_sizes:
         result = program.run(str(n), limit_s=COUNT_LIMIT_S)
@@ -81,17 +81,17 @@ def count_versions(program: emulator.Program) -> list[dict]:
 
 
 def describe(row: dict) -> str:
-    """A version in one line of the log."""
+    """One version as a line of the log."""
     text = f"{row['version']:<10} n = {row['n']:>4}  {row['state']}"
     if row["flop_per_byte"]:
-        text += f"; {row['load_mb']:,.2f} MB asked for, {row['flop_per_byte']:.2f} FLOP a byte"
+        text += f"; {row['load_mb']:,.2f} MB asked for, {row['flop_per_byte']:.2f} FLOP per byte"
     if row["load_sectors_per_request"]:
         text += f", {row['load_sectors_per_request']:.2f} sectors a request"
     return text + (f"\n           {row['fault']}" if row["fault"] else "")
 
 
 def compile_kernels(folder: Path) -> list[dict]:
-    """What nvcc makes of every kernel that is written, for every architecture; nothing where there is no nvcc."""
+    """What nvcc reports for every kernel that is written, for every architecture; nothing without nvcc."""
     unwritten = {row["version"] for row in counted if row["state"] == "not written yet"}
     rows, reader = [], nvcc.find_cuobjdump(compiler)
     block = {"naive": 256, "coalesced": 256, "tensor": 32, f"tiled<{args.tile}>": args.tile**2, "registers<128, 8, 8>": 256}
@@ -134,7 +134,7 @@ def time_library(n: int) -> dict[str, float]:
 
 
 def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
-    """Every version, and the library, at every size on the GPU; what could not be built or did not end is said, and missing."""
+    """Every version, and the library, at every size on the GPU; without those that could not be built or did not end."""
     sheet, program = gpus.find(torch.cuda.get_device_name(device)), folder / "gemm_timed"
     major, minor = torch.cuda.get_device_capability(device)
     try:
@@ -172,7 +172,7 @@ with tempfile.TemporaryDirectory(prefix="gemm-") as place:
     except emulator.Unsupported as error:
         sys.exit(str(error))
     except (emulator.Endless, emulator.TooMuchOutput) as error:
-        sys.exit(f"a kernel did not end well: {error}. Which loop counts towards n?")
+        sys.exit(f"a kernel did not end well: {error}. Does every loop reach n?")
     for row in counted:
         say(describe(row))
     compiled = compile_kernels(Path(place))
@@ -208,6 +208,6 @@ bench.say_table(list(by_name.values()), titles)
 name = torch.cuda.get_device_name(device) if timed_here else "a GPU"
 (out / "versions.md").write_text(versions.write_page(name, list(by_name.values()), timed), encoding="utf-8")
 if out.resolve() != HERE:
-    shutil.copyfile(HERE / "my_gemm.cu", out / "my_gemm.cu")  # what was run, beside what came of it
+    shutil.copyfile(HERE / "my_gemm.cu", out / "my_gemm.cu")  # what was run, to keep with its results
 path = bench.write_metrics("gemm_versions/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,23 +1,23 @@
-// Kernels of the course that 5.1 measures beside yours: the same work in better and worse patterns of access.
+// Kernels of the course that 5.1 measures together with yours: the same work with better and worse access patterns.
 #include <cuda_runtime.h>
 
 struct Particle {
   float x, y, z, mass;
 };
 
-// Neighbours touch neighbours: the best that there is.
+// Neighbouring threads touch neighbouring numbers: the best pattern.
 __global__ void copy(const float* in, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = in[i];
 }
 
-// The same, but the array begins one element later: no request begins where a sector does.
+// The same, but the array begins one element later: no request begins at the start of a sector.
 __global__ void shifted_copy(const float* in, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = in[i + 1];
 }
 
-// Reads every stride-th element of an array that is as many times as long.
+// Reads every stride-th element of an array that is `stride` times as long.
 __global__ void strided_copy(const float* in, float* out, int n, int stride) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = in[size_t(i) * stride];

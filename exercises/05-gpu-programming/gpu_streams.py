@@ -1,6 +1,6 @@
-"""The device of `streams.py` as it is on a GPU: streams, events and page-locked memory of CUDA, and what the pipeline takes.
+"""The device of `streams.py` on a real GPU: CUDA's streams, events and page-locked memory, and the pipeline's times.
 
-The methods are those of ReplayedDevice, so a pipeline is written once. Times are in milliseconds of wall time between two
+It has the methods of ReplayedDevice, so a pipeline is written once. Times are in milliseconds of wall time between two
 synchronisations, the median of several; those of a single engine come from events.
 """
 
@@ -22,8 +22,8 @@ Run = Callable[[Any, int], None]
 
 
 class CudaDevice:
-    """A GPU with `buffers` for `chunks` of so many float32 numbers. `pinned`: the host's memory is page-locked, so that the GPU
-    reads it by itself; else each copy is staged through memory that is, and the call waits for that."""
+    """A GPU with `buffers` for `chunks` of `numbers` float32 numbers. `pinned`: host memory is page-locked, so that the GPU
+    reads it by itself; otherwise each copy is staged through memory that is page-locked, and the call waits for that."""
 
     def __init__(self, chunks: int, buffers: int, numbers: int, *, pinned: bool = True) -> None:
         self.chunks, self.buffers, self.passes = chunks, buffers, 1
@@ -37,33 +37,33 @@ class CudaDevice:
         return torch.cuda.Stream()
 
     def copy_in(self, stream: torch.cuda.Stream, chunk: int, buffer: int) -> None:
-        """The host's input `chunk` into `buffer`."""
+        """Copy the host's input `chunk` into `buffer`."""
         with torch.cuda.stream(stream):
             self.memory[buffer].copy_(self.inputs[chunk], non_blocking=True)
 
     def compute(self, stream: torch.cuda.Stream, buffer: int) -> None:
-        """Adds 1 to every number of `buffer`, `passes` times: a kernel that takes as long as the exercise wants it."""
+        """Add 1 to every number of `buffer`, `passes` times: a kernel that takes as long as the exercise wants."""
         with torch.cuda.stream(stream):
             for _ in range(self.passes):
                 self.memory[buffer].add_(1.0)
 
     def copy_out(self, stream: torch.cuda.Stream, buffer: int, chunk: int) -> None:
-        """`buffer` to the host's output `chunk`."""
+        """Copy `buffer` to the host's output `chunk`."""
         with torch.cuda.stream(stream):
             self.outputs[chunk].copy_(self.memory[buffer], non_blocking=True)
 
     def record(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
-        """An event after all that is in `stream`."""
+        """An event after everything that is in `stream` now."""
         event = torch.cuda.Event()
         event.record(stream)
         return event
 
     def wait(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
-        """What comes into `stream` from now on waits for `event`."""
+        """Let everything that is queued in `stream` from now on wait for `event`."""
         stream.wait_event(event)
 
     def count_wrong(self) -> int:
-        """How many chunks hold something wrong. All numbers are whole and below 2**24, so they are compared exactly."""
+        """How many chunks hold wrong numbers. All numbers are whole and below 2**24, so they are compared exactly."""
         return sum(not torch.equal(out, given + self.passes) for given, out in zip(self.inputs, self.outputs, strict=True))
 
     def reset(self) -> None:
@@ -74,7 +74,7 @@ class CudaDevice:
 
 
 def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
-    """Milliseconds of a warm pipeline, the median of several; and the most chunks that came back wrong from any of them."""
+    """Milliseconds of a warm pipeline, the median of several runs; and the most wrong chunks in any of them."""
     milliseconds, wrong = [], 0
     for _ in range(REPEATS + 1):
         device.reset()
@@ -87,7 +87,7 @@ def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
 
 
 def time_engines(device: CudaDevice) -> dict[str, float]:
-    """Milliseconds of one chunk on each engine while the others have nothing to do; of one pass, where it computes."""
+    """Milliseconds of one chunk on each engine while the others are idle; for the kernel, of one pass."""
     stream = device.stream()
     calls: dict[str, Callable[[], None]] = {
         streams.COPY_IN: lambda: device.copy_in(stream, 0, 0),
@@ -108,7 +108,7 @@ def time_engines(device: CudaDevice) -> dict[str, float]:
 
 
 def count_copy_engines() -> int | None:
-    """How many copies the GPU makes at the same time; None where the driver does not say."""
+    """How many copies the GPU can make at the same time; None where the driver does not say."""
     try:
         value = ctypes.c_int()
         code = ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(value), ASYNC_ENGINES, 0)
@@ -118,8 +118,8 @@ def count_copy_engines() -> int | None:
 
 
 def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
-    """The shortest time that the engines' own times permit, in milliseconds. With a single copy engine both directions share
-    it: the chunks need its time, or the kernels', and what the first chunk waits for the other."""
+    """The shortest time that the engines' own times permit, in milliseconds. Both directions share a single copy engine: then
+    the chunks need its time, or that of the kernels, plus the wait of the first chunk for the other."""
     if copy_engines == 1:
         copies = took[streams.COPY_IN] + took[streams.COPY_OUT]
         return chunks * max(copies, took[streams.COMPUTE]) + min(copies, took[streams.COMPUTE])
@@ -127,9 +127,9 @@ def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines
 
 
 def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int, ratio: float) -> dict[str, Any]:
-    """The learner's pipeline on a GPU beside the same work in one stream, with a kernel that takes `ratio` times a copy in.
+    """The learner's pipeline on a GPU and the same work in one stream, with a kernel that takes `ratio` times a copy in.
 
-    What cannot be is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
+    An impossible figure is None and counted in `refused`: a copy faster than the link, a pipeline faster than its engines.
     """
     device = CudaDevice(chunks, buffers, megabytes * 250_000)
     alone = time_engines(device)
@@ -138,7 +138,7 @@ def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int
     sequential_ms, _ = time_pipeline(sequential, device)
     yours_ms, wrong = time_pipeline(run, device)
     passes = device.passes
-    del device  # page-locked memory is scarce, and the next one takes as much again
+    del device  # page-locked memory is scarce, and the next device takes as much again
     pageable = CudaDevice(chunks, buffers, megabytes * 250_000, pinned=False)
     pageable.passes = passes
     pageable_ms, _ = time_pipeline(run, pageable)

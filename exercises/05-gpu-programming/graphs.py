@@ -1,9 +1,9 @@
-"""CUDA graphs, and what stands for them where there is no GPU: a recording of operations and addresses.
+"""CUDA graphs, and what takes their place without a GPU: a recording of operations and addresses.
 
 `Graphs.capture(call)` runs `call` once and keeps what it did. `replay()` does the same again, on the same memory, with no
-Python of the model. On a GPU that is torch.cuda.CUDAGraph. Without one a dispatch mode writes down each operation with the
+Python of the model. On a GPU that is torch.cuda.CUDAGraph. Without one, a dispatch mode records each operation with the
 tensors that it was given; a replay executes them on these very tensors and writes into their memory. So the mistakes have the
-consequences that they have on a GPU: a new tensor is not seen, an output is overwritten, a value cannot be looked at.
+consequences that they have on a GPU: a new tensor is not seen, an output is overwritten, a value cannot be read.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_iter, tree_map
 
-WARM_UPS = 3  # before a capture: libraries take their memory and choose their kernels in the first calls
+WARM_UPS = 3  # before a capture: in the first calls, libraries allocate memory and choose their kernels
 
 
 class CaptureError(RuntimeError):
-    """The call cannot be captured: it asks for a value while nothing is computed yet."""
+    """The call cannot be captured: it asks for a value before anything is computed."""
 
 
 class Graphs:
-    """Makes graphs and counts them: `captures`, the attempts that failed, the replays, and those of a graph that reads memory
+    """Creates graphs and counts them: `captures`, failed attempts, replays, and those replays of a graph that reads memory
     which is no longer that of the tensor it was captured with (`moved`)."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.captures, self.failures, self.replays, self.moved = device, 0, 0, 0, 0
-        self.looks_at_addresses = True  # False where replays are timed: a look at every weight takes longer than a launch
+        self.looks_at_addresses = True  # False where replays are timed: to look at every weight takes longer than a launch
 
     def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
         """A graph of what `call` does. Raises CaptureError where that depends on a value."""
@@ -41,7 +41,7 @@ class Graphs:
         self.captures += 1
         if self.device.type != "cuda":
             return Graph(self, recorder, output, recorder.replay)
-        recorder.operations.clear()  # and with them the memory of every step between; where tensors lie stays known
+        recorder.operations.clear()  # and with them the memory of intermediate results; the addresses of tensors stay known
         graph, output = capture_on_gpu(call)
         return Graph(self, recorder, output, graph.replay)
 
@@ -53,7 +53,7 @@ class Graph:
         self._graphs, self._recorder, self._execute, self.output = graphs, recorder, execute, output
 
     def replay(self) -> None:
-        """Everything that was captured, once more, on the memory that it was captured with. On a GPU: one launch."""
+        """Repeat everything that was captured, on the memory that it was captured with. On a GPU: one launch."""
         self._graphs.replays += 1
         if self._graphs.looks_at_addresses:
             self._graphs.moved += self._recorder.has_moved()
@@ -75,7 +75,7 @@ def capture_on_gpu(call: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]
 
 
 class Mode(TorchDispatchMode):
-    """A dispatch mode that no compiled code runs under, which spares the second that torch takes to import its compiler."""
+    """A dispatch mode for code that is not compiled; it saves the second that torch takes to import its compiler."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -83,15 +83,15 @@ class Mode(TorchDispatchMode):
 
 
 class Recorder(Mode):
-    """Writes down every operation, and refuses those that read a value.
+    """Records every operation, and refuses those that read a value.
 
-    A capture on a GPU begins with one of these as well: a capture that fails there leaves the allocator in the middle of it.
+    A capture on a GPU begins with one of these as well, because a capture that fails there leaves the allocator in a bad state.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.operations: list[tuple[Any, Any, Any, Any]] = []
-        self._outside: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # what came from outside: the tensor, and its memory
+        self._outside: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # tensors from outside, each with its memory
         self._inside: set[int] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -106,7 +106,7 @@ class Recorder(Mode):
         return result
 
     def _fix(self, value: Any) -> Any:
-        """A tensor from outside as its memory is now: giving the tensor other memory later changes nothing here."""
+        """A tensor from outside with its present memory: if the tensor gets other memory later, this does not change."""
         if not isinstance(value, torch.Tensor) or id(value) in self._inside:
             return value
         if id(value) not in self._outside:
@@ -122,7 +122,7 @@ class Recorder(Mode):
         with torch.no_grad(), _disable_current_modes():
             for function, args, kwargs, result in self.operations:
                 if is_view(function, args, kwargs, result):
-                    continue  # it is a look at memory that another operation fills
+                    continue  # it is a view of memory that another operation fills
                 for old, new in zip(list_tensors(result), list_tensors(function(*args, **kwargs)), strict=True):
                     if old.data_ptr() != new.data_ptr():
                         old.copy_(new)
@@ -145,8 +145,8 @@ class OperationCounter(Mode):
 
 
 def reads_a_value(function: Any, args: Any) -> bool:
-    """Whether the host must look at values for this operation: for a number (item), or for the shape of the result (nonzero).
-    An index is asked for its values where it is a mask."""
+    """Whether the host must read values for this operation: for a number (item), or for the shape of the result (nonzero).
+    An index needs its values if it is a mask."""
     if torch.Tag.data_dependent_output in function.tags:
         return True
     masked = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in list_tensors(args[1:]))
@@ -154,7 +154,7 @@ def reads_a_value(function: Any, args: Any) -> bool:
 
 
 def is_view(function: Any, args: Any, kwargs: Any, result: Any) -> bool:
-    """Whether what an operation gave is a look at memory that it was given, and that it leaves as it is."""
+    """Whether the result of an operation is a view of memory that it was given and does not change."""
     if function._schema.is_mutable:  # noqa: SLF001 (the one place that says it)
         return False
     given = {tensor.untyped_storage().data_ptr() for tensor in list_tensors((args, kwargs))}

@@ -1,9 +1,9 @@
-// Host code of 5.1: runs one kernel at one size after the other, and compares each result with one computed here.
+// Host code of 5.1: runs one kernel at one size after another, and compares each result with one that is computed here.
 //
 // harness KERNEL BLOCK STRIDE SIZE...         a line of JSON for each size: how many numbers are wrong, and the first of them
 // harness time KERNEL BLOCK STRIDE SIZE       on a GPU: the seconds of each of many warm launches, between two events
 //
-// PART says which kernels are there: 0 the course's own (given.cu), 1 those of my_kernels.cu, 2 those of my_warps.cu.
+// PART says which kernels are included: 0 those of the course (given.cu), 1 those of my_kernels.cu, 2 those of my_warps.cu.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace harness {  // so that a kernel's file may use any name for its own functions
 
-// Ends the program with CUDA's own words where a call fails.
+// Ends the program with CUDA's own message where a call fails.
 #define TRY(call)                                                             \
   do {                                                                        \
     cudaError_t error = (call);                                               \
@@ -53,8 +53,8 @@ struct Array {
   }
 };
 
-// One kernel at one size: how many blocks it has, how it is launched, what must come out, and in which array. A kernel that adds
-// to its result finds what the array has here.
+// One kernel at one size: how many blocks it has, how it is launched, what the result must be, and in which array. A kernel that
+// adds to its result finds the values of the array as given here.
 struct Case {
   int blocks;
   std::function<void()> launch;
@@ -62,8 +62,8 @@ struct Case {
   std::vector<float> right;
 };
 
-// Whole numbers: up to 2^24 their sums are exact in any order. The first is large, so that no sum is 0, and of the right channel
-// few are positive, so that the sum of all stays below that for every number of elements.
+// Whole numbers, whose sums up to 2^24 are exact in any order. The first is large, so that no sum is 0, and few of the right
+// channel are positive, so that the sum of all stays below 2^24 for every number of elements.
 float small(size_t i) { return i ? float(i * 7 % 13) - 6.0f : 100.0f; }
 float mostly_negative(size_t i) { return i % 64 == 5 ? float(1 + i % 7) : small(i) - 6.0f; }
 float place(size_t i) { return float(i % (1 << 24)); }
@@ -126,7 +126,7 @@ Case prepare(const char* kernel, int n, int block, int) {
 }
 #else
 Case prepare(const char* kernel, int n, int block, int) {
-  if (!strcmp(kernel, "transpose")) {  // about as many rows as columns, and no more numbers than asked for
+  if (!strcmp(kernel, "transpose")) {  // about as many rows as columns, and at most as many numbers as asked for
     const int rows = std::max(1, int(std::sqrt(double(n)))), columns = n / rows;
     const dim3 grid((columns + 31) / 32, (rows + 31) / 32), threads(32, 32);
     Array *in = new Array(size_t(rows) * columns, place), *out = new Array(size_t(rows) * columns);
@@ -164,7 +164,7 @@ void compare(const Case& job, int n) {
 
 #ifdef __CUDACC__
 // Seconds of each of many launches. Each is timed by two events in the GPU's own queue; the clock of the processor would stop
-// as soon as the launch is queued. Before each the L2 cache is filled with something else.
+// as soon as the launch is queued. Before each launch the L2 cache is filled with other data.
 void time_launches(const Case& job) {
   const size_t flushed = size_t(256) << 20;
   const int launches = 50, warm = 5;
@@ -187,7 +187,7 @@ void time_launches(const Case& job) {
 }
 #else
 void time_launches(const Case&) {
-  fprintf(stderr, "times are measured on a GPU alone\n");
+  fprintf(stderr, "times are measured only on a GPU\n");
   exit(2);
 }
 #endif

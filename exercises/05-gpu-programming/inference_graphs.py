@@ -1,4 +1,4 @@
-"""CUDA graphs for inference: a model that is launched by one call, for each batch size, and every answer still the right one.
+"""CUDA graphs for inference: a model launched by one call, at each batch size, with every answer still right.
 
 You will learn    what a request costs before the GPU computes anything, what a graph keeps, and what it does not see
 You will produce  operations and latencies of eager, graph and compiled requests, and a server whose answers stay right
@@ -31,7 +31,7 @@ from bench import say
 from served_models import EarlyExit, Transformer
 
 SEED, VOCABULARY, LENGTH, TOLERANCE, LAUNCH_US = 0, 256, 16, 1e-3, 5.0
-MOST_KEPT = 64  # answers that are looked at again; more would fill the memory of a long run
+MOST_KEPT = 64  # answers that are checked again later; more would fill the memory in a long run
 BRANCHY_REQUESTS, WARM_UPS = 8, 3
 MOST_COMPILED = 8  # torch's own limit of compilations of one function
 SERVED = 40  # requests of each batch size that are compared on a GPU, where the others are timed
@@ -40,9 +40,9 @@ Answer = Callable[[torch.Tensor], torch.Tensor]
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="serve a model by CUDA graphs")
 parser.add_argument("--layers", type=int, default=12, help="layers of the transformer")
-parser.add_argument("--width", type=int, default=768, help="numbers a token is described by")
+parser.add_argument("--width", type=int, default=768, help="numbers that describe a token")
 parser.add_argument("--heads", type=int, default=12, help="heads of its attention; they must divide the width")
-parser.add_argument("--batch-sizes", default="1,2,4,8,16,32", help="sequences in a request, parted by commas")
+parser.add_argument("--batch-sizes", default="1,2,4,8,16,32", help="sequences in a request, separated by commas")
 parser.add_argument("--requests", type=int, default=1000, help="requests of each batch size")
 args = parser.parse_args()
 if args.width % args.heads:
@@ -68,7 +68,7 @@ def make_tokens(size: int) -> torch.Tensor:
 
 
 def count_operations(answer: Answer, size: int, made: graphs.Graphs | None = None) -> int:
-    """What one warm request launches from Python; a replay is one."""
+    """How many operations one warm request launches from Python; a replay counts as one."""
     tokens, before = make_tokens(size), made.replays if made else 0
     with graphs.OperationCounter() as counter:
         answer(tokens)
@@ -91,7 +91,7 @@ def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
 
 
 def find_least_us() -> float | None:
-    """The time in which the GPU can read all weights once; None where they fit its cache, or its memory's speed is unknown."""
+    """The time in which the GPU can read all weights once; None where its cache holds them or its bandwidth is unknown."""
     gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
     if gpu is None or not gpu.l2_mb or weight_bytes < 4e6 * gpu.l2_mb:
         return None
@@ -99,7 +99,7 @@ def find_least_us() -> float | None:
 
 
 def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
-    """Ask for these sizes in turn: how many answers were wrong, how many of them, and of the callers' tokens, changed later."""
+    """Send requests of these sizes in turn: how many answers were wrong, and how many answers and requests changed later."""
     wrong, kept = 0, []
     for size in sizes:
         tokens = make_tokens(size)
@@ -115,7 +115,7 @@ def serve(answer: Answer, model: Answer, sizes: list[int]) -> dict[str, int]:
 
 
 def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.Graphs, dict[str, Any]]:
-    """The learner's server for `model`, its graphs, and what came of these requests; `broken` says what it failed with."""
+    """The learner's server for `model`, its graphs, and the results of these requests; `broken` says what it failed with."""
     made = graphs.Graphs(device)
     nothing = dict.fromkeys(("wrong", "answers_changed", "tokens_changed"))
     try:
@@ -128,7 +128,7 @@ def try_server(model: Answer, sizes: list[int]) -> tuple[Answer | None, graphs.G
 
 
 def compile_model() -> Answer | None:
-    """The model compiled, with graphs that torch makes by itself; None, with the reason in the log, where that fails."""
+    """The compiled model, with graphs that torch creates by itself; None where that fails, with the reason in the log."""
     if len(batch_sizes) > MOST_COMPILED:
         say(f"torch.compile: not measured (after {MOST_COMPILED} shapes it computes without graphs)")
         return None
@@ -202,7 +202,7 @@ if not on_gpu:
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 if (own := Path(my_server.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_server.py")  # what was judged, beside the verdict
+    shutil.copyfile(own, out / "my_server.py")  # what was judged, to keep with the verdict
 break_even = [eager["batch"] for eager, graph in zip(by_way["eager"], by_way["graph"], strict=False)
               if eager["p50_us"] and graph["p50_us"] and graph["p50_us"] > 0.95 * eager["p50_us"]]  # fmt: skip
 metrics = {

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_iter
 
 
 class OutsideTensors(IndexError):
-    """A lane that its mask leaves on loads from, or stores to, an address outside the kernel's tensors."""
+    """A lane that is not masked loads from, or stores to, an address outside the kernel's tensors."""
 
 
 class StoredTwice(RuntimeError):
@@ -29,7 +29,7 @@ class StoredTwice(RuntimeError):
 
 @dataclass
 class Traffic:
-    """Bytes that went between a kernel and one tensor. `distinct_*` counts every address once, however often it was used."""
+    """Bytes moved between a kernel and one tensor. `distinct_*` counts every address once, however often it was used."""
 
     name: str
     first: int
@@ -54,8 +54,8 @@ class Traffic:
 
 
 def mend_numbers(interpreter: Any, version: str) -> None:
-    """Let a number that a kernel computed bound its `range`. Before Triton 3.7 it is an array of one number, which NumPy 2.4 no
-    longer takes for a number. torch brings its own Triton: torch 2.11 brings 3.6."""
+    """Let a number that a kernel computed be the bound of a `range`. Before Triton 3.7 it is an array of one number, which
+    NumPy 2.4 no longer accepts as a number. Each torch comes with its own Triton: torch 2.11 with 3.6."""
     if tuple(map(int, version.split(".")[:2])) >= (3, 7) or hasattr(interpreter, "patch_of_triton"):
         return
     interpreter.patch_of_triton = patch = interpreter._patch_lang_tensor  # noqa: SLF001 (nothing public does it)
@@ -68,10 +68,10 @@ def mend_numbers(interpreter: Any, version: str) -> None:
 
 
 class KernelMemory:
-    """While it is entered, it counts the loads and stores of `@triton.jit` functions that run in the interpreter.
+    """Counts, inside a `with`, the loads and stores of `@triton.jit` functions that run in the interpreter.
 
     `tensors` has the traffic of each tensor by the name of a kernel's parameter, over all launches. A load or store outside
-    raises OutsideTensors, one number stored by two programs of a launch StoredTwice.
+    raises OutsideTensors; if two programs of a launch store the same number, that raises StoredTwice.
     """
 
     def __init__(self, *kernels: Any) -> None:
@@ -95,7 +95,7 @@ class KernelMemory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for kernel, hook in self.hooks:
             kernel.pre_run_hooks.remove(hook)
-        del self._builder.create_masked_load, self._builder.create_masked_store  # the class's own show again
+        del self._builder.create_masked_load, self._builder.create_masked_store  # those of the class are visible again
 
     def loaded_bytes(self, *, distinct: bool = False) -> int:
         """Bytes loaded from all tensors; with `distinct` every address counts once."""
@@ -127,7 +127,7 @@ class KernelMemory:
         return count_and_call
 
     def _share_out(self, addresses: np.ndarray, note: Callable[..., None], does: str) -> None:
-        """Give each address to the tensor that it lies in; most calls have those of one tensor."""
+        """Assign each address to the tensor that it lies in; most calls have addresses of one tensor."""
         for traffic in self._now:
             offset = addresses.astype(np.int64) - traffic.first
             inside = (offset >= 0) & (offset < traffic.numbers * traffic.itemsize)
@@ -170,9 +170,9 @@ class KernelMemory:
 
 
 class Operations(TorchDispatchMode):
-    """Counts what PyTorch does while it is entered: each operation, with the bytes of its arguments and of its results.
+    """Counts what PyTorch does inside a `with`: each operation, with the bytes of its arguments and of its results.
 
-    `rows` has them in their order. Views move nothing, and are left out.
+    `rows` has them in order. Views move nothing and are left out.
     """
 
     def __init__(self) -> None:
@@ -191,7 +191,7 @@ class Operations(TorchDispatchMode):
 
 
 def reason_of(error: BaseException) -> BaseException:
-    """What really went wrong: the interpreter puts what a kernel raises into errors of its own."""
+    """What really went wrong: the interpreter wraps what a kernel raises in errors of its own."""
     while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
         error = error.__cause__
     return error

@@ -1,4 +1,4 @@
-"""What 5.2 tries a training loop with: data, a model, the loop as it is delivered, and two ways to look into a loop.
+"""What 5.2 tests a training loop with: data, a model, the loop as delivered, and two ways to look into a loop.
 
 `run_on_meta` lets a loop run on torch's meta device, which has shapes and no data: what was not moved, and whoever looks at a
 value, stops there with the line. `watch` runs a loop for real and notes what it does with gradients and formats.
@@ -28,7 +28,7 @@ Train = Callable[..., Any]
 
 
 def make_data(batch_size: int, batches: int = BATCHES) -> tuple[list[list[float]], list[int]]:
-    """Rows of numbers and their classes, as lists of Python: a teacher of random weights says which class is right."""
+    """Rows of numbers and their classes, as Python lists: a network with random weights decides which class is right."""
     source = torch.Generator().manual_seed(SEED)
     inputs = torch.randn(batches * batch_size, FEATURES, generator=source)
     labels = (inputs @ torch.randn(FEATURES, CLASSES, generator=source)).argmax(dim=1)
@@ -46,7 +46,7 @@ def make_model(hidden: int) -> nn.Module:
 def train_on_cpu(
     model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
 ) -> torch.Tensor:
-    """The loop as it is delivered: right on a CPU, and the measure for every other."""
+    """The loop as delivered: right on a CPU, and the reference for every other."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []
     for step in range(steps):
@@ -72,12 +72,12 @@ def measure_training_bytes(hidden: int) -> int:
 
 
 def as_losses(given: Any) -> torch.Tensor:
-    """What a loop gave back as one tensor of float32 on the CPU. Raises TypeError or ValueError where it is none."""
+    """What a loop returned as one float32 tensor on the CPU. Raises TypeError or ValueError where that is not possible."""
     if not isinstance(given, torch.Tensor):
         cure = ": torch.stack(losses) makes one of a list of losses" if isinstance(given, (list, tuple)) else ""
-        raise TypeError(f"it gave back {type(given).__name__}, and not the losses as a tensor{cure}")
+        raise TypeError(f"it returned {type(given).__name__}, not the losses as a tensor{cure}")
     if given.dim() != 1:
-        raise ValueError(f"it gave back a tensor of shape {tuple(given.shape)}, and not one loss a step")
+        raise ValueError(f"it returned a tensor of shape {tuple(given.shape)}, not one loss per step")
     return given.detach().float().cpu()
 
 
@@ -86,7 +86,7 @@ def as_losses(given: Any) -> torch.Tensor:
 
 @dataclass
 class MetaRun:
-    """How a loop got along without data. `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked, branched
+    """How a loop ran without data. `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked, branched
     or broken. The counts are those of one step, once the first is over.
     """
 
@@ -110,7 +110,7 @@ class _LastCall(TorchFunctionMode):
 
 @contextmanager
 def _autocast_without_a_device() -> Iterator[None]:
-    """torch.autocast does not know the meta device, where there is nothing to cast: it gets the CPU's rules there."""
+    """torch.autocast does not know the meta device, where there is nothing to cast: there it gets the rules of the CPU."""
     plain = torch.autocast.__init__
 
     def begin(self: Any, device_type: str, *args: Any, **named: Any) -> None:

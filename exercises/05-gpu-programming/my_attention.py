@@ -1,7 +1,7 @@
 """Your second part of 5.10: FlashAttention, the forward pass, in Triton.
 
-You will learn    how attention gets by without its matrix of scores: tiles, and the softmax of your first part
-You will produce  a kernel that writes nothing to main memory but its result, causal or not, for any length
+You will learn    how attention works without its matrix of scores: tiles, and the softmax of your first part
+You will produce  a kernel that writes only its result to main memory, causal or not, for any length
 Try it            gpucourse try 5.10 (in the interpreter, on the processor); gpucourse run 5.10 also counts and compiles
 Your part         the arithmetic of `attend`, and how far its loop goes where CAUSAL is true; then take out the line of
                   `attention` that says it is not written. Keep both names and their parameters
@@ -22,7 +22,7 @@ def attend(
 ):  # fmt: skip
     """BLOCK_Q queries of one head for each program: out = softmax(q · kᵀ · scale) · v.
 
-    q, k, v and out have the shape (heads, length, D) and lie in one piece. `length` need not be a multiple of either block.
+    q, k, v and out have the shape (heads, length, D) and are contiguous. `length` need not be a multiple of either block.
     Where CAUSAL is true, query i sees the keys 0 to i, and a block of keys that no query of the program sees is not loaded.
     Compute in float32 whatever the inputs are. In float32, tl.dot rounds its inputs to 10 bits (TF32) on a GPU from sm_80 on,
     unless you write input_precision="ieee".
@@ -38,7 +38,7 @@ def attend(
         tile = head * length * D + keys[:, None] * D + columns[None, :]
         k = tl.load(k_ptr + tile, mask=keys[:, None] < length, other=0.0)
         v = tl.load(v_ptr + tile, mask=keys[:, None] < length, other=0.0)
-        # yours: the scores of q and k, what they do to all that was kept, and v
+        # yours: the scores of q and k, how they change what was kept, and v
     tl.store(out_ptr + places, out.to(out_ptr.dtype.element_ty), mask=queries[:, None] < length)
 
 
@@ -49,5 +49,5 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, b
     attend[triton.cdiv(length, block_q), heads](
         q, k, v, out, length, d**-0.5, D=d, CAUSAL=causal, BLOCK_Q=block_q, BLOCK_K=block_k
     )
-    raise NotImplementedError("attend: what is kept of each tile, so that the next can be added?")  # take this line out
+    raise NotImplementedError("attend: what do you keep of each tile, so that you can add the next?")  # remove this line
     return out

@@ -1,6 +1,6 @@
-"""The challenge of 5.10: the backward pass of FlashAttention. It counts for nothing; a run judges it all the same.
+"""The challenge of 5.10: the backward pass of FlashAttention. It is not graded, but a run judges it.
 
-You will learn    how weights that were never stored are made again, tile by tile, and what the logarithm of the sum is kept for
+You will learn    how weights that were never stored are computed again, tile by tile, and why the log of the sum is kept
 You will produce  the gradients of q, k and v, without a tensor as large as the matrix of scores
 Try it            gpucourse run 5.10 (the table "The challenge" has the errors)
 Your part         the body of `backward`, with kernels of your own in Triton, or in torch, tile by tile
@@ -19,7 +19,7 @@ def backward(
     """The gradients of q, k and v, each of the shape (heads, length, d) as q, k, v, `out` and its gradient `grad_out` are.
 
     `log_sums`, of the shape (heads, length), is the logarithm of the sum of exp(score) of each query, with the scale 1 / √d in
-    the scores: exp(score - log_sum) is the weight. `block` is the side of a tile; length need not be a multiple of it. All is
-    float32.
+    the scores: exp(score - log_sum) is the weight. `block` is the side of a tile; length need not be a multiple of it.
+    Everything is float32.
     """
-    raise NotImplementedError("backward: from which two tensors follow the weights of a tile, without its row?")
+    raise NotImplementedError("backward: from which two tensors do the weights of a tile follow, without its whole row?")

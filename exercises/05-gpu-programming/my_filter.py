@@ -1,9 +1,9 @@
 """Your part of 5.8: a matched filter that finds a known pulse in many signals, right and fast.
 
-You will learn    which length an FFT likes, why padding is no waste, and what a batch spares
-You will produce  a `matched_filter` that gives the same scores at least twice as fast, and up to a hundred times
-Try it            gpucourse try 5.8 (counts transforms, takes no time); gpucourse run 5.8 takes its time, too
-Your part         `matched_filter` below: it is right, and slow for three reasons; keep its name and its parameters
+You will learn    which lengths suit an FFT, why padding is no waste, and what a batch saves
+You will produce  a `matched_filter` with the same scores that is at least twice as fast, and up to a hundred times
+Try it            gpucourse try 5.8 (counts transforms); gpucourse run 5.8 also measures the time
+Your part         `matched_filter` below: it is right, but slow for three reasons; keep its name and its parameters
 Reading           modules/05-gpu-programming/lesson-5-limits.md, "An FFT is a circle"
 """
 
@@ -16,8 +16,8 @@ def matched_filter(signals: torch.Tensor, template: torch.Tensor) -> torch.Tenso
     """How well the template fits at each place of each signal.
 
     `signals` has shape (signals, samples), `template` (points,), with no more points than samples; both float32, on one device.
-    Gives scores of shape (signals, samples): score k of a signal is the sum over j of template[j] * signal[k + j], and what
-    lies behind the end of the signal counts as 0.
+    Returns scores of shape (signals, samples): score k of a signal is the sum over j of template[j] * signal[k + j], where
+    everything beyond the end of the signal counts as 0.
     """
     samples, points = signals.shape[1], template.shape[0]
     length = samples + points - 1  # Would length = samples do? It is shorter, and 1000 = 2 * 2 * 2 * 5 * 5 * 5 suits an FFT.

@@ -1,9 +1,9 @@
-"""Your part of 5.2: a training loop that is good on a CPU becomes one that is good on a GPU, and still runs everywhere.
+"""Your part of 5.2: turn a training loop that is good on a CPU into one that is good on a GPU and still runs everywhere.
 
-You will learn    what has to move and when, what makes the processor wait for the GPU, and how 16 bits train as well as 32
-You will produce  a loop that moves model and data, never looks at a value on its way, and trains in mixed precision
+You will learn    what has to move and when, what makes the processor wait for the GPU, how to train as well in 16 bits as in 32
+You will produce  a loop that moves model and data, never reads a value on its way, and trains in mixed precision
 Try it            gpucourse try 5.2; gpucourse run 5.2 measures it on the device of the exercise, too
-Your part         the body of `train`; keep its name and its parameters. It runs as it is: on a CPU, whatever `device` says
+Your part         the body of `train`; keep its name and its parameters. As delivered it runs on a CPU, whatever `device` says
 Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "From CPU to GPU"
 """
 
@@ -24,11 +24,11 @@ def train(
     steps: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Train `model` for so many steps of AdamW on `device`; the loss of each step, as a tensor of `steps` numbers.
+    """Train `model` for `steps` steps of AdamW on `device`; returns the loss of each step, as a tensor of `steps` numbers.
 
-    Step s takes the rows from s * batch_size on, modulo their number, which is a multiple of batch_size. `dtype` float32 trains
-    in that; float16 and bfloat16 mean mixed precision: matrix products in 16 bits, the parameters stay in float32. `model`,
-    `inputs` and `labels` are on the CPU when this is called. Whoever wants numbers reads them from the result, after the end.
+    Step s takes the rows from s * batch_size on, modulo their number, which is a multiple of batch_size. With `dtype` float32,
+    everything is float32; float16 and bfloat16 mean mixed precision: matrix products in 16 bits, parameters in float32.
+    `model`, `inputs` and `labels` are on the CPU when this is called. The caller reads the losses after the end.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []

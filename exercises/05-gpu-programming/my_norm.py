@@ -1,6 +1,6 @@
 """Your part of 5.6: layer norm and dropout in one Triton kernel.
 
-You will learn    how a program of Triton works on a block with a mask, and what the lanes outside the row do to a sum
+You will learn    how a Triton program works on a block with a mask, and what the lanes outside the row do to a sum
 You will produce  a kernel that reads and writes each row once, whatever its length, with the same mask for the same seed
 Try it            gpucourse try 5.6 (in the interpreter, on the processor); gpucourse run 5.6 also compiles it for GPUs
 Your part         find what is wrong where a row is shorter than the block; then add dropout to the kernel, and let `launch`
@@ -19,10 +19,11 @@ import triton.language as tl
 def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BLOCK: tl.constexpr):
     """One row of n numbers for each program: y = dropout((x - mean) / sqrt(variance + eps) * weight + bias).
 
-    BLOCK is the next power of two from n on, so the last lanes may lie outside the row. Row r begins at r * stride in x and y.
-    `p` is the share of numbers that dropout sets to 0; the others are divided by 1 - p, so that the mean stays. The same seed
-    drops the same numbers, another seed others, and no two rows or columns share a random number: tl.rand(seed, offsets) gives
-    a number from 0 to 1 for each offset, always the same for the same seed and offset.
+    BLOCK is the smallest power of two that is at least n, so the last lanes may lie outside the row. Row r begins at r * stride
+    in x and y.
+    `p` is the share of numbers that dropout sets to 0; the others are divided by 1 - p, so that the mean stays the same. The
+    same seed drops the same numbers, another seed drops others, and no two rows or columns share a random number:
+    tl.rand(seed, offsets) returns a number from 0 to 1 for each offset, always the same for the same seed and offset.
     """
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)

@@ -1,7 +1,7 @@
-"""Your part of 5.5: a model that is captured once and replayed for every request, and answers each request with its own answer.
+"""Your part of 5.5: a model that is captured once and replayed for every request, so that each request gets its own answer.
 
 You will learn    what a graph keeps (operations and addresses), and what it does not see: new tensors, Python, values
-You will produce  a server that launches one graph a request, and hands out answers that stay as they are
+You will produce  a server that launches one graph per request, and returns answers that do not change later
 Try it            gpucourse try 5.5
 Your part         repair `Server`: it has three faults. Keep its name, and the parameters of its methods
 Reading           modules/05-gpu-programming/lesson-3-overlap.md, "A graph: one launch for a whole model"
@@ -16,10 +16,10 @@ import torch
 
 
 class Server:
-    """Answers requests with `model`, by a graph for each batch size.
+    """Answers requests with `model`, with a graph for each batch size.
 
-    `capture(call)` runs `call()` once and gives a graph of it: graph.output is the tensor that `call` returned, and
-    graph.replay() does on the device all that `call` did, once more, on the same memory. capture raises RuntimeError where a
+    `capture(call)` runs `call()` once and returns a graph of it: graph.output is the tensor that `call` returned, and
+    graph.replay() repeats on the device everything that `call` did, on the same memory. capture raises RuntimeError where a
     call cannot be captured. A capture costs as much as many requests; only the first request of a batch size may wait for one.
     """
 
@@ -30,7 +30,7 @@ class Server:
         self.graphs: dict[int, Any] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """What the model says to `tokens`, of shape (batch, length). Gradients are switched off by the caller.
+        """What the model returns for `tokens`, of shape (batch, length). The caller has switched gradients off.
 
         The answer belongs to the caller, and so do the tokens: neither may be changed by a later request.
         """

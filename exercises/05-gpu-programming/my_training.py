@@ -1,8 +1,8 @@
-"""Your part of 5.9: a training that learns what it should, and takes many times as long as it needs.
+"""Your part of 5.9: a training that learns what it should, but takes many times as long as necessary.
 
-You will learn    to find what costs time by measuring, to repair it, and to prove that the result has stayed the same
+You will learn    to find by measuring what costs time, to repair it, and to prove that the result has stayed the same
 You will produce  a train that is at least 5 times as fast, with the same losses, accuracies and weights
-Try it            gpucourse try 5.9 counts what it does; gpucourse run 5.9 times it against this version, in turns
+Try it            gpucourse try 5.9 counts what it does; gpucourse run 5.9 times it and this version in turn
 Your part         the body of `train`; keep its name and its parameters
 Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "A slow training"
 """
@@ -17,12 +17,12 @@ from torch import nn
 
 
 def train(rows: list[list[int]], labels: list[int], epochs: int, device: torch.device):
-    """Train the model of `make_model` with SGD: the loss of each step, the accuracy of each epoch in percent, and the model.
+    """Train the model of `make_model` with SGD; returns the loss of each step, the accuracy of each epoch, and the model.
 
     `rows`: for each sample 128 whole numbers from 0 to 255, which are normalised with MEAN and STD. `labels`: its class. Each
-    epoch takes the samples in the order of `make_order`, BATCH at a time, and each step calls the model once. An accuracy is
-    that of the outputs that the steps of its epoch had anyway. Losses and accuracies are a tensor each, or a list of numbers.
-    They and the weights are compared with those of this version, to 0.0001: float32 is enough, and 16 bits are not.
+    epoch takes the samples in the order of `make_order`, BATCH at a time, and each step calls the model once. The accuracy is
+    that of the outputs of the epoch's steps. Losses and accuracies are a tensor each, or a list of numbers. They and the
+    weights are compared with those of this version, to 0.0001: float32 is precise enough for that, 16 bits are not.
     """
     model = make_model().double().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -1,6 +1,6 @@
-"""What nvcc says of kernels where it is at hand: registers, shared memory, spills, instructions; the occupancy that follows.
+"""What nvcc reports about kernels, where it is installed: registers, shared memory, spills, instructions; and the occupancy.
 
-Without nvcc nothing here is guessed: `find_nvcc` is None, and what needs it is not measured.
+Without nvcc nothing is guessed: `find_nvcc` returns None, and what needs it is not measured.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class CompiledKernel:
     symbol: str
     registers: int  # a thread
     shared_bytes: int  # a block
-    spill_bytes: int  # a thread: stores and loads of registers for which there was no place
+    spill_bytes: int  # per thread: stores and loads of registers that did not fit
 
 
 @dataclass(frozen=True)
 class Multiprocessor:
     """The limits of one multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 
-    `unit` is what shared memory is handed out in, `reserved` what the system keeps of it for each block, in bytes.
+    `unit` is the size in which shared memory is allocated, `reserved` what the system keeps of it for each block, in bytes.
     """
 
     threads: int
@@ -73,15 +73,15 @@ class Occupancy:
 
 
 def occupancy(arch: str, registers: int, shared_bytes: int, block: int) -> Occupancy:
-    """The theoretical occupancy of a kernel with `registers` a thread, `shared_bytes` and `block` threads a block.
+    """The theoretical occupancy of a kernel with `registers` per thread, and `shared_bytes` and `block` threads per block.
 
-    As NVIDIA's occupancy calculator counts: registers are handed out to warps in units of 256, and each of the four parts of a
-    multiprocessor has a quarter of them. Raises ValueError for an unknown architecture or a block that cannot be.
+    As in NVIDIA's occupancy calculator, registers are allocated to warps in units of 256, and each of the four parts of a
+    multiprocessor has a quarter of them. Raises ValueError for an unknown architecture or an impossible block.
     """
     if arch not in ARCHITECTURES:
-        raise ValueError(f"{arch} is none of {', '.join(ARCHITECTURES)}")
+        raise ValueError(f"{arch} is not one of {', '.join(ARCHITECTURES)}")
     if not 1 <= block <= 1024 or not 1 <= registers <= 255:
-        raise ValueError(f"no kernel has {block} threads a block and {registers} registers a thread")
+        raise ValueError(f"no kernel has {block} threads per block and {registers} registers per thread")
     has = ARCHITECTURES[arch]
     warps = _round_up(block, WARP) // WARP
     warps_by_registers = 4 * (has.registers // 4 // _round_up(registers * WARP, 256))
@@ -101,14 +101,14 @@ def _round_up(number: int, unit: int) -> int:
 
 
 def find_nvcc() -> str | None:
-    """The path of nvcc: of the PATH, of CUDA's own folder, or of pip's packages; None where there is none."""
+    """The path of nvcc: on the PATH, in CUDA's own folder, or in pip's packages; None where there is none."""
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     folders = [Path(home) / "bin" for home in homes if home] + [CUDA_FOLDER, *_list_pip_folders()]
     return shutil.which("nvcc") or _find_program("nvcc", folders)
 
 
 def find_cuobjdump(nvcc: str | None) -> str | None:
-    """The path of cuobjdump, which reads the instructions out of a cubin; it needs nvdisasm beside it. None: there is none."""
+    """The path of cuobjdump, which reads the instructions in a cubin; it needs nvdisasm beside it. None where there is none."""
     folders = [Path(os.path.realpath(nvcc)).parent] if nvcc else []
     return shutil.which("cuobjdump") or _find_program("cuobjdump", [*folders, *_list_pip_folders()])
 
@@ -206,7 +206,7 @@ def count_sass(cuobjdump: str, cubin: Path, wanted: Sequence[str] = INSTRUCTIONS
 
 
 def read_sass(printed: str, wanted: Sequence[str] = INSTRUCTIONS) -> dict[str, dict[str, int]]:
-    """The same, of what cuobjdump printed."""
+    """The same, from what cuobjdump printed."""
     counts = {}
     for part in printed.split("Function : ")[1:]:
         symbol, _, body = part.partition("\n")

@@ -1,4 +1,4 @@
-"""Overlapped pipeline: copies to the GPU, kernels and copies back at the same time, ordered by streams and events alone.
+"""Overlapped pipeline: copies to the GPU, kernels and copies back at the same time, ordered only by streams and events.
 
 You will learn    what a stream orders and what it does not, what an event is, how many buffers three engines need
 You will produce  the timeline of your pipeline, its hazards with both operations named, the overlap by the number of buffers
@@ -25,22 +25,22 @@ import my_pipeline
 import streams
 from bench import say
 
-MOST_MEGABYTES = 2048  # of the host's memory, page-locked, for the inputs; the outputs take as much again
+MOST_MEGABYTES = 2048  # of page-locked host memory for the inputs; the outputs take as much again
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="overlap copies and kernels")
-parser.add_argument("--chunks", type=int, default=16, help="pieces that the work comes in")
-parser.add_argument("--buffers", type=int, default=3, help="pieces that have room on the device at the same time")
+parser.add_argument("--chunks", type=int, default=16, help="pieces that the work is divided into")
+parser.add_argument("--buffers", type=int, default=3, help="pieces that fit on the device at the same time")
 parser.add_argument("--megabytes", type=int, default=64, help="size of a chunk on a GPU")
-parser.add_argument("--copy-in", type=float, default=1.0, help="time units of a copy in, where it is replayed")
-parser.add_argument("--compute", type=float, default=1.0, help="time units of a kernel; on a GPU: times as long as a copy in")
-parser.add_argument("--copy-out", type=float, default=1.0, help="time units of a copy out, where it is replayed")
+parser.add_argument("--copy-in", type=float, default=1.0, help="time units of a copy in, in the replay")
+parser.add_argument("--compute", type=float, default=1.0, help="time units of a kernel; on a GPU, as a multiple of a copy in")
+parser.add_argument("--copy-out", type=float, default=1.0, help="time units of a copy out, in the replay")
 args = parser.parse_args()
 if args.chunks < 2 or args.buffers < 1 or min(args.copy_in, args.compute, args.copy_out) <= 0:
-    parser.error("two chunks at least, one buffer at least, and durations above 0 are needed")
+    parser.error("--chunks must be at least 2, --buffers and --megabytes at least 1, and durations above 0")
 if args.chunks * args.megabytes > MOST_MEGABYTES:
     wanted = f"{args.chunks} chunks of {args.megabytes} MB are {args.chunks * args.megabytes:,} MB of page-locked memory"
-    parser.error(f"{wanted}, and as much again for the results; chunks x megabytes may be {MOST_MEGABYTES} at most")
+    parser.error(f"{wanted}, and as much again for the results; chunks x megabytes may be at most {MOST_MEGABYTES}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -61,7 +61,7 @@ def run_in_one_stream(gpu: Any, chunks: int) -> None:
 
 
 def replay(way: str, run: Any, buffers: int) -> tuple[dict[str, Any], streams.Replay]:
-    """A pipeline replayed: what it takes, what nothing orders in it, and what comes back wrong; and its timeline."""
+    """A pipeline replayed: how long it takes, its hazards, the wrong chunks, and its timeline."""
     replayed = streams.ReplayedDevice(args.chunks, buffers, units)
     run(replayed, args.chunks)
     spans = streams.replay(replayed.operations)
@@ -103,7 +103,7 @@ if yours:
         say(f"{yours['hazards']} hazards; the first:\n{yours['first_hazard']}\n"
             f"In the worst order that this permits, {yours['chunks_wrong']} chunks come back wrong.")  # fmt: skip
     elif yours["chunks_wrong"]:
-        say(f"no hazard, and {yours['chunks_wrong']} chunks come back wrong")
+        say(f"no hazard, but {yours['chunks_wrong']} chunks come back wrong")
 if by_buffers:
     columns = {"buffers": "buffers", "overlap_percent": "your overlap %", "most_percent": "possible %"}
     bench.say_table(by_buffers, columns)
@@ -116,7 +116,7 @@ if on_gpu:
     bench.say_table(ways, {"way": "way", "ms": "ms"}, title=f"On {bench.environment(device)['device']}, milliseconds:")
 else:
     say(
-        "\nReplayed from what your pipeline queued; no time was measured.\nOn a GPU the same calls are real streams and events."
+        "\nReplayed from what your pipeline queued; no time was measured.\nOn a GPU the same calls use real streams and events."
     )
 
 # --- the record ----------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 (out / "timeline.txt").write_text(timeline, encoding="utf-8")
 if (own := Path(my_pipeline.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_pipeline.py")  # what was judged, beside the verdict
+    shutil.copyfile(own, out / "my_pipeline.py")  # what was judged, to keep with the verdict
 reached = broken == "no error" and not yours["hazards"] and yours["overlap_percent"] > 0
 metrics = {
     **vars(args), "best_units": best, "sequential_units": sequential, "most_speedup": sequential / best, "ways": ways,

@@ -1,4 +1,4 @@
-"""What 5.9 trains: data, a model, the order of the samples, and the training as it is delivered with each repair to switch on.
+"""What 5.9 trains: data, a model, the order of the samples, and the training as delivered, with a switch for each repair.
 
 my_training.py imports the constants, `make_model` and `make_order` from here.
 """
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 BATCH, RATE, FEATURES, CLASSES, HIDDEN = 32, 0.05, 128, 10, 128
-MEAN, STD = 127.5, 73.6  # of whole numbers that are equally frequent from 0 to 255
+MEAN, STD = 127.5, 73.6  # of whole numbers from 0 to 255 that are equally frequent
 FAULTS = {
     1: "numbers normalised in Python, each epoch",
     2: "everything in float64",
@@ -26,11 +26,11 @@ FAULTS = {
 }
 Outcome = tuple[Any, Any, nn.Module]  # losses of all steps, accuracy of each epoch in percent, the model
 Train = Callable[[list[list[int]], list[int], int, torch.device], Outcome]
-watchers: list[Callable[[nn.Module], None]] = []  # are shown each new model
+watchers: list[Callable[[nn.Module], None]] = []  # each is called with every new model
 
 
 def make_data(samples: int, seed: int) -> tuple[list[list[int]], list[int]]:
-    """Rows of whole numbers from 0 to 255 as lists, as a file of pixels would give them, and a class for each row."""
+    """Rows of whole numbers from 0 to 255 as lists, like those of a file of pixels, and a class for each row."""
     source = torch.Generator().manual_seed(seed)
     rows = torch.randint(0, 256, (samples, FEATURES), generator=source)
     teacher = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(0))
@@ -48,14 +48,14 @@ def make_model() -> nn.Module:
 
 
 def make_order(samples: int, epoch: int) -> torch.Tensor:
-    """The order in which an epoch takes its samples: each number from 0 to samples - 1 once. On the CPU."""
+    """The order in which an epoch takes its samples: each number from 0 to samples - 1 once. It is on the CPU."""
     return torch.randperm(samples, generator=torch.Generator().manual_seed(epoch))
 
 
 def train_delivered(
     rows: list[list[int]], labels: list[int], epochs: int, device: torch.device, repairs: Collection[int] = ()
 ) -> Outcome:
-    """The training of my_training.py as it is delivered, with the faults of these numbers repaired."""
+    """The training of my_training.py as delivered, with the faults of these numbers repaired."""
     precision = torch.float32 if 2 in repairs else torch.float64
     model = make_model().to(precision).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -1,4 +1,4 @@
-"""Where the time of a call goes, by PyTorch's profiler; and the most that its device can compute."""
+"""Where the time of a call goes, by PyTorch's profiler, and the most that its device can compute."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler says nothing about its own start and end
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # keeps the profiler from reporting its own start and end
 
 import gpus
 import torch
@@ -32,7 +32,7 @@ class Profile:
 
 
 def take_profile(call: Callable[[], object], device: torch.device, *, top: int, trace: Path | None = None) -> Profile:
-    """The profile of one call, which should be warm. `trace`: where to write it as a Chrome trace."""
+    """The profile of one call, which should be warmed up. `trace`: where to write it as a Chrome trace."""
     on_gpu = device.type == "cuda"
     wanted = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if on_gpu else {ProfilerActivity.CPU}
     with profile(activities=supported_activities() & wanted) as seen:
@@ -42,7 +42,7 @@ def take_profile(call: Callable[[], object], device: torch.device, *, top: int, 
             torch.cuda.synchronize(device)
         seconds = time.perf_counter() - begun
     events = seen.key_averages()
-    on_device = any(event.self_device_time_total for event in events)  # none where the driver lets nobody count
+    on_device = any(event.self_device_time_total for event in events)  # false where the driver does not permit counting
     key = "self_device_time_total" if on_device else "self_cpu_time_total"
     total = sum(getattr(event, key) for event in events)
     rows = [
@@ -59,9 +59,9 @@ def take_profile(call: Callable[[], object], device: torch.device, *, top: int, 
 
 
 def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
-    """The most that a device can do in products of that format, by its data sheet; None for a GPU that has none here.
+    """The most that a device can do in products of that format, by its data sheet; None for a GPU without one here.
 
-    For a CPU: more than any processor of so many cores can do.
+    For a CPU: more than any processor with as many cores can do.
     """
     if device.type != "cuda":
         return gpus.cpu_limit_tflops(os.cpu_count() or 1)
@@ -72,9 +72,9 @@ def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def limit_samples_per_s(samples_per_s: float, model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> float | None:
-    """The figure, or None where the device cannot be so fast: training takes at least 4 FLOP a weight and sample.
+    """The figure, or None where the device cannot be so fast: training takes at least 4 FLOP per weight and sample.
 
-    2 forward and 2 for the gradient of the weight; what the gradients of the inputs take comes on top.
+    2 forward and 2 for the gradient of the weight; the gradients of the inputs take more.
     """
     peak = find_peak_tflops(device, dtype)
     weights = sum(weight.numel() for weight in model.parameters() if weight.dim() == 2)

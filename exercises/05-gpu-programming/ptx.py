@@ -1,6 +1,6 @@
-"""Triton kernels compiled for GPUs that are not here: PTX, the assembly language of NVIDIA GPUs, and what is in it.
+"""Triton kernels compiled for GPUs that need not be here: PTX, the assembly language of NVIDIA GPUs, and what is in it.
 
-The interpreter and the compiler exclude each other in one process, so `Compilation` starts another one: this file as a script.
+The interpreter and the compiler exclude each other in one process, so `Compilation` starts another one, with this file.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Variant:
     """One compilation of a kernel for a GPU ("sm_89"): its parameters with their types ("*fp32", "i32"), and the `values` that
     a launch would pass.
 
-    What `constants` names is compiled in, or where it names nothing what the kernel declares as tl.constexpr. Of all other
-    whole numbers the compiler learns what it would at a launch: whether it is a multiple of 16. Tensors of torch begin at
-    multiples of 16.
+    The parameters in `constants` are compiled in; where it is empty, those that the kernel declares as tl.constexpr. About all
+    other whole numbers the compiler learns what it would at a launch: whether each is a multiple of 16. Tensors of torch begin
+    at multiples of 16.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Variant:
 
 
 def count(ptx: str) -> dict[str, int]:
-    """How often instructions of each kind are in the text. A loop is written once, however often it is taken."""
+    """How often instructions of each kind are in the text. A loop appears once, however often it runs."""
     return {name: len(re.findall(pattern, ptx)) for name, pattern in COUNTED.items()}
 
 
 class Compilation:
-    """A process that compiles `variants` of the kernels in `module` (a file without its ending, beside this one)."""
+    """A process that compiles `variants` of the kernels in `module` (a file beside this one, without its suffix)."""
 
     def __init__(self, module: str, variants: Sequence[Variant]) -> None:
         self.variants = variants
@@ -85,7 +85,7 @@ class Compilation:
         results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
         self._folder.cleanup()
         for variant in self.variants[len(results) :]:
-            results.append(_failure(variant.name, variant.arch, (output.strip().splitlines() or ["it said nothing"])[-1]))
+            results.append(_failure(variant.name, variant.arch, (output.strip().splitlines() or ["it printed nothing"])[-1]))
         return results
 
 
@@ -132,7 +132,7 @@ def _compile(module: Any, variant: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(error: Exception) -> str:
-    """The line of the kernel and the reason, of what Triton prints over many lines."""
+    """The line of the kernel and the reason, from the many lines that Triton prints."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
@@ -142,7 +142,7 @@ def _explain(error: Exception) -> str:
 
 
 def main(folder: str) -> None:
-    """Compile what request.json in `folder` asks for; results.json holds what came of it, whenever this ends."""
+    """Compile what request.json in `folder` asks for; results.json holds the results so far, whenever this ends."""
     request = json.loads((Path(folder) / "request.json").read_text(encoding="utf-8"))
     module = importlib.import_module(request["module"])
     results = []

@@ -1,6 +1,6 @@
-"""The kernels of 5.7: what each computes, its operations and its least bytes by a formula, and loops that make the roof.
+"""The kernels of 5.7: what each computes, its operations and its least bytes by a formula, and loops that give the roof.
 
-Numbers are float32 of 4 bytes, complex ones have 8. Least bytes: every array once, as if all between lay in the registers.
+Numbers are float32 with 4 bytes, complex ones have 8. Least bytes: every array once, as if everything else were in registers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 import torch
 
 ROW, NONZEROS, POINTS, PARTICLES = 1024, 8, 4096, 1024
-SOFTENING = 1e-2  # of the distance between particles: none is infinitely near to itself
+SOFTENING = 1e-2  # added to the distance between particles: none is infinitely close to itself
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel at one size `n`: `call` runs it once; `flops` and `least_bytes` of a call, and the formulas that gave them."""
+    """A kernel at one size `n`: `call` runs it once; `flops` and `least_bytes` are those of a call, with their formulas."""
 
     name: str
     kind: str
@@ -48,9 +48,9 @@ class Arrays:
 
 
 def find_last_cache(device: torch.device) -> int | None:
-    """Bytes of the last cache before the memory, as the device says; None where it does not.
+    """Bytes of the last cache before memory, as the device reports it; None where it does not.
 
-    A virtual machine sees the cache of its whole host, of which only a share is its own.
+    A virtual machine sees the cache of its whole host, of which it has only a share.
     """
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
@@ -63,22 +63,22 @@ def find_last_cache(device: torch.device) -> int | None:
 
 
 def choose_side(cache_bytes: int | None, most_bytes: int) -> int:
-    """The side of a square array of four times the last cache, of `most_bytes` at most; of so many where no cache is known."""
+    """The side of a square array of four times the last cache, at most `most_bytes`; of that where no cache is known."""
     wanted = most_bytes if cache_bytes is None else min(most_bytes, max(4 * cache_bytes, 16 << 20))
     return math.isqrt(wanted // 4)
 
 
 def make_arrays(side: int, device: torch.device, seed: int) -> Arrays:
-    """Numbers from 0 to 1; `c` is an array of its own and not yet touched by any kernel."""
+    """Numbers from 0 to 1; `c` is a separate array that no kernel has touched yet."""
     random = torch.Generator().manual_seed(seed)
     return Arrays(*(torch.rand(side, side, generator=random).to(device) for _ in range(3)))
 
 
 def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
-    """The loops that make the roof of the memory: name, one call, and the bytes a number that the loop itself asks for.
+    """The loops that give the roof of the memory: name, one call, and the bytes per number that the loop itself asks for.
 
-    A processor reads a line before it writes a part of it: a copy then moves 12 bytes a number and is counted with 8. The two
-    in-place loops write only what they have read, so that all they move is counted.
+    A processor reads a cache line before it writes part of it: a copy then moves 12 bytes per number but counts as 8. The two
+    in-place loops write only what they have read, so that everything they move is counted.
     """
     a, b, c = arrays.a, arrays.b, arrays.c
     return [
@@ -90,7 +90,7 @@ def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
 
 
 def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
-    """The step of heat as it is delivered, with its nine temporaries."""
+    """The step of the heat equation as delivered, with its nine temporaries."""
     centre = u[1:-1, 1:-1]
     vertical = u[:-2, 1:-1] + u[2:, 1:-1] - 2 * centre
     horizontal = u[1:-1, :-2] + u[1:-1, 2:] - 2 * centre
@@ -99,14 +99,14 @@ def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
 
 
 def find_forces(places: torch.Tensor, masses: torch.Tensor) -> torch.Tensor:
-    """The pull of all particles on each: the sum over j of m[j] d / |d|^3 with d = places[j] - places[i]."""
+    """The force of all particles on each: the sum over j of m[j] d / |d|^3 with d = places[j] - places[i]."""
     distance = places[None] - places[:, None]
     squares = distance.square().sum(dim=2).add_(SOFTENING**2)
     return (distance * (masses / (squares * squares.sqrt()))[..., None]).sum(dim=1)
 
 
 def make_kernels(arrays: Arrays, gemm_small: int, gemm_large: int) -> list[Kernel]:
-    """The eight, in the order in which they are shown; what they need beyond the arrays is made here, of similar size."""
+    """The eight kernels, in the order in which they are shown; what else they need is created here, in similar sizes."""
     a, c = arrays.a, arrays.c
     device, side, numbers = a.device, a.shape[0], a.numel()
     long_rows = a.view(-1)[: numbers // ROW * ROW].view(-1, ROW)
@@ -140,7 +140,7 @@ def make_gemm(n: int, device: torch.device) -> Kernel:
 
 
 def make_sparse(rows: int, device: torch.device) -> torch.Tensor:
-    """A square matrix in CSR with 8 numbers a row, their columns by chance, indices of 8 bytes."""
+    """A square matrix in CSR with 8 numbers per row in random columns, and indices of 8 bytes."""
     pointers = torch.arange(0, NONZEROS * rows + 1, NONZEROS, device=device)
     columns = torch.randint(rows, (rows, NONZEROS), device=device).sort(dim=1).values.flatten()
     with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""Roofline: what limits each of eight kernels on this very device, and a stencil that moves less and gets faster by it.
+"""Roofline: what limits each of eight kernels on this very device, and a stencil that gets faster by moving fewer bytes.
 
 You will learn    to measure the two roofs of a device; to place a kernel under them by counting; what to change, and what not
-You will produce  a roofline with eight kernels under it, and a step of heat that moves about half of the bytes
+You will produce  a roofline with eight kernels under it, and a step of the heat equation that moves about half the bytes
 Run it            python roofline.py --gemm-small 16 --gemm-large 512     (a CPU: one core of it)
                   python roofline.py                                      (a GPU)
 Your part         find_bound in my_bounds.py; step in my_stencil.py
@@ -42,11 +42,11 @@ parser.add_argument("--gemm-large", type=int, default=4096, help="side of the la
 parser.add_argument("--threads", type=int, default=1, help="processor cores, where there is no GPU")
 args = parser.parse_args()
 if args.size and args.size < 256:
-    parser.error("--size is 0, or 256 at least: shorter arrays measure nothing but calls")
+    parser.error("--size must be 0 or at least 256: with shorter arrays you would only measure calls")
 if not 4 <= args.gemm_small < args.gemm_large:
-    parser.error("--gemm-small of 4 at least, and below --gemm-large")
+    parser.error("--gemm-small must be at least 4, and below --gemm-large")
 if not 1 <= args.threads <= (os.cpu_count() or 1):
-    parser.error(f"--threads from 1 to {os.cpu_count()}, the cores of this node")
+    parser.error(f"--threads must be from 1 to {os.cpu_count()}, the cores of this node")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -63,12 +63,12 @@ beyond_cache = cache_mib is not None and array_mib >= 3.99 * cache_mib
 say(f"arrays of {side:,} x {side:,} numbers, {array_mib:,.0f} MiB; "
     + ("the last cache is unknown" if cache_mib is None else f"the last cache has {cache_mib:,.0f} MiB"))  # fmt: skip
 if not beyond_cache:
-    say("they may stay in the cache: the roof may be that of the cache (a virtual machine is told its whole host's)")
+    say("they may stay in the cache: the roof may be that of the cache (a virtual machine sees that of its whole host)")
 arrays = roof_kernels.make_arrays(side, device, SEED)
 
 
 def least_seconds(call: Callable[[], object]) -> float:
-    """The least time of several warm calls: whatever else runs on the computer only adds to it."""
+    """The least time of several warm calls: other programs on the computer can only add to it."""
     if on_gpu:
         return min(bench.measure(call, device, budget_s=0.2, flush=flush))
     cold, warm = bench.time_each(call, device, 2)
@@ -77,18 +77,18 @@ def least_seconds(call: Callable[[], object]) -> float:
 
 
 def measure_loops() -> list[dict]:
-    """GB/s of each loop that the roof is made of, by the bytes that the loop itself asks for."""
+    """GB/s of each loop for the roof, by the bytes that the loop itself asks for."""
     return [{"loop": name, "gb_per_s": width * arrays.a.numel() / least_seconds(call) / 1e9}
             for name, call, width in roof_kernels.list_loops(arrays)]  # fmt: skip
 
 
 def choose_roof(loops: list[dict]) -> dict:
-    """The loop that moved most bytes a second: nothing shows that a device can do less."""
+    """The loop that moved the most bytes a second: the device can do at least that."""
     return max(loops, key=lambda loop: loop["gb_per_s"])
 
 
 def measure_roofs() -> None:
-    """Each loop over memory and each product once more, and all that they show beside what is known."""
+    """Each loop over memory and each product once more; their results are added to what is known."""
     loops.extend(measure_loops())
     gflops.extend(product.flops / least_seconds(product.call) / 1e9 for product in products)
 
@@ -103,7 +103,7 @@ def measure_kernels() -> None:
 
 
 def find_peak() -> float:
-    """GFLOP/s of the best product of matrices; the last of the kernels is one of them."""
+    """GFLOP/s of the best matrix product; the last of the kernels is one of them."""
     return max(*gflops, kernels[-1].flops / best[kernels[-1].name] / 1e9)
 
 
@@ -136,13 +136,13 @@ def count_bytes(call: Callable[[], object]) -> int:
 
 
 def try_step() -> tuple[str, float | None, float | None]:
-    """How your step ended ("no error": without an error), its error against double precision, and its bytes a point."""
+    """How your step ended ("no error": without an error), its error against double precision, and its bytes per point."""
     plate = torch.rand(PLATE, PLATE, generator=torch.Generator().manual_seed(SEED)).to(device)
     out, wide = plate.clone(), plate.double()
     try:
         moved = count_bytes(lambda: my_stencil.step(plate, out, C))
         if moved < 8 * (PLATE - 2) ** 2:
-            raise ValueError("your step moves bytes that are not counted: use operations of torch, and neither NumPy nor lists")
+            raise ValueError("your step moves bytes that are not counted: use operations of torch, not NumPy or lists")
         my_stencil.step(arrays.a, arrays.c, C)
     except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
         traceback.print_exc(file=sys.stdout)
@@ -153,7 +153,7 @@ def try_step() -> tuple[str, float | None, float | None]:
 
 
 def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
-    """How your counting ended (None where it is not written), and its word for each kernel."""
+    """How your counting ended (None where it is not written), and its answer for each kernel."""
     try:
         return "no error", {kernel.name: str(my_bounds.find_bound(kernel.kind, kernel.n, ridge)) for kernel in kernels}
     except NotImplementedError:
@@ -163,7 +163,7 @@ def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
         return f"{type(error).__name__}: {error}"[:500], {}
 
 
-# --- roofs, kernels and your step in rounds, so that the load of the computer is the same for all; the best of each counts ---
+# --- roofs, kernels and your step in rounds, so that the computer's load is the same for all; the best of each counts --------
 kernels = roof_kernels.make_kernels(arrays, args.gemm_small, args.gemm_large)
 products = [roof_kernels.make_gemm(n, device) for n in (args.gemm_large, 2 * args.gemm_large)]
 stencil_kernel = next(kernel for kernel in kernels if kernel.name == "stencil")
@@ -176,7 +176,7 @@ for _ in range(ROUNDS):
     measure_kernels()
 measure_roofs()
 memory, peak = choose_roof(loops), find_peak()
-for _ in range(MOST_ROUNDS):  # a roof below its kernels was measured while the computer did something else
+for _ in range(MOST_ROUNDS):  # a roof below its kernels was measured while the computer was busy
     if not find_kernels_above():
         break
     measure_roofs()
@@ -185,8 +185,8 @@ ridge = peak / memory["gb_per_s"]
 sheet = {"gb_per_s": gpu.gb_per_s if gpu else None, "gflop_per_s": gpu.fp32 * 1e3 if gpu else None}
 most_gflops = sheet["gflop_per_s"] if on_gpu else gpus.cpu_limit_tflops(args.threads) * 1e3
 roof_refused = (most_gflops is not None and peak > most_gflops) + bool(gpu and memory["gb_per_s"] > gpu.gb_per_s)
-say(f"\nmemory: {memory['gb_per_s']:.1f} GB/s, by {memory['loop']}; arithmetic: {peak:,.0f} GFLOP/s, by a product of matrices"
-    f"\nridge: {ridge:.1f} operations a byte\n")  # fmt: skip
+say(f"\nmemory: {memory['gb_per_s']:.1f} GB/s, by {memory['loop']}; arithmetic: {peak:,.0f} GFLOP/s, by a matrix product"
+    f"\nridge: {ridge:.1f} operations per byte\n")  # fmt: skip
 
 bounds_broken, told = ask_bounds(kernels)
 rows = []
@@ -230,6 +230,6 @@ out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 for part in (my_stencil, my_bounds):
     if (own := Path(part.__file__)).parent.resolve() != out.resolve():
-        shutil.copyfile(own, out / own.name)  # what was measured, beside the figures
+        shutil.copyfile(own, out / own.name)  # what was measured, to keep with the figures
 path = bench.write_metrics("roofline/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

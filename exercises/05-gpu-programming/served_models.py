@@ -1,4 +1,4 @@
-"""The two models that exercise 5.5 serves: a decoder transformer, and one that looks at a value before it goes on.
+"""The two models that exercise 5.5 serves: a decoder transformer, and one that reads a value before it continues.
 
 Causal attention (Vaswani et al., 2017) with the normalisation before each half, as GPT-2 has it.
 """
@@ -45,7 +45,7 @@ class Transformer(nn.Module):
 
 
 class EarlyExit(nn.Module):
-    """A model that stops early where it is sure: what it computes depends on a value, which the host must read."""
+    """A model that stops early when it is sure: what it computes depends on a value, which the host must read."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
 """A slow training: eight faults cost most of its time. Find them by measuring, repair them, keep the results.
 
-You will learn    to profile before guessing; what a Python loop and a look at a value cost; why one repair gains little
-You will produce  the speed-up of your training over the delivered one, in turns on the same data; both profiles
+You will learn    to profile before guessing; what a Python loop and reading a value cost; why one repair gains little
+You will produce  the speed-up of your training over the delivered one, measured in turn on the same data; both profiles
 Run it            python slow_training.py --samples 2048     (a CPU)
                   python slow_training.py                    (a GPU)
-Your part         predict how often it looks at a value; then rewrite train in my_training.py
+Your part         predict how many values it reads; then rewrite train in my_training.py
 Reading           modules/05-gpu-programming/lesson-2-pytorch.md, "A slow training"
 """
 
@@ -32,14 +32,14 @@ from bench import say
 from pipeline import BATCH, FAULTS, train_delivered
 from profiles import limit_samples_per_s, take_profile
 
-SEED, WARM, WATCHED, ABLATED, PROFILED = 100, 128, (256, 384), 512, 256  # a seed of its own; samples
-MEDALS = (("gold", 15.0), ("silver", 10.0), ("bronze", 5.0))  # and the speed-ups from which they are given
+SEED, WARM, WATCHED, ABLATED, PROFILED = 100, 128, (256, 384), 512, 256  # the seed, then numbers of samples
+MEDALS = (("gold", 15.0), ("silver", 10.0), ("bronze", 5.0))  # and the speed-ups that earn them
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a slow training against yours: the same results, in how much less time?")
 parser.add_argument("--samples", type=int, default=16384, help="samples of the timed trainings")
-parser.add_argument("--epochs", type=int, default=2, help="times that each sample is taken")
-parser.add_argument("--rounds", type=int, default=3, help="timed rounds, in each of which both train on the same new data")
+parser.add_argument("--epochs", type=int, default=2, help="how many times each sample is used")
+parser.add_argument("--rounds", type=int, default=3, help="timed rounds; in each, both train on the same new data")
 args = parser.parse_args()
 if args.samples < BATCH or args.samples % BATCH or args.epochs < 1 or args.rounds < 1:
     parser.error(f"--samples must be a multiple of {BATCH}, the batch, and --epochs and --rounds at least 1")
@@ -48,7 +48,7 @@ if args.samples < BATCH or args.samples % BATCH or args.epochs < 1 or args.round
 device = bench.here()
 on_gpu = device.type == "cuda"
 if not on_gpu:
-    torch.set_num_threads(1)  # small layers: more threads cost more than they gain, and both are to have the same
+    torch.set_num_threads(1)  # with small layers more threads cost more than they gain, and both versions must have the same
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
@@ -57,9 +57,9 @@ broken = None
 
 
 def time_training(train, data, epochs: int) -> tuple[float, object]:
-    """Seconds of one training with all that belongs to it, until the device has done everything; and what it gave back.
+    """Seconds of one training with all its work, until the device has finished; and what it returned.
 
-    Raises ValueError where it did not call the model once in each step: a result from a file or of an earlier run.
+    Raises ValueError where it did not call the model once in each step: then its result is from a file or an earlier run.
     """
     taken: list[None] = []
 
@@ -78,12 +78,12 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
     finally:
         pipeline.watchers.remove(count)
     if len(taken) != (right := epochs * -(-len(data[0]) // BATCH)):
-        raise ValueError(f"a timed training called the model {len(taken):,} times, and {right:,} steps are right")
+        raise ValueError(f"a timed training called the model {len(taken):,} times, instead of once in each of {right:,} steps")
     return seconds, outcome
 
 
 def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[str, list[tuple[float, object]]]:
-    """Seconds and results of each way in each round. All take the same data in a round, and other data in the next."""
+    """Seconds and results of each way in each round. In a round all get the same data, in the next one other data."""
     for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
         train(*pipeline.make_data(WARM, SEED), 1, device)
     measured: dict[str, list[tuple[float, object]]] = {name: [] for name in ways}
@@ -128,7 +128,7 @@ def write_profile(train, name: str) -> float | None:
 
 
 def repair_one_by_one() -> list[dict]:
-    """For each fault the speed-up with it alone repaired, and the slow-down with it alone left. Best of two, in turns."""
+    """For each fault the speed-up if it alone is repaired, and the slow-down if it alone is left. Best of two, in turn."""
     everything, data = set(FAULTS), pipeline.make_data(min(args.samples, ABLATED), SEED)
     versions: list[set[int]] = [set(), everything]
     for number in FAULTS:
@@ -177,7 +177,7 @@ for number, words in FAULTS.items():
         "line": after.lines.get(number) if after and not gone else None,
     })  # fmt: skip
 titles = {"fault": "fault", "what": "what", "before": "before", "after": "yours", "line": "your line"}
-bench.say_table(rows, titles, title="The eight faults, as they show in the operations that reach torch (a step):")
+bench.say_table(rows, titles, title="The eight faults, as the operations that reach torch show them (per step):")
 
 ablation = repair_one_by_one()
 worst = max(ablation, key=lambda row: row["alone_repaired"])
@@ -211,7 +211,7 @@ metrics = {
     "refused": sum(row["samples_per_s"] is None for row in (delivered, yours) if row),
 }  # fmt: skip
 if (own := Path(my_training.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_training.py")  # what was judged, beside the verdict
+    shutil.copyfile(own, out / "my_training.py")  # what was judged, to keep with the verdict
 if not on_gpu:
     say("\nSpeeds are those of one core of this processor. (device: cpu)")
 path = bench.write_metrics("slow_training/1", device, world_size=1, seed=SEED, metrics=metrics)

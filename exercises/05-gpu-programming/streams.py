@@ -1,7 +1,7 @@
-"""Streams and events of a device that is not there: what they permit, how long it takes, and what no event orders.
+"""Streams and events of a device that does not exist: what they permit, how long it takes, and what no event orders.
 
 A device has three engines: one copies to it, one computes, one copies back. Each operation is in a stream. Two operations
-are ordered where they are in the same stream, or where an event says so; nothing else orders them. From the operations that a
+are ordered if they are in the same stream, or if an event orders them; nothing else does. From the operations that a
 program has queued follow
 
     its time     `Replay.units`: every engine takes, of the operations that may begin, the one that was queued first
@@ -21,20 +21,20 @@ COPY_IN, COMPUTE, COPY_OUT = ENGINES = ("copy in", "compute", "copy out")
 MOST_ORDERS = 16  # of the orders in which a hazard shows: one is enough for a wrong value, nearly always the first
 MOST_A_CHUNK = 100  # operations; three do the work
 NUMBERS = 16  # of each chunk that is executed
-UNTOUCHED = -1.0  # what is in memory that nothing has been copied to
+UNTOUCHED = -1.0  # the value of memory that nothing has been copied to
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A queue of operations, by its number in the order of making."""
+    """A queue of operations; streams are numbered in the order in which they are created."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Event:
-    """A point in a stream: all that was in it when the event was recorded. `after` is the last of those operations, None
+    """A point in a stream: everything that was in it when the event was recorded. `after` is the last of those operations, None
     where the stream was empty; `queued` is how many operations there were in all streams."""
 
     stream: int
@@ -77,7 +77,7 @@ class Hazard:
 
 
 class ReplayedDevice:
-    """The device that a pipeline is written for. The host has `chunks`, `buffers` of them have room on the device; `units` are
+    """The device that a pipeline is written for. The host has `chunks`, `buffers` of them fit on the device; `units` are
     the durations of a copy in, a compute and a copy out."""
 
     def __init__(self, chunks: int, buffers: int, units: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
@@ -86,11 +86,11 @@ class ReplayedDevice:
         self.streams = 0
         self._last: dict[int, int] = {}  # by stream: its last operation
         self._events: dict[int, list[Event]] = {}  # by stream: those that its next operation waits for
-        self._inside: dict[int, int] = {}  # by buffer: the chunk that was queued into it last
+        self._inside: dict[int, int] = {}  # by buffer: the chunk that was last queued into it
 
     @property
     def buffers(self) -> int:
-        """How many chunks have room on the device."""
+        """How many chunks fit on the device."""
         return self._buffers
 
     @property
@@ -100,7 +100,7 @@ class ReplayedDevice:
 
     @property
     def units(self) -> dict[str, float]:
-        """How long each engine takes for a chunk, by its name."""
+        """How long each engine takes for a chunk, by the engine's name."""
         return dict(self._units)
 
     def stream(self) -> Stream:
@@ -115,7 +115,7 @@ class ReplayedDevice:
         self._queue(COPY_IN, stream, buffer, (f"input {chunk}",), (f"buffer {buffer}",))
 
     def compute(self, stream: Stream, buffer: int) -> None:
-        """Queue the kernel that works on what is in `buffer`, and leaves its result there."""
+        """Queue the kernel that works on the content of `buffer`, in place."""
         self._check(stream, buffer)
         self._queue(COMPUTE, stream, buffer, (f"buffer {buffer}",), (f"buffer {buffer}",))
 
@@ -125,15 +125,15 @@ class ReplayedDevice:
         self._queue(COPY_OUT, stream, buffer, (f"buffer {buffer}",), (f"output {chunk}",), chunk)
 
     def record(self, stream: Stream) -> Event:
-        """An event: everything that is in `stream` now, and nothing that is queued later."""
+        """An event: everything that is in `stream` now, but nothing that is queued later."""
         self._check(stream)
         return Event(stream.number, self._last.get(stream.number), len(self.operations))
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """What is queued in `stream` from now on begins when everything before `event` has ended. The host goes on at once."""
+        """What is queued in `stream` from now on begins when everything before `event` has ended. The host does not wait."""
         self._check(stream)
         if not isinstance(event, Event):
-            raise TypeError(f"wait: the second argument is an event of device.record, and it was {type(event).__name__}")
+            raise TypeError(f"wait: the second argument must be an event of device.record, and it was {type(event).__name__}")
         self._events.setdefault(stream.number, []).append(event)
 
     def _check(self, stream: Stream, buffer: int = 0, chunk: int = 0) -> None:
@@ -193,7 +193,7 @@ def _take_in_order(
     while ready:
         earliest, number = heapq.heappop(ready)
         operation = operations[number]
-        if earliest < free[operation.engine]:  # its engine was taken since: it comes again when that is free
+        if earliest < free[operation.engine]:  # its engine has become busy since: it comes again when that is free
             heapq.heappush(ready, (free[operation.engine], number))
             continue
         yield operation, earliest
@@ -204,7 +204,7 @@ def _take_in_order(
 
 
 def _link(operations: Sequence[Operation]) -> tuple[list[list[int]], list[int]]:
-    """For each operation those that wait for it, and for how many it waits itself."""
+    """For each operation those that wait for it, and how many it waits for itself."""
     followers: list[list[int]] = [[] for _ in operations]
     for operation in operations:
         for before in operation.waits:
@@ -231,7 +231,7 @@ def find_hazards(operations: Sequence[Operation]) -> list[Hazard]:
 
 
 def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
-    """For each operation, as the bits of a number, those that surely end before it begins."""
+    """For each operation those that are certain to end before it begins, as the bits of a number."""
     before: list[int] = []
     for operation in operations:
         bits = 0
@@ -242,7 +242,7 @@ def _find_ancestors(operations: Sequence[Operation]) -> list[int]:
 
 
 def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> Iterator[list[int]]:
-    """Orders in which streams and events permit to execute the operations: the latest first, then for some of the hazards one
+    """Orders of execution that streams and events permit: first the latest, then for some of the hazards one
     in which the second of the two comes before the first."""
     count = len(operations)
     yield _order(operations, [-number for number in range(count)])
@@ -253,7 +253,7 @@ def list_orders(operations: Sequence[Operation], hazards: Sequence[Hazard]) -> I
 
 
 def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
-    """A permitted order, in which of the operations that may begin the one of the lowest rank comes next."""
+    """A permitted order: of the operations that may begin, the one of the lowest rank comes next."""
     followers, missing = _link(operations)
     ready = [(ranks[number], number) for number, count in enumerate(missing) if count == 0]
     heapq.heapify(ready)
@@ -269,7 +269,7 @@ def _order(operations: Sequence[Operation], ranks: Sequence[int]) -> list[int]:
 
 
 def count_wrong(operations: Sequence[Operation], hazards: Sequence[Hazard], chunks: int, buffers: int) -> int:
-    """How many of the host's chunks hold something wrong in the end, in the worst of `list_orders`. The kernel makes 2x + 1."""
+    """How many of the host's chunks are wrong in the end, in the worst of `list_orders`. The kernel computes 2x + 1."""
     right = [[2 * number + 1 for number in _make_input(chunk)] for chunk in range(chunks)]
     worst = 0
     for order in list_orders(operations, hazards):
@@ -285,7 +285,7 @@ def _make_input(chunk: int) -> list[float]:
 
 
 def _execute(operations: Sequence[Operation], chunks: int, buffers: int) -> list[list[float]]:
-    """The operations on numbers, one after the other as they stand; what the host has in its outputs then."""
+    """Executes the operations on numbers, one after the other in this order; returns the host's outputs."""
     memory = [[UNTOUCHED] * NUMBERS for _ in range(buffers)]
     outputs = [[UNTOUCHED] * NUMBERS for _ in range(chunks)]
     for operation in operations:
@@ -301,7 +301,7 @@ def _execute(operations: Sequence[Operation], chunks: int, buffers: int) -> list
 
 def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
     """The shortest time that any order of the same work can take: each engine takes the chunks one after the other, a chunk
-    goes from engine to engine, and comes in when a buffer is free. With three buffers or more that is
+    goes from engine to engine, and comes in when a buffer is free. With three or more buffers that is
     chunks * max(units) + sum(units) - max(units)."""
     free = [0.0] * len(units)
     left: list[float] = []  # by chunk: when it has left its buffer
@@ -314,12 +314,12 @@ def best_units(chunks: int, units: Sequence[float], buffers: int) -> float:
 
 
 def overlap_percent(took: float, sequential: float, best: float) -> float:
-    """How much of the time that overlapping can save at most was saved."""
+    """What percentage of the time that overlapping can save was saved."""
     return round(100 * (sequential - took) / (sequential - best), 6) + 0.0  # so that nothing is -0
 
 
 def draw(spans: Replay, until: float, columns: int = 60) -> str:
-    """The timeline as text: a row for each engine, the chunk's number where it works, a dot where it has nothing to do."""
+    """The timeline as text: a row for each engine, the chunk's number where it works, a dot where it is idle."""
     rows = []
     for engine in ENGINES:
         row = ["."] * columns

@@ -1,6 +1,6 @@
 """How many bytes the operations of torch read and write: every operand once, every result once, views not at all.
 
-What lies in a cache between two operations is counted all the same: this is what a program asks for, not what memory delivers.
+What stays in a cache between two operations is counted, too: this is what a program asks for, not what memory delivers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NOTHING_READ = ("copy_", "fill_", "zero_", "normal_", "uniform_")  # in-place op
 
 
 class ByteCounter(TorchDispatchMode):
-    """Counts bytes inside a `with`: `read`, `written` and their sum `total`, in so many `operations`."""
+    """Counts bytes inside a `with`: `read`, `written` and their sum `total`, and the number of `operations`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class ByteCounter(TorchDispatchMode):
 
 
 def count_bytes(tensor: torch.Tensor) -> int:
-    """The bytes of a tensor's numbers, of a sparse one with its indices; what `expand` repeats counts once."""
+    """The bytes of a tensor's numbers, with the indices of a sparse one; what `expand` repeats counts once."""
     if tensor.layout is torch.sparse_csr:
         return sum(count_bytes(of_it) for of_it in (tensor.crow_indices(), tensor.col_indices(), tensor.values()))
     numbers = 1

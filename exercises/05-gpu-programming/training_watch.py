@@ -1,7 +1,7 @@
-"""Looks into a training of 5.9 while it runs: which samples it takes, what it keeps, and which of the eight faults it has left.
+"""Watches a training of 5.9 while it runs: which samples it takes, what it keeps, and which of the eight faults it still has.
 
-Nothing is looked for in its text. Samples are seen at the model's door, kept graphs by what autograd still holds at the next
-step, everything else by the operations that reach torch, with the line that asked for them.
+It does not read the source. It sees samples as they enter the model, kept graphs by what autograd still holds at the next
+step, and everything else by the operations that reach torch, with the line that asked for them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import torch
 from dispatch import Operations
 from torch import nn
 
-OFTEN, EVERY_STEP = pipeline.BATCH / 2, 0.2  # times a step: in a loop over the samples, and in each step
+OFTEN, EVERY_STEP = pipeline.BATCH / 2, 0.2  # times per step: in a loop over the samples, and in each step
 HOW = {
-    1: "rows gone through by Python, a sample and call",
-    2: "float64 results, a step",
-    3: "lines that read one value, a step",
-    4: "graphs that live longer than their step, a step",
-    5: "values read in a loop over samples, a step",
-    6: "copies of a parameter, a step",
-    7: "tensors that backward has used and kept, a step",
-    8: "operations in a loop over samples, a step",
+    1: "rows that Python loops over, per sample and call",
+    2: "float64 results, per step",
+    3: "lines that read one value, per step",
+    4: "graphs that live longer than their step, per step",
+    5: "values read in a loop over samples, per step",
+    6: "copies of a parameter, per step",
+    7: "tensors that backward has used and kept, per step",
+    8: "operations in a loop over samples, per step",
 }
 
 
 class Row(list):
-    """A sample's numbers; counts how often Python goes through them."""
+    """A sample's numbers; counts how often Python loops over them."""
 
     passes = 0
 
@@ -46,7 +46,7 @@ class _SavedTensor:
 
 
 class _Mark:
-    """Hangs on a node of a step's graph, and lives as long as that."""
+    """Belongs to a node of a step's graph, and lives as long as that."""
 
     def __call__(self, *_: object) -> None:
         """Called by backward."""
@@ -77,12 +77,12 @@ class Observation:
 
 
 def as_numbers(outcome: Any, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Losses, accuracies and all weights of what a training gave back, in float64 on the CPU. Raises TypeError, ValueError."""
+    """Losses, accuracies and all weights of what a training returned, in float64 on the CPU. Raises TypeError, ValueError."""
     if not isinstance(outcome, tuple) or len(outcome) != 3:
-        raise TypeError("it has to give back three things: losses, accuracies and the model")
+        raise TypeError("it has to return three things: losses, accuracies and the model")
     losses, accuracies, model = outcome
     if not isinstance(model, nn.Module):
-        raise TypeError(f"the third thing that it gives back is {type(model).__name__}, and not the model")
+        raise TypeError(f"the third thing that it returns is {type(model).__name__}, not the model")
     weights = torch.cat([item.detach().flatten().double().to(device) for item in model.parameters()])
     return _as_tensor(losses), _as_tensor(accuracies), weights
 
@@ -94,7 +94,7 @@ def _as_tensor(given: Any) -> torch.Tensor:
 
 
 class _Door:
-    """Stands before the model: notes which samples come in, and what is still alive of the step before."""
+    """Watches the input of the model: notes which samples come in, and what is still alive of the step before."""
 
     def __init__(self, operations: Operations) -> None:
         self.operations, self.batches = operations, []
@@ -194,9 +194,9 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
 
 
 def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int, float]:
-    """How many samples did not come in `epochs` times, how many came more often, and how far the numbers that came are off.
+    """How many samples came in fewer than `epochs` times, how many more often, and how far the numbers that came in are off.
 
-    Each sample is known by its sum along one direction, which is another for each of them.
+    Each sample is recognised by its sum along one direction, which differs for each of them.
     """
     if not batches:
         return len(rows), 0, 0.0

@@ -1,6 +1,6 @@
 """What 5.8 and its judge share: lengths that suit an FFT, a count of the transforms of a call, signals with a known pulse.
 
-Needs torch only; travels beside the script.
+Needs only torch; it is uploaded with the script.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-LARGEST_FACTOR = 7  # of a length for which FFT libraries have code of its own: MKL, cuFFT and pocketfft have 2, 3, 5 and 7
+LARGEST_FACTOR = 7  # of a length for which FFT libraries have special code: MKL, cuFFT and pocketfft have it for 2, 3, 5 and 7
 PEAK_OVER_NOISE = 20.0  # the score of a pulse over the standard deviation of the scores of noise
 LEFTOVER = 1.4  # amplitude of the two halves of a pulse at the ends of a signal, over that of the pulse inside
 
@@ -30,12 +30,12 @@ def largest_prime_factor(length: int) -> int:
 
 
 def find_fast_length(least: int) -> int:
-    """The shortest length of at least `least` points whose prime factors are 2, 3, 5 and 7."""
+    """The shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
     return next(length for length in range(least, 2 * least + 1) if largest_prime_factor(length) <= LARGEST_FACTOR)
 
 
 def real_transform_flops(length: int) -> float:
-    """Operations that an FFT of `length` real numbers is counted with, 2.5 N log2 N: half of a complex one's 5 N log2 N.
+    """The operations that an FFT of `length` real numbers counts as, 2.5 N log2 N: half of a complex one's 5 N log2 N.
 
     The convention of FFTW's benchmark (fftw.org/speed/method.html), whatever an implementation really does.
     """
@@ -55,7 +55,7 @@ class TransformCounter(TorchDispatchMode):
         name = function.overloadpacket.__name__
         made = function(*args, **(kwargs or {}))
         if name in {"_fft_r2c", "_fft_c2r", "_fft_c2c"}:
-            whole = made if name == "_fft_c2r" else args[0]  # the other side of a real transform has half the points
+            whole = made if name == "_fft_c2r" else args[0]  # the complex side of a real transform has half the points
             self._count(whole, args[1], forward=name == "_fft_r2c" or (name == "_fft_c2c" and args[3]))
         return made
 
@@ -70,7 +70,7 @@ class TransformCounter(TorchDispatchMode):
 
     @property
     def template_transforms(self) -> int:
-        """Forward transforms that were not of signals: what went forth and did not come back."""
+        """Forward transforms that were not of signals: those without a transform back."""
         return self.forward_rows - self.inverse_rows
 
 
@@ -84,10 +84,10 @@ class Recording:
 
 
 def record(count: int, samples: int, points: int, seed: int) -> Recording:
-    """Noise of standard deviation 1 with one pulse a signal, a tone that rises from 0 to 0.4 cycles a sample.
+    """Noise of standard deviation 1 with one pulse in each signal, a tone that rises from 0 to 0.4 cycles a sample.
 
     Where a signal has room, it also holds the last half of a louder pulse at its beginning and the first half of one at its
-    end: no pulse lies there, but who joins end and beginning to a ring finds one.
+    end: there is no pulse there, but if you join end and beginning to a ring, you find one.
     """
     random = torch.Generator().manual_seed(seed)
     time = torch.arange(points, dtype=torch.float32)
@@ -104,14 +104,14 @@ def record(count: int, samples: int, points: int, seed: int) -> Recording:
 
 
 def correlate_directly(signals: torch.Tensor, template: torch.Tensor) -> torch.Tensor:
-    """The scores by their definition, in double precision: score k is the sum of template[j] * signal[k + j], and what lies
-    behind the end of a signal is 0. Shape (signals, samples)."""
+    """The scores by their definition, in double precision: score k is the sum of template[j] * signal[k + j], and everything
+    beyond the end of a signal is 0. Shape (signals, samples)."""
     padded = torch.nn.functional.pad(signals.double(), (0, len(template) - 1))
     return torch.nn.functional.conv1d(padded[:, None], template.double()[None, None])[:, 0]
 
 
 def score_error(scores: torch.Tensor, right: torch.Tensor) -> float:
-    """The largest error of any score, the last ones included, over the largest right score; infinite where shapes differ."""
+    """The largest error of any score, also of the last ones, over the largest right score; infinite where shapes differ."""
     if scores.shape != right.shape:
         return math.inf
     difference = (scores.double() - right).abs()

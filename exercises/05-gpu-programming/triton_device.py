@@ -1,4 +1,4 @@
-"""Where a Triton kernel runs: on the GPU where Triton serves it, else in Triton's interpreter on the processor."""
+"""Where a Triton kernel runs: on the GPU if Triton supports it, else in Triton's interpreter on the processor."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PATIENCE_S = 120.0  # the first compilation of a process, on a busy machine
 
 
 def choose() -> tuple[torch.device, str | None]:
-    """The device for kernels of this process, and why it is no GPU; None where it is. Call it before anything imports triton.
+    """The device for kernels of this process, and why it is not a GPU (None where it is). Call it before triton is imported.
 
-    Triton officially serves NVIDIA GPUs from compute capability 8.0 on; on an older one it may work or not. So a process of its
-    own tries a kernel there first: what fails in it cannot take this one along.
+    Triton officially supports NVIDIA GPUs from compute capability 8.0 on; on an older one it may work or not. So a separate
+    process tries a kernel there first: if that fails, this process goes on.
     """
     device = bench.here()
     reason = None
     if device.type != "cuda":
         reason = "no GPU here"
     elif complaint := _try_kernel():
-        reason = f"Triton does not serve {torch.cuda.get_device_name(device)}: {complaint}"
+        reason = f"Triton does not support {torch.cuda.get_device_name(device)}: {complaint}"
     if reason is None:
         return device, None
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
@@ -57,4 +57,4 @@ if __name__ == "__main__":
     y = torch.zeros_like(x)
     double[(1,)](x, y, BLOCK=64)
     if not torch.equal(y.cpu(), 2 * x.cpu()):
-        sys.exit("a kernel that doubles 64 numbers gave others")
+        sys.exit("a kernel that doubles 64 numbers computed wrong ones")

@@ -1,4 +1,4 @@
-"""The versions of a product as rows: what each asks of main memory, how fast it is, what others published; and the page.
+"""The versions of a product as rows: what each asks of main memory, how fast it is, what others published; and versions.md.
 
 FLOP are counted as 2 n³: a multiplication and an addition for each of n products of each of n² numbers.
 """
@@ -15,10 +15,10 @@ FLOAT32 = ("naive", "coalesced", "tiled", "registers")
 VERSIONS = (*FLOAT32, "tensor")
 YOURS = ("tiled", "registers")
 FAULTS = ("races", "unwritten_reads", "out_of_bounds", "barrier_divergence")
-TOLERANCE = 1.05  # of the library's own speed: two measurements of one thing differ by so much
+TOLERANCE = 1.05  # times the library's own speed: two measurements of the same thing may differ by that much
 NOT_MEASURED = "not measured"
 
-# GFLOP/s in float32 at n = 4096 (the first README says 4092), by our names: their "2D block tiling" is `registers`.
+# GFLOP/s in float32 at n = 4096 (the first README says 4092), under our names: their "2D block tiling" is `registers`.
 PUBLISHED: tuple[dict[str, Any], ...] = (
     {
         "key": "a6000", "gpu": "RTX A6000",
@@ -50,15 +50,15 @@ def read_lines(output: str, names: Sequence[str] = VERSIONS) -> tuple[dict[str, 
 
 
 def flop_per_byte(n: int, load_bytes: int) -> float | None:
-    """Arithmetic intensity: FLOP for each byte that the threads ask main memory for; None where they ask for none."""
+    """Arithmetic intensity: FLOP per byte that the threads ask main memory for; None where they ask for none."""
     return 2 * n**3 / load_bytes if load_bytes else None
 
 
 def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: Any) -> dict[str, Any]:
     """One row of the table: the product's error and what `kernel`, as the emulator counted it, asked of memory.
 
-    A version that touches no memory is not written yet; its numbers are None. So are the requests of `tensor`: NVIDIA does not
-    say which lane of a warp holds which number of a fragment.
+    A version that accesses no memory is not written yet; its numbers are None. So are the requests of `tensor`: NVIDIA does not
+    document which lane of a warp holds which number of a fragment.
     """
     if row is None or kernel is None:
         return _fill(version, n, "did not end")
@@ -79,7 +79,7 @@ def count_version(version: str, n: int, row: Mapping[str, Any] | None, kernel: A
 
 
 def _find_share(row: Mapping[str, Any]) -> float:
-    """The error of a product as a share of what is allowed; infinite where nothing is, or where numbers were not written."""
+    """The error of a product as a share of what is allowed; infinite where none is allowed, or numbers were not written."""
     if row["unwritten"] or not row["allowed"]:
         return math.inf
     return row["error"] / row["allowed"]
@@ -111,7 +111,7 @@ def find_worst(rows: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def count_faults(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Races, reads of what nobody wrote, and accesses out of bounds of these rows; None where one was not counted."""
+    """Races, reads of unwritten memory, and accesses out of bounds of these rows; None where one was not counted."""
     counts = [_add(rows, key) for key in FAULTS]
     return None if None in counts else sum(counts)
 
@@ -122,16 +122,16 @@ def _add(rows: Sequence[Mapping[str, Any]], key: str) -> int | None:
 
 
 def ratio(above: float | None, below: float | None) -> float | None:
-    """How many times the second number the first is; None where one is missing or nothing."""
+    """The first number over the second; None where one of them is missing or 0."""
     return above / below if above and below else None
 
 
 def time_version(
     row: Mapping[str, Any], median_ms: float | None, library_gflop_per_s: float | None, peak_tflops: float | None
 ) -> dict[str, Any]:
-    """The speed of a version on a GPU beside the library's product of the same format, and beside the data sheet.
+    """The speed of a version on a GPU, with the library's product in the same format and the data sheet to compare.
 
-    A speed above the data sheet, or more than 5 % above the library, is refused: it is None, and `refused` is true.
+    A speed above the data sheet, or more than 5% above the library, is refused: it is None, and `refused` is true.
     """
     speed = 2 * row["n"] ** 3 / median_ms / 1e6 if median_ms else None
     limits = (peak_tflops and 1e3 * peak_tflops, library_gflop_per_s and TOLERANCE * library_gflop_per_s)
@@ -145,12 +145,12 @@ def time_version(
 
 
 def limit_speed(speed: float | None, limits: Sequence[float | None]) -> float | None:
-    """The speed; None where it is above one of the limits that are known, for then it is no measurement."""
+    """The speed; None where it is above one of the known limits, because then it is not a measurement."""
     return None if speed is None or any(limit is not None and speed > limit for limit in limits) else speed
 
 
 def describe_library(n: int, what: str, speed: float, peak_tflops: float | None) -> dict[str, Any]:
-    """The row of the library's own product in one format; refused as other speeds are, where the data sheet says less."""
+    """The row of the library's own product in one format; refused as other speeds are if it is above the data sheet."""
     kept = limit_speed(speed, (peak_tflops and 1e3 * peak_tflops,))
     return {"what": what, "n": n, "gflop_per_s": kept, "refused": kept is None}
 
@@ -166,7 +166,7 @@ def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
 
 def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row for each version in float32: yours in % of the library at the largest size, None where it was not timed, and what
-    others measured of other cards on other computers."""
+    others measured on other cards in other computers."""
     largest = max((row["n"] for row in timed), default=None)
     mine = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
     return [
@@ -183,7 +183,7 @@ def write_page(device: str, counted: Sequence[Mapping[str, Any]], timed: Sequenc
     """The versions as a page in Markdown: your versions, and those that others published, each with its source."""
     lines = ["# GEMM in five versions", "", "## Counted by the emulator", ""]
     lines += _table(
-        ("version", "n", "state", "MB asked for", "FLOP a byte", "sectors a request"),
+        ("version", "n", "state", "MB asked for", "FLOP per byte", "sectors per request"),
         [(row["version"], row["n"], row["state"], _show(row["load_mb"], 3), _show(row["flop_per_byte"], 2),
           _show(row["load_sectors_per_request"], 2)) for row in counted],
     )  # fmt: skip
@@ -195,15 +195,15 @@ def write_page(device: str, counted: Sequence[Mapping[str, Any]], timed: Sequenc
               _show(row["percent_of_library"], 1)) for row in timed],
         )  # fmt: skip
     else:
-        lines += [f"{NOT_MEASURED.capitalize()}: that needs a GPU and nvcc. The emulator knows addresses, and no times."]
-    lines += ["", "## Published: float32, n = 4096, of other cards on other computers", ""]
+        lines += [f"{NOT_MEASURED.capitalize()}: that needs a GPU and nvcc. The emulator knows addresses, but no times."]
+    lines += ["", "## Published: float32, n = 4096, on other cards in other computers", ""]
     lines += _table(
         ("version", *(f"{card['gpu']}, GFLOP/s (% of the library)" for card in PUBLISHED)),
         [(version, *(f"{card[version]:,.1f} ({100 * card[version] / card['library']:.1f})" for card in PUBLISHED))
          for version in (*FLOAT32, "library")],
     )  # fmt: skip
     lines += ["", *(f"{card['gpu']}: {card['source']}" + _name_beyond(card) for card in PUBLISHED)]
-    lines += ["", "A percentage of the library's speed can be compared between cards, GFLOP/s cannot.", ""]
+    lines += ["", "You can compare percentages of the library's speed between cards, but not GFLOP/s.", ""]
     return "\n".join(lines)
 
 

@@ -133,7 +133,7 @@ def test_a_format_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     [
         ("--sizes=many", 2, "whole numbers with commas"),
         ("--sizes=8", 2, "16 to 32768"),
-        ("--dtypes=fp16", 2, "fp16 is none of"),
+        ("--dtypes=fp16", 2, "fp16 is not one of"),
         ("--dtypes=float16,tf32", 1, "nothing was measured: cpu multiplies none of float16,tf32"),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_gpu_that_triton_does_not_serve_is_named_and_not_measured(tmp_path: Pa
     process = start([sys.executable, script.name, *flags(exercise, **NARROW)], script.parent, with_a_gpu(script.parent))
     output = wait(process)
     assert process.returncode == 0, output
-    assert "in the interpreter, on the processor: Triton does not serve " in output
+    assert "in the interpreter, on the processor: Triton does not support " in output
     metrics = read_finished(exercise, 0, output, script.parent, 1).metrics
     assert (metrics["cuda"], metrics["lengths"][0]["median_ms"]) == (None, None)
 

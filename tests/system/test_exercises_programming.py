@@ -120,7 +120,7 @@ def test_kernels_that_are_wrong_end_the_run_well_and_fail_their_check(
     [
         (["--block=96"], True, 2, "--block must be 32, 64, 128, 256, 512 or 1024"),
         (["--stride=65"], True, 2, "--stride of 1 to 64"),
-        (["--elements=4096"], False, 1, "the emulator needs g++, and there is none here: apt-get install g++"),
+        (["--elements=4096"], False, 1, "the emulator needs g++, which is not installed here: apt-get install g++"),
     ],
     ids=["block", "stride", "no compiler"],
 )
@@ -171,7 +171,7 @@ def test_products_by_their_command(programming: Learner) -> None:
         ("--n=96 --tile=32", "--n 96: a multiple of 64"),
         ("--n=1024", "without a GPU and nvcc the emulator counts"),
         ("--tile=12", "--tile 12: 8, 16 or 32"),
-        ("--arch=sm_1", "--arch: sm_1 is none of"),
+        ("--arch=sm_1", "--arch: sm_1 is not one of"),
     ],
 )
 def test_a_product_that_cannot_be_is_refused_with_the_rule(word: str, said: str, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_faults_of_a_roofline_are_found(tmp_path: Path) -> None:
     half = ("my_stencil.py", "change = c * (vertical + horizontal)", "change = (c * (vertical + horizontal)).half()")
     words = (
         "my_bounds.py",
-        'raise NotImplementedError("find_bound: how many operations does each kernel make with a byte?")',
+        'raise NotImplementedError("find_bound: how many operations does each kernel perform per byte?")',
         'return ""',
     )
     run = with_faults("5.7", tmp_path / "work", twice, half, words, **SMALL)
@@ -302,7 +302,7 @@ def test_a_planted_fault_of_a_filter_is_found(old: str, new: str, failed: set[st
         ("5.7", "--threads=4000", "the cores of this node"),
         ("5.8", "--template=5000", "at most --samples 4096"),
         ("5.8", "--batch-sizes=1,x", "whole numbers with commas"),
-        ("5.8", "--batch-sizes=99999", "each from 1 to --signals 16384"),
+        ("5.8", "--batch-sizes=99999", "each must be from 1 to --signals 16384"),
         ("5.8", "--signals=1", "--signals of 16 at least"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a transform of real numbers is counted with half of what a complex one needs."""
+"""Judges a repaired copy: a transform of real numbers counts half of the operations of a complex one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way("1,024 real numbers are still counted with {given:,.0f} operations: that is what 1,024 complex ones need"),
-    "other": Way("1,024 real numbers are counted with {given:,.0f} operations, and 2.5 N log2 N are {right:,.0f}"),
+    "other": Way("1,024 real numbers are counted with {given:,.0f} operations, but 2.5 N log2 N is {right:,.0f}"),
 }
 
 
 def judge(part: Part) -> None:
-    """Lengths that are powers of two, and one that is none."""
+    """Lengths that are powers of two, and one that is not."""
     count = part.function_alone("real_transform_flops", math=math)
     for length in (1024, 1125, 2):
         right = 2.5 * length * math.log2(length)

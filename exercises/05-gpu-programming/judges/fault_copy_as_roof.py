@@ -1,18 +1,18 @@
-"""Judges a repaired copy: the roof is the loop that moved most bytes a second, wherever it stands."""
+"""Judges a repaired copy: the roof is the loop that moved the most bytes a second, wherever it is in the list."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("of loops with {speeds} GB/s it takes {given:g}: the device has shown that it can do {right:g}")}
+WAYS = {"still": Way("of loops with {speeds} GB/s it takes {given:g}, but the device can do {right:g}, as one loop shows")}
 
 
 def judge(part: Part) -> None:
-    """The fastest loop first, last and in the middle."""
+    """The fastest loop is first, last, or in the middle."""
     choose_roof = part.function_alone("choose_roof")
     for speeds in ([6.1, 6.7, 9.9], [9.9, 6.7, 6.1], [6.1, 9.9, 6.7]):
         loops = [{"loop": f"loop {number}", "gb_per_s": speed} for number, speed in enumerate(speeds)]
         given = part.call(choose_roof, loops)["gb_per_s"]
         if given != max(speeds):
             raise part.wrong("still", speeds=", ".join(map(str, speeds)), given=given, right=max(speeds))
-    part.note("the best loop is the roof, in any order")
+    part.note("the fastest loop is the roof, in any order")

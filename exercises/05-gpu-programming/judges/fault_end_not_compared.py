@@ -1,4 +1,4 @@
-"""Judges a repaired copy: every score is compared, the last ones too."""
+"""Judges a repaired copy: every score is compared, also the last ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("score {place} of {samples} is off by half of the largest one, and the error is still {given:.2g}"),
+    "still": Way("score {place} of {samples} is off by half of the largest one, but the error is still {given:.2g}"),
     "never-right": Way("scores that are right have an error of {given:.2g}"),
 }
 SAMPLES = 100
@@ -27,4 +27,4 @@ def judge(part: Part) -> None:
         given = part.call(score_error, wrong, right)
         if not 0.4 < given < 0.6:
             raise part.wrong("still", place=place + 1, samples=SAMPLES, given=given)
-    part.note("a wrong score shows wherever it stands")
+    part.note("a wrong score shows wherever it is")

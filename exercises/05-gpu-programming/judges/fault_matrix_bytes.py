@@ -1,4 +1,4 @@
-"""Judges the repaired versions.py of 5.3: the FLOP for each byte have to follow from the bytes that a kernel asks for."""
+"""Judges the repaired versions.py of 5.3: the FLOP per byte must follow from the bytes that a kernel asks for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "a kernel that asks for {asked:,} bytes at n = {n} makes {right:g} FLOP for each of them, and the function says {given}"
+        "a kernel that asks for {asked:,} bytes at n = {n} performs {right:g} FLOP per byte, but the function says {given}"
     ),
 }
 ROWS = ((64, 2_097_152, 0.25), (64, 131_072, 4.0), (96, 221_184, 8.0))  # n, bytes, 2 n³ / bytes

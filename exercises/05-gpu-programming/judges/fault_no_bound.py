@@ -1,4 +1,4 @@
-"""Judges a repaired copy: what 100 % of overlap is."""
+"""Judges a repaired copy: what an overlap of 100% is."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from gpucourse.judge import Part, Way
 WAYS = {
     "still": Way(
         "a pipeline that takes {took:g} units, where one stream takes {sequential:g} and {best:g} are possible, has an overlap "
-        "of {given:.4g} %, and should have {right:.4g} %"
+        "of {given:.4g}% by this function, and should have {right:.4g}%"
     )
 }
 CASES = ((10, 24, 10, 100), (24, 24, 10, 0), (13, 24, 10, 1100 / 14), (8, 24, 10, 1600 / 14), (26, 40, 26, 100))
 
 
 def judge(part: Part) -> None:
-    """100 % is the best that is possible, and what is faster is above it."""
+    """The best possible pipeline has 100%, and a faster one has more."""
     overlap_percent = part.function("overlap_percent")
     for took, sequential, best, right in CASES:
         given = part.call(overlap_percent, took, sequential, best)
         if abs(given - right) > 1e-3:
             raise part.wrong("still", took=took, sequential=sequential, best=best, given=given, right=right)
-    part.note("the best pipeline has 100 %, and what cannot be has more")
+    part.note("the best pipeline has 100%, and an impossible one has more")

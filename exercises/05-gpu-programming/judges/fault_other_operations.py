@@ -13,10 +13,10 @@ from gpucourse.judge import Part, Way
 ROWS, COLUMNS, P = 64, 256, 0.25
 WAYS = {
     "still": Way(
-        "{operations} operations move {times:.2f} times the bytes of x: those of a GPU are two kernels, and move 4.25 times"
+        "{operations} operations move {times:.2f} times the bytes of x: a GPU runs two kernels, which move 4.25 times the bytes"
     ),
     "no-mask": Way(
-        "without its mask, a byte for each number, dropout could not go back: the two move 4.25 times the bytes of x"
+        "without its mask of a byte per number, dropout would have no backward pass: the two move 4.25 times the bytes of x"
     ),
 }
 
@@ -37,7 +37,7 @@ class Counter(TorchDispatchMode):
 
 
 def judge(part: Part) -> None:
-    """The bytes of the copy's `eager`."""
+    """The bytes that the copy's `eager` moves."""
     eager = part.function_alone("eager", torch=torch, EPS=1e-5)
     x, weight, bias = torch.randn(ROWS, COLUMNS), torch.rand(COLUMNS), torch.rand(COLUMNS)
     with Counter() as counter:

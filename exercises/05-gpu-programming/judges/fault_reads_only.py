@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the bytes by formula are those that were counted."""
+"""Judges a repaired copy: the bytes by formula equal those that were counted."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ def judge(part: Part) -> None:
     """Reads and writes count, for every kernel of the course."""
     if off := part.metrics["bytes_off"]:
         raise part.wrong("still", off=off)
-    part.note("what is counted and what the formula says are the same, to the byte")
+    part.note("the count and the formula agree, to the byte")

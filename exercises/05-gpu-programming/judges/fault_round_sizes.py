@@ -1,12 +1,10 @@
-"""Judges a repaired copy: sizes are tried that leave a block partly empty."""
+"""Judges a repaired copy: some sizes leave a block partly empty."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {
-    "still": Way("{uneven} of the sizes {sizes} leave threads of a block of {block} without an element, and at least 2 should")
-}
+WAYS = {"still": Way("{uneven} of the sizes {sizes} leave threads of a block of {block} without an element: at least 2 should")}
 RUNS = {
     "right": {"sizes": [1, 31, 257, 1000, 4096], "elements": 4096, "block": 256},
     "wrong": {"sizes": [256, 512, 1024, 2048, 4096], "elements": 4096, "block": 256},
@@ -14,7 +12,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """At least two sizes, beside the run's own number of elements, must be no multiple of the block."""
+    """At least two sizes, besides the run's own number of elements, must not be multiples of the block."""
     metrics = part.metrics
     sizes = [size for size in metrics["sizes"] if size != metrics["elements"]]
     uneven = [size for size in sizes if size % metrics["block"]]

@@ -10,7 +10,7 @@ import torch
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("aten::linear has {own:g} ms of its own and only calls aten::addmm, and it is listed with {shown:g} ms"),
+    "still": Way("aten::linear has {own:g} ms of its own and otherwise calls aten::addmm, but it is listed with {shown:g} ms"),
     "missing": Way("of two operations on the {side}, the profile has {count} rows"),
 }
 REPAIRS = (
@@ -41,10 +41,10 @@ GPU = [
 
 
 class Events(list[Event]):
-    """What the profiler gives back."""
+    """What the profiler returns."""
 
     def table(self, **_: object) -> str:
-        """No table is judged."""
+        """The judge ignores the table."""
         return ""
 
 
@@ -66,12 +66,12 @@ class Recording:
         """End."""
 
     def key_averages(self, **_: object) -> Events:
-        """The events by their names."""
+        """The events by name."""
         return self.events
 
 
 def judge(part: Part) -> None:
-    """A layer that passes a call on has little time of its own, on both sides."""
+    """A layer that only calls another operation has little time of its own, on both sides."""
     take_profile, module = part.function("take_profile"), part.module
     for side, events, own in (("processor", CPU, 1.0), ("GPU", GPU, 0.5)):
         recording: Any = Recording(events)
@@ -82,4 +82,4 @@ def judge(part: Part) -> None:
             raise part.wrong("missing", side=side, count=len(ms))
         if ms["aten::linear"] != own:
             raise part.wrong("still", own=own, shown=ms["aten::linear"])
-    part.note("what only passes a call on is listed with its own time, on the processor and on a GPU")
+    part.note("an operation that only calls another is listed with its own time, on the processor and on a GPU")

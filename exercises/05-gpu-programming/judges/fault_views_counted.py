@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only what computes is counted."""
+"""Judges a repaired copy: only operations that compute are counted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("{what} counts as {given} operations, and launches {right}")}
+WAYS = {"still": Way("{what} counts as {given} operations, but launches {right}")}
 
 
 def judge(part: Part) -> None:
-    """Views launch nothing, alone and between operations that do; what changes memory in place is launched."""
+    """Views launch nothing, alone or between operations that do; an operation in place is a launch."""
     counter = part.function("OperationCounter")
     x = torch.ones(2, 6)
     cases = {
@@ -25,4 +25,4 @@ def judge(part: Part) -> None:
             part.call(call)
         if count.count != right:
             raise part.wrong("still", what=what, given=count.count, right=right)
-    part.note("views count nothing, additions in place do")
+    part.note("views do not count, additions in place do")

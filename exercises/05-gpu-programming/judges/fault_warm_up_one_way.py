@@ -1,4 +1,4 @@
-"""Judges a repaired copy: both trainings are warm before the clock starts, or neither's cold call is counted."""
+"""Judges a repaired copy: both trainings are warmed up before the clock starts, or neither's cold call counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("the first call of '{name}' takes {cold:g} s and each later one {warm:g}, and it is measured with {measured}"),
+    "still": Way("the first call of '{name}' takes {cold:g} s and each later one {warm:g}; it is measured with {measured}"),
     "rounds": Way("asked for {rounds} rounds, it measured '{name}' {count} times"),
 }
 REPAIRS = (
@@ -42,16 +42,16 @@ class Training:
 
 
 class Data:
-    """What stands for the module with the data."""
+    """Takes the place of the module with the data."""
 
     @staticmethod
     def make_data(*_: object) -> tuple[list[Any], list[Any]]:
-        """Nothing: the trainings here want none."""
+        """Nothing: the trainings here need no data."""
         return [], []
 
 
 def judge(part: Part) -> None:
-    """Two trainings with a cold first call must both be measured warm."""
+    """Two trainings with a cold first call must both be warmed up when they are measured."""
 
     def time_training(train: Training, data: Any, epochs: int) -> tuple[float, object]:
         train(*data, epochs)
@@ -68,4 +68,4 @@ def judge(part: Part) -> None:
             raise part.wrong(
                 "still", name=way, cold=COLD_S, warm=WARM_S, measured=", ".join(f"{second:g}" for second in seconds)
             )
-    part.note("both trainings are measured warm, in every round")
+    part.note("both trainings are warmed up when they are measured, in every round")

@@ -9,11 +9,11 @@ from typing import Any
 from gpucourse.judge import Part
 from gpucourse.judge.verdict import Verdict
 
-BLOCK, COUNTED = 256, 4096  # threads of a block, and the elements where requests are counted: see findings.py
+BLOCK, COUNTED = 256, 4096  # threads of a block, and elements when requests are counted: see findings.py
 OTHER_BLOCKS = (32, 1024)  # one warp, and the most threads that a block may have
 FIXED_BLOCK = (
-    "{kernel} is right in blocks of {usual} threads, and not in blocks of {block}: {why}. A number is where blockDim.x "
-    "belongs, or shared memory has too little room for the 1,024 threads of the largest block"
+    "{kernel} is right in blocks of {usual} threads, but not in blocks of {block}: {why}. A constant is used instead of "
+    "blockDim.x, or shared memory is too small for the 1,024 threads of the largest block"
 )
 RENAMED = (
     "{file} has no kernel {kernel}, which the harness launches{others}: keep its name, and write __global__ void {kernel}(...)"
@@ -22,9 +22,9 @@ Look = Callable[[Part, dict[str, Any]], None]
 
 
 def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
-    """Judge the kernels that are written, in the order of `looks`; each look raises the verdict on what its kernel alone can do
+    """Judge the kernels that are written, in the order of `looks`; each look raises the verdict on what only its kernel can do
     wrong. A kernel that still has its line OPEN leaves the part open, once nothing is wrong with the others."""
-    import findings  # what exercises share is found where a part is judged, and not where its ways are only listed
+    import findings  # shared files are on the path when a part is judged, but not when its ways are only listed
 
     bodies = {kernel: findings.find_body(part.text, kernel) for kernel in looks}
     missing = next((kernel for kernel, body in bodies.items() if body is None), None)
@@ -79,7 +79,7 @@ def _examine(program: Any, kernel: str, block: int) -> dict[str, Any]:
 
 
 def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
-    """Raises the verdict where a kernel is right in the usual blocks alone. A transpose always has blocks of 32 x 32."""
+    """Raises the verdict where a kernel is right only in the usual blocks. A transpose always has blocks of 32 x 32."""
     import findings
 
     for block in OTHER_BLOCKS if kernel != "transpose" else ():
@@ -88,13 +88,13 @@ def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
 
 
 def _judge_faults(part: Part, row: dict[str, Any]) -> None:
-    """What no kernel may do, in the order in which one leads to the next. Raises the verdict on the first of these."""
+    """What no kernel may do, in the order in which one fault leads to the next. Raises the verdict on the first."""
     kernel = row["kernel"]
     if row["out_of_bounds"]:
         raise part.wrong("out-of-bounds", kernel, where=row["where"])
     if row["barrier_divergence"]:
         raise part.wrong("barrier", kernel, diverged=row["diverged"])
-    if row["races"]:  # before the next: without a barrier a thread may read what nobody has written yet
+    if row["races"]:  # before the next fault: without a barrier a thread may read what no thread has written yet
         in_shared = "shared" in row["race"]
         raise part.wrong("race" if in_shared else "race-of-blocks", kernel, race=row["race"])
     if row["unwritten_reads"]:

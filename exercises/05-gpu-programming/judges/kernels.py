@@ -1,4 +1,4 @@
-"""What judges of Triton kernels share: a kernel in the interpreter, its loads and stores looked at; tensors compared."""
+"""What judges of Triton kernels share: they run a kernel in the interpreter, check its loads and stores, compare tensors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpucourse.judge import Part, Verdict
 
 @dataclass(frozen=True)
 class TensorCase:
-    """One input: its name for the learner, what the part gave, what is right, and what each wrong way gives (one way may exist
-    there several times). `values` fill the names in the words of a way."""
+    """One input: its name for the learner, what the part returned, what is right, and what each wrong way returns (one way may
+    be there several times). `values` fill in the names in the message of a way."""
 
     name: str
     given: Any
@@ -37,7 +37,7 @@ class WatchedKernel:
         self.kernel: Any = part.function(kernel)
         self.memory: Any = None
         if not hasattr(self.kernel, "pre_run_hooks"):
-            raise Verdict("failed", "no-kernel", f"{kernel} must stay a function with @triton.jit")
+            raise Verdict("failed", "no-kernel", f"{kernel} must remain a function with @triton.jit")
 
     def __call__(self, case: str, *arguments: Any) -> Any:
         """What the host function returns; `memory` then holds what the kernel loaded and stored. Raises Verdict."""
@@ -61,14 +61,14 @@ class WatchedKernel:
 
 
 def is_close(given: Any, right: torch.Tensor, tolerance: float) -> bool:
-    """Whether every number is right to `tolerance`, of itself or absolutely."""
+    """Whether every number is right to `tolerance`, relative or absolute."""
     same_kind = isinstance(given, torch.Tensor) and given.shape == right.shape
     return same_kind and torch.allclose(given.float(), right.float(), tolerance, tolerance, equal_nan=True)
 
 
 def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
-    """Return where every case is right. Else name the way that gives what the part gave in every case, or show the number that
-    is most wrong. Raises Verdict."""
+    """Return if every case is right. Otherwise name the wrong way that returns the same as the part in every case, or show the
+    number that is most wrong. Raises Verdict."""
     bad = next((case for case in cases if not is_close(case.given, case.right, tolerance)), None)
     if bad is None:
         return
@@ -83,9 +83,9 @@ def describe(given: Any, right: torch.Tensor, tolerance: float) -> str:
     if given is None:
         return "it returned None: is the return missing?"
     if not isinstance(given, torch.Tensor):
-        return f"it returned a {type(given).__name__}, and should return a tensor"
+        return f"it returned a {type(given).__name__}, but should return a tensor"
     if given.shape != right.shape:
-        return f"it returned a tensor of shape {tuple(given.shape)}; right is {tuple(right.shape)}"
+        return f"it returned a tensor of shape {tuple(given.shape)}; {tuple(right.shape)} is right"
     off = (given.double() - right.double()).abs().nan_to_num(torch.inf)
     place = tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))
     wrong = int((off > tolerance * (1 + right.double().abs())).sum())

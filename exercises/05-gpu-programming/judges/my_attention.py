@@ -1,4 +1,4 @@
-"""Judges my_attention.py of 5.10 in Triton's interpreter: full and causal, whole and ragged blocks, and the tiles it loads."""
+"""Judges my_attention.py of 5.10 in Triton's interpreter: full and causal, whole and ragged blocks, the tiles it loads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WAYS = {
         ("out = out * shrink[:, None] + tl.dot", "out = out + tl.dot"),
     ),
     "sum-not-rescaled": Way(
-        "`out` is rescaled when the highest score rises, and the sum of the weights is not",
+        "`out` is rescaled when the highest score rises, but the sum of the weights is not",
         ("total = total * shrink +", "total = total +"),
     ),
     "max-not-carried": Way(
-        "the highest score is that of the last tile alone: after a tile with a score of {peak:.0f} the factor "
+        "the highest score is only that of the last tile: after a tile with a score of {peak:.0f} the factor "
         "exp(old - new) is infinite. Keep the highest of all tiles",
         ("tl.maximum(highest, tl.max(scores, axis=1))", "tl.max(scores, axis=1)"),
     ),
@@ -57,7 +57,7 @@ WAYS = {
         ),
     ),
     "masked-as-zero": Way(
-        "hidden scores are set to 0, and exp(0 - highest) is not 0: what must not count has the score -inf",
+        "hidden scores are set to 0, but exp(0 - highest) is not 0: what must not count needs the score -inf",
         ('tl.where(visible, scores, float("-inf"))', "tl.where(visible, scores, 0.0)"),
     ),
     "outside-counted": Way(
@@ -71,7 +71,7 @@ WAYS = {
         ("for first in range(0, end, BLOCK_K)", "for first in range(0, end - BLOCK_K + 1, BLOCK_K)"),
     ),
     "not-itself": Way(
-        "with CAUSAL a query does not see its own key: it sees the keys 0 to i, so query 0 sees one and not none",
+        "with CAUSAL a query does not see its own key: it sees the keys 0 to i, so query 0 sees one key",
         ("keys[None, :] <= queries[:, None]", "keys[None, :] < queries[:, None]"),
     ),
     "tiles-not-skipped": Way(
@@ -85,7 +85,7 @@ WAYS = {
     ),
     "scores-in-half": Way(
         "in float16 it is off by {off:.0e}: scores of 30 that are rounded to float16 are off by 0.01, and their weights by "
-        "1 %. Compute in float32, and turn to float16 only what tl.dot and the store take",
+        "1%. Compute in float32, and convert to float16 only what tl.dot and the store take",
         (' input_precision="ieee") * scale', ' input_precision="ieee").to(v.dtype).to(tl.float32) * scale'),
     ),
 }  # fmt: skip
@@ -93,7 +93,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """One input: keys (and queries) of each head, the tiles, and by how much the first key's scores are higher than others."""
+    """One input: keys (and queries) of each head, the tiles, and by how much the scores of the first key exceed the others."""
 
     length: int
     block_q: int
@@ -152,11 +152,11 @@ def judge(part: Part) -> None:
     for case in cases:
         if case.values["loaded"] != case.values["needed"]:
             raise part.wrong("tiles-not-skipped", case.name, **case.values)
-    part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded that nobody needs")
+    part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded without need")
 
 
 def in_order(cases: list[TensorCase]) -> list[TensorCase]:
-    """The cases, those first that are wrong and whose values fill the words of most ways."""
+    """The cases; those that are wrong and whose values fill in the messages of most ways come first."""
     return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["outside"]))
 
 
@@ -180,7 +180,7 @@ SIMULATED = (
 
 
 def attend_wrong(shape: Shape, inputs: list[torch.Tensor], way: str) -> torch.Tensor:
-    """What a tiled attention gives with one error in it, in float32; in float64 without an error, where `way` is empty."""
+    """What a tiled attention returns with one error in it, in float32; without an error, in float64, where `way` is empty."""
     dtype = torch.float32 if way else torch.float64
     return torch.cat([attend_tiles(shape, [tensor.to(dtype) for tensor in inputs], way, first)
                       for first in range(0, shape.length, shape.block_q)], 1).float()  # fmt: skip

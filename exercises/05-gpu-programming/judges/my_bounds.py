@@ -1,4 +1,4 @@
-"""Judges my_bounds.py of 5.7: at which ridge its word changes is the intensity that it has counted."""
+"""Judges my_bounds.py of 5.7: the ridge at which its answer changes is the intensity that it counts."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from typing import Any
 
 from gpucourse.judge import Part, Verdict, Way
 
-LOWEST, HIGHEST = 1e-6, 1e12  # operations a byte, below and above those of any kernel at these sizes
+LOWEST, HIGHEST = 1e-6, 1e12  # operations per byte, below and above those of any kernel at these sizes
 SIZES = {"saxpy": 1 << 20, "layer norm": 3000, "stencil": 2048, "spmv": 100_000, "fft": 500, "forces": 1024, "gemm": 128}
 TOLERANCE = 0.02
 WAYS = {
     "reversed": Way(
-        "{kernel}: below the ridge you say compute, and above it memory. A kernel that makes few operations with a byte waits "
-        "for its bytes",
+        "{kernel}: below the ridge you say compute, and above it memory. A kernel with few operations per byte waits for its "
+        "bytes",
         ("flops / moved < ridge", "flops / moved > ridge"),
     ),
     "numbers-for-bytes": Way(
-        "{kernel}: your word changes at {given:.3g} operations a byte, and at {right:.3g} it should: you count numbers, and "
+        "{kernel}: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: you count numbers, and "
         "each has 4 bytes",
         ("flops / moved < ridge", "4 * flops / moved < ridge"),
     ),
     "pair-as-one": Way(
-        "{kernel}: your word changes at {given:.3g} operations a byte, and at {right:.3g} it should: a multiplication and an "
-        "addition are two operations, also where a device makes both at once",
+        "{kernel}: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: a multiplication and an "
+        "addition are two operations, even if a device performs both at once",
         ('"gemm": (2 * n**3', '"gemm": (n**3'),
     ),
     "array-missing": Way(
-        "{kernel}: your word changes at {given:.3g} operations a byte, and at {right:.3g} it should: an array is missing, "
-        "either what is written, or what is read before it is written",
+        "{kernel}: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: an array is missing, "
+        "either one that is written, or one that is read before it is written",
         ('"saxpy": (2 * n, 12 * n)', '"saxpy": (2 * n, 8 * n)'),
     ),
     "index-missing": Way(
-        "spmv: your word changes at {given:.3g} operations a byte, and at {right:.3g} it should: beside each number stands its "
-        "column, in 8 bytes, which is twice as much as the number",
+        "spmv: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: each number has its "
+        "column, in 8 bytes, twice as many as the number has",
         ("8 * 12 * n + 16 * n", "8 * 4 * n + 16 * n"),
     ),
     "complex-as-real": Way(
-        "fft: your word changes at {given:.3g} operations a byte, and at {right:.3g} it should: a complex number has 8 bytes, "
+        "fft: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: a complex number has 8 bytes, "
         "and one is read and one is written",
         ("16 * 4096 * n", "8 * 4096 * n"),
     ),
     "bytes-of-each-pair": Way(
-        "forces: your word changes at {given:.3g} operations a byte, and at {right:.3g} it should: you count 28 bytes for each "
-        "pair. A particle that is read once serves all n pairs, and that is what makes this kernel one of arithmetic",
+        "forces: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: you count 28 bytes for each "
+        "pair. A particle is read once for all its n pairs, and therefore arithmetic limits this kernel",
         ("28 * n)", "28 * n * n)"),
     ),
     "size-forgotten": Way(
-        "{kernel}: your word changes at {given:.3g} operations a byte at every size. Operations grow faster with n than bytes: "
+        "{kernel}: your answer changes at {given:.3g} operations per byte at every size. Operations grow faster than bytes: "
         "at n = {n:,} they are {right:.3g}",
         ("2 * n**3, 12 * n * n", "2 * 16**3, 12 * 16 * 16"),
     ),
@@ -55,7 +55,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Each kernel at two sizes: the ridge at which the word changes, found by halving."""
+    """Each kernel at two sizes: the ridge at which the answer changes, found by bisection."""
     find_bound = part.function("find_bound")
     for kernel, size in SIZES.items():
         counted = {n: _find_threshold(part, find_bound, kernel, n) for n in (size, 4 * size)}
@@ -65,7 +65,7 @@ def judge(part: Part) -> None:
                 way = _name_way(kernel, n, given, right, constant=math.isclose(*counted.values(), rel_tol=TOLERANCE))
                 values = {"kernel": kernel, "given": given, "right": right, "n": n}
                 if way is None:
-                    says = f"{kernel}: your word changes at {given:.3g} operations a byte, and at {right:.3g} it should"
+                    says = f"{kernel}: your answer changes at {given:.3g} operations per byte, not at {right:.3g}"
                     raise Verdict("failed", "other", says, f"n = {n:,}")
                 raise part.wrong(way, f"n = {n:,}", **values)
     part.note(f"right for {len(SIZES)} kernels at two sizes, at every ridge")
@@ -78,12 +78,12 @@ def count_intensity(kernel: str, n: int) -> float:
 
 
 def _find_threshold(part: Part, find_bound: Any, kernel: str, n: int) -> float:
-    """The ridge at which the word goes from compute to memory. Raises Verdict where there is none."""
+    """The ridge at which the answer changes from compute to memory. Raises Verdict where there is none."""
 
     def is_memory(ridge: float) -> bool:
         word = part.call(find_bound, kernel, n, ridge, case=f"{kernel}, n = {n:,}, ridge {ridge:.3g}")
         if word not in ("memory", "compute"):
-            says = f"it gave {word!r}: the words are 'memory' and 'compute'"
+            says = f"it returned {word!r}: the answers are 'memory' and 'compute'"
             raise Verdict("failed", "word", says, f"{kernel}, n = {n:,}")
         return bool(word == "memory")
 
@@ -91,7 +91,7 @@ def _find_threshold(part: Part, find_bound: Any, kernel: str, n: int) -> float:
     if is_memory(low) and not is_memory(high):
         raise part.wrong("reversed", f"n = {n:,}", kernel=kernel)
     if is_memory(low) or not is_memory(high):
-        says = f"{kernel}: it gives one word for ridges of {LOWEST:g} and of {HIGHEST:g}. Compare its intensity with the ridge"
+        says = f"{kernel}: the same answer for ridges of {LOWEST:g} and {HIGHEST:g}. Compare its intensity with the ridge"
         raise Verdict("failed", "always", says, f"n = {n:,}")
     while high / low > 1.001:
         middle = math.sqrt(low * high)
@@ -100,7 +100,7 @@ def _find_threshold(part: Part, find_bound: Any, kernel: str, n: int) -> float:
 
 
 def _name_way(kernel: str, n: int, given: float, right: float, *, constant: bool) -> str | None:
-    """Which wrong way leads from the right intensity to the one that was counted."""
+    """Which wrong way leads from the right intensity to the counted one."""
     times = given / right
     if kernel in {"forces", "gemm"} and constant:
         return "bytes-of-each-pair" if math.isclose(given, 20 / 28, rel_tol=TOLERANCE) else "size-forgotten"

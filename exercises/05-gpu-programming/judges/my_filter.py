@@ -1,4 +1,4 @@
-"""Judges my_filter.py of 5.8 by its scores, the last ones included, and by the transforms that it makes. It takes no time."""
+"""Judges my_filter.py of 5.8 by its scores, also the last ones, and by its transforms. It measures no time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TOLERANCE = 1e-5  # of the largest score: float32 reaches 1e-6, and float16 no b
 MOST_PADDING = 4  # times the shortest fast length
 WAYS = {
     "circular": Way(
-        "the last scores of each signal are wrong: a transform that is {wrong:,} points too short sees a ring, where the end "
-        "of a signal goes on with its beginning. Leave room for samples + points - 1 = {length:,} numbers, the rest zeros",
+        "the last scores of each signal are wrong: a transform that is {wrong:,} points too short sees a ring, in which the "
+        "beginning of a signal follows its end. Leave room for samples + points - 1 = {length:,} numbers, the rest zeros",
         ("length = choose_length(samples + points - 1)", "length = samples"),
     ),
     "convolved": Way(
@@ -32,7 +32,7 @@ WAYS = {
         ),
     ),
     "shifted": Way(
-        "every score stands {points_less_one:,} places too late: the first ones are those of a template that begins before the "
+        "every score is {points_less_one:,} places too late: the first scores are those of a template that begins before the "
         "signal. Score k belongs to a template that begins at sample k",
         (
             "rfft(template, length).conj()\n    spectra = torch.fft.rfft(signals, length)",
@@ -40,12 +40,12 @@ WAYS = {
         ),
     ),
     "sign-lost": Way(
-        "your scores have no sign: a pulse that is upside down would count as the pulse. Leave abs out",
+        "your scores have no sign: an inverted pulse would count as the pulse. Remove abs",
         ("[:, :samples]", "[:, :samples].abs()"),
     ),
     "no-transform": Way(
-        "the scores are right, and torch.fft made {made:,} transforms back for {signals:,} signals: a direct sum multiplies "
-        "{points:,} times for each score, and NumPy has no GPU. Use spectra, by torch.fft",
+        "the scores are right, but torch.fft made {made:,} inverse transforms for {signals:,} signals: a direct sum multiplies "
+        "{points:,} times for each score, and NumPy does not use a GPU. Use spectra, with torch.fft",
         (
             "    return torch.fft.irfft(spectra * wanted, length)[:, :samples]",
             "    signals = torch.nn.functional.pad(signals, (0, points - 1))\n"
@@ -53,29 +53,29 @@ WAYS = {
         ),
     ),
     "signals-changed": Way(
-        "it has changed the signals that it was given: whoever calls it still needs them",
+        "it changed the signals that it was given: the caller still needs them",
         ("    return torch.fft.irfft(", "    signals.mul_(2)\n    return torch.fft.irfft("),
     ),
     "kept-spectrum": Way(
-        "called again with another template of as many points, it gave the scores of the first: nothing may be kept from "
-        "one call to the next",
+        "called again with another template of as many points, it returned the scores of the first: keep nothing from one "
+        "call to the next",
         (
             "wanted = torch.fft.rfft(template, length).conj()",
             "wanted = matched_filter.__dict__.setdefault(length, torch.fft.rfft(template, length).conj())",
         ),
     ),
     "slow-length": Way(
-        "a transform has {length:,} points, of which {factor:,} is a prime factor: an FFT divides a length down to small "
-        "primes, and has nothing to divide there. Add zeros up to a length of factors 2, 3, 5 and 7",
+        "a transform has {length:,} points, which has the prime factor {factor:,}: an FFT divides a length into small prime "
+        "factors, and cannot divide this one. Add zeros up to a length with the factors 2, 3, 5 and 7",
         ("length = choose_length(samples + points - 1)", "length = samples + points - 1"),
     ),
     "far-too-long": Way(
-        "a transform has {length:,} points where {enough:,} are enough: zeros beyond that are transformed for nothing",
+        "a transform has {length:,} points where {enough:,} are enough: the other zeros only cost time",
         ("length = choose_length(samples + points - 1)", "length = choose_length(16 * samples)"),
     ),
     "one-at-a-time": Way(
-        "{calls:,} calls of an FFT for {signals:,} signals: each call has its costs, on a GPU a launch, and one signal keeps "
-        "no device busy. torch.fft transforms the last dimension of a whole tensor in one call",
+        "{calls:,} calls of an FFT for {signals:,} signals: each call has its costs, on a GPU a launch, and one signal does "
+        "not keep a device busy. torch.fft transforms the last dimension of a whole tensor in one call",
         (
             "    spectra = torch.fft.rfft(signals, length)",
             "    spectra = torch.stack([torch.fft.rfft(signal, length) for signal in signals])",
@@ -89,7 +89,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """The scores of three shapes first, then what the transforms of the largest were."""
+    """First the scores of three shapes, then the transforms of the largest."""
     from transforms import TransformCounter
 
     torch.set_num_threads(1)
@@ -120,9 +120,11 @@ def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[i
         raise part.wrong("signals-changed", case)
     if not isinstance(scores, torch.Tensor) or scores.shape != (count, samples):
         given = f"shape {tuple(scores.shape)}" if isinstance(scores, torch.Tensor) else f"a {type(scores).__name__}"
-        raise Verdict("failed", "shape", f"it gave {given}: wanted is a tensor of shape {(count, samples)}", case)
+        raise Verdict("failed", "shape", f"it returned {given}, not a tensor of shape {(count, samples)}", case)
     if scores.is_complex():
-        raise Verdict("failed", "complex", "the scores are complex numbers: signals and template are real, so are they", case)
+        raise Verdict(
+            "failed", "complex", "the scores are complex, but signals and template are real, so scores are, too", case
+        )
     right = correlate_directly(signals, template)
     error = score_error(scores, right)
     if error <= TOLERANCE:
@@ -134,7 +136,7 @@ def _judge_scores(part: Part, matched_filter: Callable[..., Any], shape: tuple[i
             raise part.wrong(way, case, **values)
     row, place = divmod(int((scores.double() - right).abs().nan_to_num(torch.inf).argmax()), samples)
     says = (
-        f"score {place:,} of signal {row} is {scores[row, place]:.5g}, and {right[row, place]:.5g} by the sum that defines it"
+        f"score {place:,} of signal {row} is {scores[row, place]:.5g}, but {right[row, place]:.5g} by the sum that defines it"
     )
     raise Verdict("failed", "other", says, case)
 
@@ -153,7 +155,7 @@ def _judge_again(part: Part, matched_filter: Callable[..., Any], shape: tuple[in
 def _wrong_scores(
     signals: torch.Tensor, template: torch.Tensor, right: torch.Tensor, lengths: set[int]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The scores of each wrong way, some of them for each of the lengths that were transformed."""
+    """The scores of each wrong way, for some of them at each length that was transformed."""
     samples, whole = signals.shape[1], signals.shape[1] + len(template) - 1
     yield "sign-lost", right.abs()
     for way, multiplied in (("convolved", template), ("shifted", template.flip(0))):

@@ -22,22 +22,22 @@ Matrix = list[list[float]]
 WAYS = {
     "first-barrier": Way(
         "{kernel}: a thread multiplies numbers that another one has not fetched yet ({fault}). Between fetching and "
-        "multiplying all threads of the block have to meet: __syncthreads()",
+        "multiplying, all threads of the block must wait for each other: __syncthreads()",
         ("        __syncthreads();  // both tiles are complete\n", ""),
     ),
     "partly-fetched": Way(
-        "{kernel}: a number that is multiplied is never fetched ({fault}). The threads of a block together have to fill both "
+        "{kernel}: a number that is multiplied is never fetched ({fault}). The threads of a block must together fill both "
         "tiles: where there are more numbers than threads, each fetches several",
         ("for (int i = threadIdx.x; i < K * M; i += threads) b[", "for (int i = threadIdx.x; i < threads; i += threads) b["),
     ),
     "second-barrier": Way(
         "{kernel}: a fast thread fetches the next tile while a slow one still reads this one ({fault}). After the "
-        "multiplication all threads have to meet once more. The values may be right in one order of the threads, and wrong in "
+        "multiplication all threads must wait once more. The values may be right in one order of the threads, and wrong in "
         "another",
         ("        __syncthreads();  // nobody reads them any more\n", ""),
     ),
     "not-all-meet": Way(
-        "{kernel}: {fault}. A barrier inside a condition, or behind a return, waits for threads that never come",
+        "{kernel}: {fault}. A barrier inside a condition, or after a return, waits for threads that never come",
         ("__syncthreads();  // both tiles are complete", "if (threadIdx.y < T / 2) __syncthreads();"),
     ),
     "past-the-end": Way(
@@ -46,11 +46,11 @@ WAYS = {
         ("for (int first = 0; first < n; first += T) {", "for (int first = 0; first <= n; first += T) {"),
     ),
     "one-slab": Way(
-        "{kernel} adds the products of the first {slab} numbers of a row only: the loop over the tiles has to reach n",
+        "{kernel} adds only the products of the first {slab} numbers of a row: the loop over the tiles has to reach n",
         ("for (int first = 0; first < n; first += T) {", "for (int first = 0; first < T; first += T) {"),
     ),
     "last-slab": Way(
-        "{kernel} gives the products of the last {slab} numbers of a row only: its sum starts again from 0 with "
+        "{kernel} has only the products of the last {slab} numbers of a row: its sum starts again from 0 with "
         "each tile. Set it to 0 once, before the loop",
         (
             "        __syncthreads();  // nobody reads them any more\n",
@@ -58,7 +58,7 @@ WAYS = {
         ),
     ),
     "turned": Way(
-        "{kernel} gives the product with rows and columns exchanged. threadIdx.x belongs to the column of C, threadIdx.y to "
+        "{kernel} computes the product with rows and columns exchanged. threadIdx.x belongs to the column of C, threadIdx.y to "
         "its row",
         ("C[row * n + column] = sum;", "C[column * n + row] = sum;"),
     ),
@@ -70,26 +70,26 @@ WAYS = {
         ),
     ),
     "partly-written": Way(
-        "{kernel} leaves {missing:,} of {numbers:,} numbers of C unwritten. The threads of a block together have to write each "
-        "number of its part of C, with =: C does not begin with 0, so += adds to what is no number",
+        "{kernel} leaves {missing:,} of {numbers:,} numbers of C unwritten. The threads of a block must together write every "
+        "number of its part of C, with =: C does not begin with 0, so += adds to NaN",
         ("for (int j = 0; j < R; ++j) C[", "for (int j = 0; j < 1; ++j) C["),
     ),
     "not-shared": Way(
-        "{kernel} is right, and its threads ask main memory for {given:,} bytes, where {right:,} are enough: each number that "
-        "a block needs is fetched once, by one thread, and read by all the others from shared memory",
+        "{kernel} is right, but its threads ask main memory for {given:,} bytes, where {right:,} are enough: each number that "
+        "a block needs should be fetched once, by one thread, and read by the others from shared memory",
         ("sum += a[threadIdx.y][k] * b[k][threadIdx.x];", "sum += a[threadIdx.y][k] * B[(first + k) * n + column];"),
     ),
     "by-column": Way(
-        "{kernel} is right, and each request of a warp touches {given:.1f} sectors of 32 bytes where {right:.1f} are enough: "
-        "its lanes fetch numbers below each other. Let threadIdx.x walk along a row of A, and of B",
+        "{kernel} is right, but each request of a warp touches {given:.1f} sectors of 32 bytes where {right:.1f} are enough: "
+        "its lanes fetch numbers below each other. Let threadIdx.x count along a row of A, and of B",
         (
             "a[threadIdx.y][threadIdx.x] = A[row * n + first + threadIdx.x];",
             "a[threadIdx.x][threadIdx.y] = A[(blockIdx.y * T + threadIdx.x) * n + first + threadIdx.y];",
         ),
     ),
     "bank-conflicts": Way(
-        "{kernel} is right, and its reads of shared memory wait {given:,} times for a bank that another lane of the warp uses: "
-        "the lanes read a column of a tile. Turn the tile round, or give its rows one number more",
+        "{kernel} is right, but its reads of shared memory wait {given:,} times for a bank that another lane of the warp uses: "
+        "the lanes read a column of a tile. Transpose the tile, or make its rows one number longer",
         (
             "        b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * n + column];\n"
             "        __syncthreads();  // both tiles are complete\n"
@@ -100,11 +100,11 @@ WAYS = {
         ),
     ),
     "fixed-size": Way(
-        "{kernel} is right with {usual}, and not with {other} ({why}): a number is where a template argument belongs",
+        "{kernel} is right with {usual}, but not with {other} ({why}): use the template argument instead of a constant",
         ("first += K) {", "first += 8) {"),
     ),
     "fixed-n": Way(
-        "{kernel} is right with n = {usual}, and not with n = {other}: a number is where n belongs",
+        "{kernel} is right with n = {usual}, but not with n = {other}: use n instead of a constant",
         (
             "b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * n + column];",
             "b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * 64 + column];",
@@ -147,7 +147,7 @@ class Observation:
 
 
 def judge(part: Part) -> None:
-    """Both kernels: values and accesses of the usual size first, then of another one."""
+    """Both kernels: values and accesses first at the usual size, then at another one."""
     with tempfile.TemporaryDirectory() as place:
         observations = run_launches(part, Path(place))
     written = {
@@ -182,7 +182,7 @@ def run_launches(part: Part, place: Path) -> dict[str, Observation]:
     except emulator.Endless as error:
         raise Verdict("failed", "endless", f"{error}. Which loop never reaches n?", f"n = {N}") from None
     except emulator.TooMuchOutput as error:
-        raise Verdict("failed", "too-much-output", f"{error}: take the printf out of the kernel") from None
+        raise Verdict("failed", "too-much-output", f"{error}: remove the printf from the kernel") from None
     lines, small_lines = (read_lines(run) for run in (result, small))
     return {
         launch.name: Observation(
@@ -238,20 +238,20 @@ def check_other_size(part: Part, usual: Launch, other: Launch, observation: Obse
 
 
 def check_launch(part: Part, launch: Launch, observation: Observation) -> None:
-    """Faults, values, and what it asked of memory. Raises Verdict."""
+    """Judges faults, values, and what it asked of memory. Raises Verdict."""
     check_faults(part, launch, observation)
     check_values(part, launch, observation)
     check_accesses(part, launch, observation)
 
 
 def check_faults(part: Part, launch: Launch, observation: Observation) -> None:
-    """Races, reads of what nobody wrote, accesses out of bounds, barriers that some threads miss."""
+    """Races, reads of unwritten memory, accesses out of bounds, barriers that some threads miss."""
     counts = observation.counts
     if counts.out_of_bounds:
         raise part.wrong("past-the-end", launch.arguments, kernel=launch.kernel, fault=counts.where)
     if counts.barrier_divergence:
         raise part.wrong("not-all-meet", launch.arguments, kernel=launch.kernel, fault=counts.diverged)
-    if counts.unwritten_reads and not counts.races:  # nobody writes it later, so no barrier is missing
+    if counts.unwritten_reads and not counts.races:  # no thread writes it later, so no barrier is missing
         raise part.wrong("partly-fetched", launch.arguments, kernel=launch.kernel, fault=counts.unwritten)
     if counts.unwritten_reads:
         raise part.wrong("first-barrier", launch.arguments, kernel=launch.kernel, fault=counts.unwritten)
@@ -267,13 +267,13 @@ def is_right(line: Mapping[str, Any]) -> bool:
 
 
 def count_wrong(observation: Observation) -> int:
-    """How many numbers of C are not those of the product."""
+    """How many numbers of C are wrong."""
     right = multiply(range(N))
     return sum(observation.product[row][column] != right[row][column] for row in range(N) for column in range(N))
 
 
 def check_values(part: Part, launch: Launch, observation: Observation) -> None:
-    """Compare the product with the right one, and with what the wrong ways give. Raises Verdict."""
+    """Compare the product with the right one, and with the results of the wrong ways. Raises Verdict."""
     line, product = observation.line, observation.product
     if line["unwritten"]:
         raise part.wrong("partly-written", launch.arguments, kernel=launch.kernel, missing=line["unwritten"], numbers=N * N)
@@ -286,14 +286,14 @@ def check_values(part: Part, launch: Launch, observation: Observation) -> None:
     row, column = next((r, c) for r in range(N) for c in range(N) if product[r][c] != right[r][c])
     says = (
         f"{launch.kernel}: {count_wrong(observation):,} of {N * N:,} numbers of C are wrong; in row {row} and column {column} "
-        f"it has {product[row][column]:g}, right is {right[row][column]:g}. Integers are multiplied, so nothing is "
-        "rounded. Does each sum begin with 0? A variable that is not set begins with whatever was there before"
+        f"it has {product[row][column]:g}; {right[row][column]:g} is right. Integers are multiplied, so nothing is "
+        "rounded. Does each sum begin with 0? A variable that is not initialised begins with whatever was in memory"
     )
     raise Verdict("failed", "values", says, launch.arguments)
 
 
 def name_products(launch: Launch, right: Matrix) -> dict[str, Callable[[], Matrix]]:
-    """What C is by each wrong way that shows in its values."""
+    """C by each wrong way that shows in its values."""
     side = launch.side
 
     def swap_blocks() -> Matrix:
@@ -336,8 +336,8 @@ def check_accesses(part: Part, launch: Launch, observation: Observation) -> None
 
 
 def describe(launch: Launch, observation: Observation) -> str:
-    """What is good about a right kernel, in one line."""
+    """The figures of a right kernel, in one line."""
     load = observation.counts.global_load
-    text = f"{launch.kernel}: right; {load.bytes:,} bytes asked for, {versions.flop_per_byte(N, load.bytes):.1f} FLOP a byte"
+    text = f"{launch.kernel}: right; {load.bytes:,} bytes asked for, {versions.flop_per_byte(N, load.bytes):.1f} FLOP per byte"
     conflicts = observation.counts.shared_store.bank_conflicts
     return text + (f"; {conflicts:,} bank conflicts when it writes its slabs" if conflicts else "")

@@ -1,4 +1,4 @@
-"""Judges my_kernels.cu of 5.1: vector_add and block_sum, by what the emulator sees of them."""
+"""Judges my_kernels.cu of 5.1: vector_add and block_sum, by what the emulator finds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import kernel_judge
 
 from gpucourse.judge import Part, Way
 
-MOST_SHARED_LOADS = 40  # a block of 256: 25 where the active threads are the first ones, 95 where they are spread
+MOST_SHARED_LOADS = 40  # per block of 256: 25 where the active threads are the first ones, 95 where they are spread
 
 WAYS = {
     "out-of-bounds": Way(
-        "{where}. The last block has more threads than elements are left: a thread whose i is not below n has none, and must "
-        "not touch the arrays",
+        "{where}. The last block has more threads than there are elements left: a thread whose i is not below n has none, and "
+        "must not access the arrays",
         ("if (i < n) sum[i]", "sum[i]"),
     ),
     "barrier": Way(
@@ -27,23 +27,23 @@ WAYS = {
         ("part[t] = i < n ? x[i] : 0.0f;", "if (i < n) part[t] = x[i];"),
     ),
     "race": Way(
-        "{race}. A __syncthreads() between the write and the read makes sure of the order: one after all have written, and "
+        "{race}. A __syncthreads() between the write and the read fixes the order: you need one after all have written, and "
         "one after each step",
         ("    __syncthreads();  // the next", "    // the next"),
     ),
     "race-of-blocks": Way(
         "{race}. *sum += ... is a read, an addition and a write: two blocks may read the same old sum, and one addition is "
-        "lost. atomicAdd(sum, ...) does the three at once",
+        "lost. atomicAdd(sum, ...) does all three at once",
         ("atomicAdd(sum, part[0])", "*sum += part[0]"),
     ),
     "atomic-of-each": Way(
-        "block_sum uses no shared memory, and makes {atomics:,} atomic additions where it has {blocks} blocks. Additions to "
+        "block_sum uses no shared memory, and makes {atomics:,} atomic additions with only {blocks} blocks. Additions to "
         "one place are done one after the other: let the threads of a block add up in shared memory, and one of them add the "
         "block's sum",
         ("  if (t == 0) atomicAdd(sum, part[0]);", "  if (i < n) atomicAdd(sum, x[i]);"),
     ),
     "spread": Way(
-        "block_sum is right, but its warps ask shared memory {loads:.0f} times a block, and 25 times are enough: too many "
+        "block_sum is right, but its warps ask shared memory {loads:.0f} times per block, where 25 are enough: too many "
         "warps still use it in each step. Let the first d threads add, with d = blockDim.x / 2, then half of that, and the "
         "others leave it alone: whole warps rest",
         (
@@ -62,7 +62,7 @@ def judge(part: Part) -> None:
 
 
 def _look_at_add(part: Part, row: dict[str, Any]) -> None:
-    """Nothing but values and bounds."""
+    """Nothing more than values and bounds."""
 
 
 def _look_at_sum(part: Part, row: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ TOLERANCE, MOST_GAP, HALF, SCALED, MOST_READS = 1e-4, 0.02, 90.0, 8.0, 0.1
 CPU = torch.device("cpu")
 WAYS = {
     "nothing-moved": Way(
-        "it was told to train on {device}, and the model computed on the CPU: move the model before the loop, and the data too",
+        "it should train on {device}, but the model computed on the CPU: move the model before the loop, and the data, too",
         ("    model.to(device)\n", '    device = torch.device("cpu")\n    model.to(device)\n'),
     ),
     "left-behind": Way(
@@ -23,11 +23,11 @@ WAYS = {
     ),
     "looks-at-values": Way(
         "line {line} reads a value of a tensor. On a GPU the processor waits there until everything that is queued is done, "
-        "and then the GPU waits for the next step. Keep loss.detach(), and give back a tensor: whoever calls train reads it",
+        "and then the GPU waits for the next step. Keep loss.detach(), and return a tensor: the caller of train reads it",
         ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
     ),
     "branches-on-a-value": Way(
-        "line {line} decides by a value of a tensor, and reads it for that: if and while wait for the GPU as item() does. "
+        "line {line} decides by the value of a tensor, and reads it for that: if and while wait for the GPU as item() does. "
         "torch.minimum and torch.where decide on the device",
         ("losses.append(loss.detach())", "losses.append(loss.detach() if not losses or loss < losses[-1] else losses[-1])"),
     ),
@@ -38,11 +38,11 @@ WAYS = {
     ),
     "blocking-copies": Way(
         "{count} of {all} copies to the device in the loop block: the processor waits for each. With pinned memory and "
-        "non_blocking=True it goes on, and the GPU keeps the order",
+        "non_blocking=True it continues, and the GPU keeps the order",
         ("x = all_x[rows].to(device, non_blocking=True)", "x = all_x[rows].to(device)"),
     ),
     "keeps-graph": Way(
-        "the losses that it gives back still belong to a graph, and hold something of every step: use loss.detach()",
+        "the losses that it returns still belong to a graph, and keep part of every step in memory: use loss.detach()",
         ("losses.append(loss.detach())", "losses.append(loss)"),
     ),
     "gradients-kept": Way(
@@ -59,20 +59,20 @@ WAYS = {
         ("    model.to(device)\n", "    model.to(device, dtype)\n"),
     ),
     "backward-in-autocast": Way(
-        "backward runs under autocast: it uses the formats of forward by itself. End the with before backward",
+        "backward runs under autocast, although it uses the formats of forward by itself. End the with before backward",
         (
             "        optimizer.zero_grad()\n        scaler.scale(loss).backward()\n",
             "            optimizer.zero_grad()\n            scaler.scale(loss).backward()\n",
         ),
     ),
     "no-scaler": Way(
-        "float16 without a scaler: the gradients of backward are as small as in float32, and below 6e-8 float16 has only 0. "
+        "float16 without a scaler: the gradients of backward are as small as in float32, but below 6e-8 float16 has only 0. "
         "Scale the loss before backward",
         ("enabled=dtype == torch.float16)", "enabled=False)"),
     ),
     "not-unscaled": Way(
-        "the optimizer took gradients that are {times:,.0f} times too large: they were scaled and never divided again. "
-        "scaler.step(optimizer) divides, and leaves the step out where one is infinite",
+        "the optimizer took gradients that are {times:,.0f} times too large: they were scaled, but never divided again. "
+        "scaler.step(optimizer) divides, and skips the step where one is infinite",
         ("        scaler.step(optimizer)\n        scaler.update()\n", "        optimizer.step()\n"),
     ),
     "divided-twice": Way(
@@ -91,7 +91,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Where it computes and what it looks at, then the numbers, then the formats."""
+    """Where it computes and which values it reads, then the numbers, then the formats."""
     import loops
 
     torch.set_num_threads(1)
@@ -104,7 +104,7 @@ def judge(part: Part) -> None:
     _judge_losses(part, loops, plain, right)
     for dtype in (torch.bfloat16, torch.float16):
         _judge_mixed(part, _watch(part, loops, train, dtype), plain, dtype)
-    part.note(f"on the meta device without a look at a value; losses of {STEPS} steps in float32 equal to the CPU loop's")
+    part.note(f"on the meta device it reads no value; losses of {STEPS} steps in float32 equal to the CPU loop's")
     part.note(
         "in bfloat16 and float16 the products are in 16 bits, the parameters in 32, the gradients scaled and divided again"
     )
@@ -114,7 +114,7 @@ def _judge_on_meta(part: Part, loops: Any, train: Any) -> None:
     run = loops.run_on_meta(train)
     ways = {"stayed": "nothing-moved", "left": "left-behind", "looked": "looks-at-values", "branched": "branches-on-a-value"}
     if run.kind == "no-step":
-        says = f"{run.says}: backward computes gradients, and nothing uses them. scaler.step(optimizer) makes the step"
+        says = f"{run.says}: backward computes gradients, but nothing uses them. scaler.step(optimizer) makes the step"
         raise Verdict("failed", run.kind, says, "on the meta device")
     if run.kind in ways:
         case = f"{loops.META_STEPS} steps on the meta device"
@@ -140,14 +140,14 @@ def _explain(part: Part, error: Exception, case: str) -> Verdict:
         return part.wrong("no-update", case, line=line)
     if "fused=True" in str(error):
         line = part.make_verdict(error).says.split(":")[1]
-        says = f"line {line}: fused=True wants a real device. fused=device.type == 'cuda' is right everywhere"
+        says = f"line {line}: fused=True needs a real device. fused=device.type == 'cuda' is right everywhere"
         return Verdict("failed", "fused-anywhere", says, case)
     return part.make_verdict(error, case)
 
 
 def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> None:
     if plain.losses.shape != right.shape:
-        raise Verdict("failed", "other", f"it gave {len(plain.losses)} losses for {len(right)} steps", "on the CPU")
+        raise Verdict("failed", "other", f"it returned {len(plain.losses)} losses for {len(right)} steps", "on the CPU")
     if plain.operations.values_read > MOST_READS * STEPS:
         line = max(plain.operations.lines_read, key=plain.operations.lines_read.__getitem__)
         raise part.wrong("looks-at-values", "on the CPU in float32", line=line)
@@ -155,7 +155,7 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
         if torch.allclose(plain.losses, _train_without_zeroing(loops), rtol=0, atol=TOLERANCE):
             raise part.wrong("gradients-kept", "on the CPU in float32")
         place = int((plain.losses - right).abs().gt(TOLERANCE).nonzero()[0])
-        says = f"the loss of step {place} is {plain.losses[place]:.6f}, and the CPU loop's {right[place]:.6f}"
+        says = f"the loss of step {place} is {plain.losses[place]:.6f}, that of the CPU loop {right[place]:.6f}"
         raise Verdict("failed", "other-losses", f"{says}: the same batches, the same optimizer?", "float32")
     if plain.keeps_graph:
         raise part.wrong("keeps-graph")
@@ -186,7 +186,7 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
         raise part.wrong("divided-twice", case, times=plain.gradient / max(mixed.gradient_at_step, 1e-30))
     gap = abs(mixed.losses[-1] - plain.losses[-1]) / plain.losses[-1]
     if not gap <= MOST_GAP:
-        says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, and in float32 {plain.losses[-1]:.4f}"
+        says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, that in float32 {plain.losses[-1]:.4f}"
         raise Verdict("failed", "mixed-learns-less", f"{says}: mixed precision should cost hardly anything", case)
 
 

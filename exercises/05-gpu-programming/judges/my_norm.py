@@ -10,13 +10,13 @@ from gpucourse.judge import Part, Verdict, Way
 SHAPES = ((2, 200), (2, 256), (2, 1), (2, 777))
 EPS, P, SEED, TOLERANCE = 1e-5, 0.3, 7, 1e-4
 SIGMAS = 5
-LEAST_OVERLAP = 30  # columns that two rows must have in common before they are compared: by chance 330 places never agree
-ALIKE = 0.1  # above the share of neighbours that agree by chance, which is off by 0.01 at most
+LEAST_OVERLAP = 30  # places that two rows must have in common before they are compared: so many do not agree by chance
+ALIKE = 0.1  # above the share of neighbours that agree by chance, which varies by 0.01 at most
 DRAWN = (12, 300)  # rows and columns of the dropout
 WAYS = {
     "masked-in-variance": Way(
         "in rows of {n} numbers the variance is too large: the {outside} lanes of the block outside the row are "
-        "loaded as 0, and 0 - mean is not 0. Set to 0 what they add to the sum of squares, and not what is loaded",
+        "loaded as 0, and 0 - mean is not 0. Set to 0 what they add to the sum of squares, not what is loaded",
         ("tl.where(inside, x - mean, 0.0)", "x - mean"),
     ),
     "divided-by-block": Way(
@@ -24,11 +24,11 @@ WAYS = {
         ("mean = tl.sum(x, axis=0) / n", "mean = tl.sum(x, axis=0) / BLOCK"),
     ),
     "sample-variance": Way(
-        "it divides the squares by n - 1: layer norm has all numbers of the row and divides by n",
+        "it divides the squares by n - 1: layer norm uses all numbers of the row and divides by n",
         ("tl.sum(centred * centred, axis=0) / n", "tl.sum(centred * centred, axis=0) / (n - 1)"),
     ),
     "eps-outside": Way(
-        "eps is added to the root: it belongs under it, where it keeps a row of equal numbers from a division by 0",
+        "eps is added to the root: it belongs under the root, where it prevents a division by 0 in a row of equal numbers",
         ("centred * tl.rsqrt(variance + eps)", "centred / (tl.sqrt(variance) + eps)"),
     ),
     "outside": Way(
@@ -40,20 +40,20 @@ WAYS = {
         ("    y = tl.where(kept, y / (1 - p), 0.0)\n", ""),
     ),
     "not-scaled": Way(
-        "what is kept is not divided by 1 - p: the mean of y falls by {percent:.0f}%, and without dropout the next layer gets "
-        "larger numbers than it was trained with",
+        "the numbers that are kept are not divided by 1 - p: the mean of y falls by {percent:.0f}%, and without dropout the "
+        "next layer gets larger numbers than it was trained with",
         ("y / (1 - p)", "y"),
     ),
     "scaled-by-p": Way(
-        "what is kept is divided by p: a share 1 - p is kept, and the mean stays with 1 / (1 - p)", ("(1 - p)", "p")
+        "the numbers that are kept are divided by p: a share 1 - p is kept, so divide by 1 - p instead", ("(1 - p)", "p")
     ),
     "keeps-p": Way(
-        "it keeps {kept:.0f}% of the numbers, and with p = {p:g} it should drop that share: a random number is below p "
+        "it keeps {kept:.0f}% of the numbers, but with p = {p:g} it should drop that share: a random number is below p "
         "in a share p of all places",
         (">= p", "< p"),
     ),
     "drops-before-bias": Way(
-        "dropped places hold the bias and not 0: dropout comes last, after weight and bias",
+        "dropped places hold the bias instead of 0: dropout comes last, after weight and bias",
         (
             "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n    kept = tl.rand(seed, row * n + columns) >= p\n"
             "    y = tl.where(kept, y / (1 - p), 0.0)\n",
@@ -62,11 +62,11 @@ WAYS = {
         ),
     ),
     "whole-rows": Way(
-        "whole rows are dropped: the random number follows from the row alone. Each place needs an offset of its own",
+        "whole rows are dropped: the random number depends only on the row. Each place needs its own offset",
         ("tl.rand(seed, row * n + columns)", "tl.rand(seed, row + 0 * columns)"),
     ),
     "same-in-each-row": Way(
-        "every row drops the same columns: the offset follows from the column alone, and nothing of the row is in it",
+        "every row drops the same columns: the offset depends only on the column, not on the row",
         ("tl.rand(seed, row * n + columns)", "tl.rand(seed, columns)"),
     ),
     "rows-overlap": Way(
@@ -75,15 +75,15 @@ WAYS = {
         ("row * n + columns", "row + columns"),
     ),
     "neighbours-alike": Way(
-        "{percent:.0f}% of neighbours in a row are kept or dropped together, and by chance {chance:.0f}% would be: places "
-        "share random numbers. Each needs an offset of its own",
+        "{percent:.0f}% of neighbours in a row are kept or dropped together; by chance {chance:.0f}% would be: places "
+        "share random numbers. Each needs its own offset",
         ("tl.rand(seed, row * n + columns)", "tl.rand(seed, (row * n + columns) // 2)"),
     ),
     "seed-unused": Way(
         "another seed drops the same numbers: pass the seed on to tl.rand", ("tl.rand(seed, row", "tl.rand(1, row")
     ),
     "not-repeatable": Way(
-        "the same seed drops other numbers when it is called again: the backward pass could not draw the mask a second time",
+        "a second call with the same seed drops other numbers: the backward pass could not draw the mask again",
         (" p, seed, BLOCK=", " p, int(torch.randint(1 << 30, ())), BLOCK="),
     ),
 }
@@ -98,7 +98,7 @@ def judge(part: Part) -> None:
     call = WatchedKernel(part, "launch", "norm_dropout")
     rows = make_rows(*DRAWN)
     case = f"{DRAWN[0]} rows of {DRAWN[1]} numbers, p = {P:g}"
-    dropped = call(case, *rows, P, SEED)  # first: a part that has no dropout yet says here that it is open
+    dropped = call(case, *rows, P, SEED)  # first: a part without dropout says here that it is open
     judge_mask(part, case, rows, dropped)
     judge_values(part, case, rows, dropped, named_only=True)
     judge_norm(part, call)
@@ -130,7 +130,7 @@ def judge_norm(part: Part, call: WatchedKernel) -> None:
 
 
 def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:
-    """What wrong ways give for these rows in blocks of that length."""
+    """What wrong ways return for these rows in blocks of that length."""
     x, weight, bias = rows
     n = x.shape[1]
 
@@ -171,12 +171,12 @@ def judge_mask(part: Part, case: str, rows: Rows, dropped: torch.Tensor) -> None
         raise part.wrong("keeps-p", case, kept=100 * share, p=P)
     if abs(share - (1 - P)) > SIGMAS * sigma:
         raise Verdict(
-            "failed", "other", f"it keeps {100 * share:.1f}% of the numbers, and should keep {100 - 100 * P:.0f}%", case
+            "failed", "other", f"it keeps {100 * share:.1f}% of the numbers, but should keep {100 - 100 * P:.0f}%", case
         )
 
 
 def judge_values(part: Part, case: str, rows: Rows, dropped: torch.Tensor, *, named_only: bool = False) -> None:
-    """What is left in the places that are kept. `named_only`: other errors may be those of the norm. Raises Verdict."""
+    """The values in the places that are kept. `named_only`: other errors may be those of the norm. Raises Verdict."""
     kept = dropped != 0
     given, norm = dropped[kept], torch.nn.functional.layer_norm(rows[0], (DRAWN[1],), *rows[1:], EPS)[kept]
     ways = [("not-scaled", norm), ("scaled-by-p", norm / P)]

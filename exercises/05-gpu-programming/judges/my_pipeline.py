@@ -1,4 +1,4 @@
-"""Judges my_pipeline.py of 5.4: the queue that it makes is replayed, searched for hazards, and executed in the worst order."""
+"""Judges my_pipeline.py of 5.4: what it queues is replayed, searched for hazards, and executed in the worst order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpucourse.judge.verdict import Verdict
 if TYPE_CHECKING:
     from streams import Hazard, Operation, Replay, ReplayedDevice
 
-SHARE = 95.0  # percent of the overlap that so many buffers allow
+SHARE = 95.0  # percent of the overlap that this number of buffers allows
 CASES = (  # chunks, buffers, units of a copy in, a compute and a copy out
     (8, 3, (1.0, 1.0, 1.0)), (8, 3, (1.0, 3.0, 1.0)), (17, 3, (2.0, 1.0, 0.5)), (8, 2, (1.0, 1.0, 1.0)),
     (2, 3, (1.0, 1.0, 1.0)), (5, 1, (1.0, 1.0, 1.0)), (23, 5, (1.0, 1.0, 2.0)),
@@ -24,31 +24,31 @@ WAYS = {
         ("        device.wait(computing, arrival)\n", ""),
     ),
     "copy-out-early": Way(
-        "{hazard}: the copy back may begin before the kernel is done, and take home what it found. It needs an event after the "
+        "{hazard}: the copy back may begin before the kernel is done, and copy old data. It needs an event after the "
         "kernel." + IN_THE_WORST,
         ("        device.wait(copying_out, result)\n", ""),
     ),
     "recorded-early": Way(
-        "{hazard}, though there is an event: it was recorded before the copy was queued, and an event stands for what is in "
-        "the stream at that moment, and for nothing that comes later. Record it after the copy." + IN_THE_WORST,
+        "{hazard}, though there is an event: it was recorded before the copy was queued, and an event marks what is in the "
+        "stream at that moment, but nothing that comes later. Record it after the copy." + IN_THE_WORST,
         (
             "        device.copy_in(copying_in, chunk, buffer)\n        arrival = device.record(copying_in)\n",
             "        arrival = device.record(copying_in)\n        device.copy_in(copying_in, chunk, buffer)\n",
         ),
     ),
     "reuse": Way(
-        "{hazard}: the buffer is filled again while its last chunk may still be in work. The copy in must wait for the event "
+        "{hazard}: the buffer is filled again while its last chunk may still be in use. The copy in must wait for the event "
         "after the copy out of the chunk that was there." + IN_THE_WORST,
         ("            device.wait(copying_in, copies[chunk - device.buffers])\n", "            pass\n"),
     ),
     "reuse-after-compute": Way(
-        "{hazard}: the new chunk waits until the last one is computed, and not until it has left. A buffer is free after its "
+        "{hazard}: the new chunk waits until the last one is computed, not until it is copied out. A buffer is free after its "
         "copy out." + IN_THE_WORST,
         ("copies.append(device.record(copying_out))", "copies.append(result)"),
     ),
     "fewer-buffers": Way(
-        "right, and {percent:.0f}% of the overlap where 95% are wanted: your chunks use {used} of the {buffers} buffers. While "
-        "one is filled and one computed, a third is on its way back: three stages at work need three",
+        "right, but {percent:.0f}% of the overlap where 95% is required: your chunks use {used} of the {buffers} buffers. "
+        "While one is filled and one computed, a third is copied back: three stages that work at the same time need three",
         (
             "        buffer = chunk % device.buffers\n"
             "        if chunk >= device.buffers:\n"
@@ -59,7 +59,7 @@ WAYS = {
         ),
     ),
     "shares-a-stream": Way(
-        "right, and {percent:.0f}% of the overlap where 95% are wanted: {engines} are in one stream, where each waits for "
+        "right, but {percent:.0f}% of the overlap where 95% is required: {engines} are in one stream, where each waits for "
         "the one before it. So those two engines never work at the same time",
         (
             "copying_in, computing, copying_out = device.stream(), device.stream(), device.stream()",
@@ -67,20 +67,20 @@ WAYS = {
         ),
     ),
     "waits-too-much": Way(
-        'right, and {percent:.0f}% of the overlap where 95% are wanted: "{late}" waits for "{needless}", which has nothing '
-        "to do with its buffer. An event too many costs time, as one too few costs the result",
+        'right, but {percent:.0f}% of the overlap where 95% is required: "{late}" waits for "{needless}", which has nothing '
+        "to do with its buffer. One event too many costs time, one too few costs the result",
         ("copies[chunk - device.buffers]", "copies[chunk - 1]"),
     ),
     "chunks-missing": Way(
-        "{given} of {chunks} chunks came back: the loop must pass all of them",
+        "{given} of {chunks} chunks came back: the loop must process all of them",
         ("range(chunks)", "range(chunks - 1)"),
     ),
     "not-computed": Way(
-        "all {chunks} chunks came back, and {given} of them were computed: between its copies each needs a device.compute",
+        "all {chunks} chunks came back, but {given} of them were computed: between its copies each needs a device.compute",
         ("        device.compute(computing, buffer)\n", ""),
     ),
     "computed-elsewhere": Way(
-        "it leaves no hazard, and {wrong} of {chunks} chunks come back wrong: are copy in, compute and copy out of a chunk all "
+        "it leaves no hazard, but {wrong} of {chunks} chunks come back wrong: are copy in, compute and copy out of a chunk all "
         "on the same buffer, and is each done once?",
         (
             "device.compute(computing, buffer)\n",
@@ -91,7 +91,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Pipelines of several lengths, with one to five buffers, and with another engine as the slowest."""
+    """Pipelines of several lengths, with one to five buffers, each time with another engine as the slowest."""
     from streams import ReplayedDevice, replay
 
     run = part.function("run")
@@ -101,7 +101,7 @@ def judge(part: Part) -> None:
         part.call(run, device, chunks, case=case)
         _judge_values(part, device, case)
         _judge_time(part, device, replay(device.operations), case)
-    part.note(f"right, and overlapped, in {len(CASES)} pipelines; 8 chunks take 10 units in place of 24")
+    part.note(f"right, and overlapped, in {len(CASES)} pipelines; 8 chunks take 10 units instead of 24")
 
 
 def _judge_values(part: Part, device: ReplayedDevice, case: str) -> None:
@@ -148,7 +148,7 @@ def _judge_time(part: Part, device: ReplayedDevice, spans: Replay, case: str) ->
     if percent >= SHARE:
         return
     if len({operation.stream for operation in device.operations}) == 1 < device.buffers:
-        raise Verdict("open", says="everything still stands in one stream", case=case)
+        raise Verdict("open", says="everything is still in one stream", case=case)
     used = len({operation.buffer for operation in device.operations})
     if used < min(device.buffers, device.chunks, 3):
         raise part.wrong("fewer-buffers", case, percent=percent, used=used, buffers=device.buffers)

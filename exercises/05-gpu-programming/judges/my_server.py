@@ -1,5 +1,5 @@
-"""Judges my_server.py of 5.5: requests of several batch sizes, each answer compared with the model's own, then kept and looked
-at again; what is captured, replayed and launched is counted. The graphs are those of the exercise without a GPU."""
+"""Judges my_server.py of 5.5: requests of several batch sizes, each answer compared with the model's own, then kept and
+checked again; captures, replays and launches are counted. The graphs are those of the exercise without a GPU."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ WAYS = {
     ),
     "never-replayed": Way(
         "request {number} got the answer to an earlier request, and no graph was ever replayed: capture computes once, and "
-        "each later answer takes a graph.replay()",
+        "each later answer needs a graph.replay()",
         ("        graph.replay()\n", ""),
     ),
     "memory-replaced": Way(
-        "request {number} got an earlier answer, though your input tensor holds the new tokens: it was given other memory, and "
+        "request {number} got an earlier answer, though your input tensor holds the new tokens: it has other memory now, but "
         "the graph still reads the old address. copy_ writes into the memory that is there",
         ("self.inputs[size].copy_(tokens)", "self.inputs[size].data = tokens.clone()"),
     ),
@@ -46,17 +46,17 @@ WAYS = {
         ),
     ),
     "shared-output": Way(
-        "the answer to request {number} changed after it was handed out: every replay writes to the same memory, and that is "
-        "what the caller got. Hand out a copy",
+        "the answer to request {number} changed after it was returned: every replay writes to the same memory, and the caller "
+        "got that memory. Return a copy",
         ("graph.output.clone()", "graph.output"),
     ),
     "callers-tokens": Way(
-        "the tokens of request {number} were changed after they were answered: they belong to the caller. The graph needs "
-        "input memory of its own, which nobody else has",
+        "the tokens of request {number} changed after it was answered: they belong to the caller. The graph needs its own "
+        "input memory, which nobody else has",
         ("self.inputs[size] = tokens.clone()", "self.inputs[size] = tokens"),
     ),
     "not-captured": Way(
-        "it gave up on a model that cannot be captured ({error}). Its requests still want an answer: call the model itself for "
+        "it gave up on a model that cannot be captured ({error}). Its requests still need an answer: call the model itself for "
         "them",
         ("        except RuntimeError:\n            self.graphs[size] = None\n", "        finally:\n            pass\n"),
     ),
@@ -76,7 +76,7 @@ WAYS = {
         ("size = len(tokens)", "size = 0"),
     ),
     "not-replayed": Way(
-        "a request takes {operations} operations from Python, where a copy in, a replay and a copy out are 3: the model itself "
+        "a request takes {operations} operations from Python, but a copy in, a replay and a copy out are 3: the model itself "
         "still runs, one launch after the other",
         ("        if graph is None:\n", "        if graph is not None:\n"),
     ),
@@ -104,12 +104,12 @@ def judge(part: Part) -> None:
         _judge_requests(part, EarlyExit(model).eval(), branchy, "a model that branches on a value")
         if branchy.failures > sizes:
             raise part.wrong("tries-again", attempts=branchy.failures, sizes=sizes)
-    part.note(f"{len(SIZES)} requests right, {graphs.captures} captures, {operations} operations a request")
+    part.note(f"{len(SIZES)} requests right, {graphs.captures} captures, {operations} operations per request")
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request: the tokens as the caller has them and as they were, the answer as the caller has it and as it came, and the
+    """One request: the tokens as the caller has them and as they were, the answer as the caller has it and as it was, and the
     model's own."""
 
     tokens: torch.Tensor
@@ -120,7 +120,7 @@ class Request:
 
 
 def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
-    """Ask for all sizes; gives how many operations the last request took, a replay counted as one."""
+    """Send requests of all sizes; returns how many operations the last request took, with a replay counted as one."""
     from graphs import CaptureError, OperationCounter
 
     server = part.call(part.function("Server"), model, graphs.capture, case=case)
@@ -147,17 +147,17 @@ def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> Non
     if answer.shape != right.shape:
         if answer.shape[1:] == right.shape[1:]:
             raise part.wrong("one-graph", case, wanted=len(right), given=len(answer))
-        says = f"the answer has the shape {tuple(answer.shape)}, and the model's {tuple(right.shape)}"
+        says = f"the answer has the shape {tuple(answer.shape)}, the model's has {tuple(right.shape)}"
         raise Verdict("failed", "other-shape", says, case)
 
 
 def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: Graphs) -> None:
-    """Whether each answer was right when it came, and whether tokens and answer are still what they were."""
+    """Judges if each answer was right when it came, and if tokens and answer are still what they were."""
     ways = [_name_wrong_answer(requests[:at], request) for at, request in enumerate(requests)]
     wrong = next((at for at, way in enumerate(ways) if way), None)
     if wrong is not None:
         if "other" in ways:
-            says = "the answer is neither the model's nor one that it gave before"
+            says = "the answer is neither the model's nor an earlier one"
             raise Verdict("failed", "other", says, f"{case}, request {ways.index('other') + 1}")
         way = (
             "memory-replaced"
@@ -177,8 +177,8 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: G
 
 
 def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:
-    """Empty where the answer was right; else which earlier answer of the same size it was: the last one, or an older one. With
-    only one to compare with it may be both, and counts as the last."""
+    """Empty where the answer was right; else which earlier answer of the same size it was: the last one, or an older one. If
+    there is only one earlier answer, it counts as the last."""
     if torch.allclose(request.came, request.right, atol=TOLERANCE):
         return ""
     same_size = [old.right for old in earlier if old.right.shape == request.right.shape]

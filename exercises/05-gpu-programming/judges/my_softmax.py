@@ -1,4 +1,4 @@
-"""Judges my_softmax.py of 5.10: blocks that are counted while they live, scores that rise, fall and overflow."""
+"""Judges my_softmax.py of 5.10: it counts the blocks that are held, and tries scores that rise, fall and overflow."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from kernels import TensorCase, compare
 from gpucourse.judge import Part, Way
 
 M, D, E, SCALE, TOLERANCE = 3, 8, 5, 0.35, 1e-4
-MOST_BLOCKS = 2  # the one that was given last, and the next while it is made
+MOST_BLOCKS = 2  # the latest one, and the next while it is created
 WAYS = {
     "out-not-rescaled": Way(
-        "what was added up of the values belongs to the old highest score: when that rises from a to b, all of it has to be "
-        "multiplied by exp(a - b), as the sum is",
+        "the weighted values so far belong to the old highest score: when that rises from a to b, multiply all of them by "
+        "exp(a - b), as the sum",
         ("out = out * shrink + weights", "out = out + weights"),
     ),
     "sum-not-rescaled": Way(
-        "the values are rescaled when the highest score rises, and the sum of the weights is not: both belong to the old one",
+        "the values are rescaled when the highest score rises, but the sum of the weights is not: both belong to the old one",
         ("total = total * shrink +", "total = total +"),
     ),
     "nothing-rescaled": Way(
-        "each block is weighted by its own highest score, and nothing brings the blocks to the same one: a block of small "
+        "each block is weighted by its own highest score, and the blocks are never rescaled to the same one: a block of small "
         "scores counts as much as one of large scores",
         ("shrink = torch.exp(highest - new)", "shrink = 1.0"),
     ),
     "max-not-carried": Way(
-        "the highest score is that of the last block alone: after a block with a score of {peak:.0f} the factor "
+        "the highest score is only that of the last block: after a block with a score of {peak:.0f} the factor "
         "exp(old - new) is infinite. Keep the highest of all blocks so far",
         ("torch.maximum(highest, scores.amax(1, keepdim=True))", "scores.amax(1, keepdim=True)"),
     ),
     "no-max": Way(
-        "exp({peak:.0f}) is infinite in float32, and infinite over infinite is no number: subtract the highest score first",
+        "exp({peak:.0f}) is infinite in float32, and infinity over infinity is NaN: subtract the highest score first",
         (
             "        weights = torch.exp(scores - new)\n        shrink = torch.exp(highest - new)\n",
             "        weights = torch.exp(scores)\n        shrink = 1.0\n",
@@ -45,16 +45,16 @@ WAYS = {
         ('queries.new_full((len(queries), 1), float("-inf"))', "queries.new_zeros((len(queries), 1))"),
     ),
     "scale-missing": Way("the scores are not multiplied by scale", (" * scale", "")),
-    "not-divided": Way("it is not divided by the sum of the weights", ("return out / total", "return out")),
+    "not-divided": Way("the result is not divided by the sum of the weights", ("return out / total", "return out")),
     "keeps-blocks": Way(
-        "{blocks} blocks are held at the same time: with all of them at hand any softmax works, but in a kernel they are gone",
+        "{blocks} blocks are held at the same time: with all of them any softmax works, but a kernel has only one at a time",
         ("for keys, values in blocks:", "for keys, values in list(blocks):"),
     ),
 }
 
 
 class Blocks:
-    """Pairs of keys and values, each made when it is asked for; `held` is how many lived at the same time at most."""
+    """Pairs of keys and values, each created on demand; `held` is how many existed at the same time at most."""
 
     def __init__(self, sizes: tuple[int, ...], levels: tuple[float, ...], seed: int) -> None:
         self.sizes, self.levels, self.seed, self.held = sizes, levels, seed, 0
@@ -63,7 +63,7 @@ class Blocks:
         self.direction = torch.linalg.pinv(self.queries) @ torch.ones(M, 1)  # a key along it raises the scores of all queries
 
     def make(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """The blocks, the same each time. A level raises the scores of its block by so much."""
+        """The blocks, the same each time. A level is how much higher the scores of its block are."""
         generator = torch.Generator().manual_seed(self.seed)
         living: list[tuple[weakref.ref[torch.Tensor], ...]] = []
         for size, level in zip(self.sizes, self.levels, strict=True):
@@ -105,7 +105,7 @@ def judge(part: Part) -> None:
 
 
 def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
-    """What an online softmax gives with one error in it; without an error where `way` is empty."""
+    """What an online softmax returns with one error in it; without an error where `way` is empty."""
     scale = 1.0 if way == "scale-missing" else SCALE
     highest = torch.full((M, 1), 0.0 if way == "starts-at-zero" else float("-inf"), dtype=dtype)
     total, out = torch.zeros(M, 1, dtype=dtype), torch.zeros(M, E, dtype=dtype)

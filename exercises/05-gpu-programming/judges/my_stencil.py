@@ -1,4 +1,4 @@
-"""Judges my_stencil.py of 5.7 by its numbers, by what it leaves alone, and by the bytes of its operations. It takes no time."""
+"""Judges my_stencil.py of 5.7 by its numbers, by what it must not change, and by its bytes. It measures no time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SHAPES = ((134, 90), (67, 35), (3, 3))  # rows, columns
 COEFFICIENTS = (0.1, 0.24)
 TOLERANCE = 1e-5  # of the largest number: float32 reaches 1e-7, float16 no better than 1e-3
 MOST_PERCENT = 60  # of the bytes of the delivered step
-LEAST_BYTES = 8  # a point: u is read once, and out written once
+LEAST_BYTES = 8  # per point: u is read once, and out is written once
 WAYS = {
     "temporaries": Way(
-        "the numbers are right, and {given:,.0f} bytes a point are moved, {percent:.0f}% of the {delivered:,.0f} of the "
+        "the numbers are right, but it moves {given:,.0f} bytes per point, {percent:.0f}% of the {delivered:,.0f} of the "
         "delivered step: each a + b without out= or in place writes a new tensor, which the next operation reads again",
         (
             "inner.add_(u[first:end, :-2], alpha=c).add_(u[first:end, 2:], alpha=c)",
@@ -23,7 +23,7 @@ WAYS = {
         ),
     ),
     "not-counted": Way(
-        "the numbers are right, and only {given:.0f} bytes a point pass through torch's operations, where 8 are the least: "
+        "the numbers are right, but only {given:.0f} bytes per point pass through torch's operations, where 8 is the least: "
         "what NumPy or compiled code reads and writes is not counted. Use operations of torch",
         (
             "    for first in range(1, last, ROWS):",
@@ -32,19 +32,19 @@ WAYS = {
         ),
     ),
     "input-changed": Way(
-        "it has changed u: the points that come next then see new neighbours, and so does whoever calls it",
+        "it changed u: the next points then have new neighbours, and the caller still needs u",
         ("torch.mul(u[first:end, 1:-1], 1 - 4 * c, out=inner)", "inner.copy_(u[first:end, 1:-1].mul_(1 - 4 * c))"),
     ),
     "not-in-out": Way(
-        "out is as it was: the caller looks there, and not at what you return. Write into out[1:-1, 1:-1]",
+        "out did not change: the caller looks there, not at what you return. Write into out[1:-1, 1:-1]",
         ("inner = out[first:end, 1:-1]", "inner = out[first:end, 1:-1].clone()"),
     ),
     "edge-changed": Way(
-        "the edge of out is no longer as it was: its first and last row and column are held at their temperature",
+        "the edge of out changed: its first and last row and column keep their temperature",
         ("    last = u.shape[0] - 1\n", "    last = u.shape[0] - 1\n    out.copy_(u)\n"),
     ),
     "rows-missing": Way(
-        "{rows} rows of the inner points are as they were: where blocks do not divide the rows, the last block is shorter",
+        "{rows} rows of the inner points did not change: if the block does not divide the rows, the last block is shorter",
         ("range(1, last, ROWS)", "range(1, last - ROWS + 1, ROWS)"),
     ),
     "centre-forgotten": Way(
@@ -56,15 +56,15 @@ WAYS = {
         (".add_(u[first:end, 2:], alpha=c)", ""),
     ),
     "rounded": Way(
-        "the numbers are off by {error:.0e} of the largest: that is a format of 16 bits. Halving bytes by halving the digits "
-        "is another exercise; here float32 stays",
+        "the numbers are off by {error:.0e} of the largest: that is a format of 16 bits. Halving the bytes by halving the "
+        "digits is another exercise; stay with float32 here",
         ("torch.mul(u[first:end, 1:-1], 1 - 4 * c, out=inner)", "inner.copy_(u[first:end, 1:-1].half().mul_(1 - 4 * c))"),
     ),
 }
 
 
 def judge(part: Part) -> None:
-    """Several shapes and coefficients for the numbers; the bytes of the largest."""
+    """The numbers with several shapes and coefficients; the bytes with the largest."""
     from roof_kernels import step_slowly
     from traffic import ByteCounter
 
@@ -85,12 +85,12 @@ def judge(part: Part) -> None:
         raise part.wrong("not-counted", **bytes_a_point)
     if percent > MOST_PERCENT:
         raise part.wrong("temporaries", f"{SHAPES[0][0]} x {SHAPES[0][1]} points", percent=percent, **bytes_a_point)
-    part.note(f"{bytes_a_point['given']:.0f} bytes a point in {yours.operations} operations; delivered are "
+    part.note(f"{bytes_a_point['given']:.0f} bytes per point in {yours.operations} operations; as delivered "
               f"{bytes_a_point['delivered']:.0f}")  # fmt: skip
 
 
 def _make_plate(shape: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """A plate and a result with an edge of its own, the same ones each time."""
+    """A plate and a result with another edge, the same ones each time."""
     random = torch.Generator().manual_seed(shape[0])
     return torch.rand(shape, generator=random), torch.rand(shape, generator=random) - 2
 
@@ -132,7 +132,7 @@ def _without_inner(grid: torch.Tensor) -> torch.Tensor:
 
 
 def _name_wrong_numbers(part: Part, u: torch.Tensor, c: float, inner: torch.Tensor, case: str) -> None:
-    """Raise the verdict of the wrong way that gives these numbers, if one does."""
+    """Raise the verdict of the wrong way that leads to these numbers, if one does."""
     wide, right = u.double(), _step_right(u, c)
     sides = {"upper": wide[:-2, 1:-1], "lower": wide[2:, 1:-1], "left": wide[1:-1, :-2], "right": wide[1:-1, 2:]}
     if _close(inner, right + 4 * c * wide[1:-1, 1:-1]):
@@ -149,6 +149,6 @@ def _close(given: torch.Tensor, wanted: torch.Tensor) -> bool:
 def _other(inner: torch.Tensor, right: torch.Tensor, case: str) -> Verdict:
     """The point that is furthest off."""
     row, column = divmod(int((inner - right).abs().nan_to_num(torch.inf).argmax()), inner.shape[1])
-    says = (f"out[{row + 1}, {column + 1}] is {inner[row, column]:.4g}, and u + c * (up + down + left + right - 4 * u) is "
-            f"{right[row, column]:.4g} there. All five are those of u, as they were before the step")  # fmt: skip
+    says = (f"out[{row + 1}, {column + 1}] is {inner[row, column]:.4g}, but u + c * (up + down + left + right - 4 * u) is "
+            f"{right[row, column]:.4g} there. Take all five from u as it was before the step")  # fmt: skip
     return Verdict("failed", "other", says, case)

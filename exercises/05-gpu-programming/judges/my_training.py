@@ -13,16 +13,16 @@ SAMPLES, EPOCHS, TOLERANCE, INPUTS_OFF = 256, 2, 1e-4, 1e-3
 CPU = torch.device("cpu")
 WAYS = {
     "other-steps": Way(
-        "it took {steps} steps, and {epochs} epochs of {samples} samples in batches of {batch} are {right}. Fewer and "
+        "it took {steps} steps, but {epochs} epochs of {samples} samples in batches of {batch} have {right}. Fewer and "
         "larger steps are another training: it learns something else",
         ("split(BATCH)", "split(2 * BATCH)"),
     ),
     "skips-samples": Way(
-        "{missing} of {samples} samples did not come in every epoch: less work is no speed-up of the same work",
+        "{missing} of {samples} samples were not used in every epoch: doing less work is not a speed-up of the same work",
         ("out = model(x[chosen])", "chosen = chosen[: BATCH // 2]\n            out = model(x[chosen])"),
     ),
     "repeats-samples": Way(
-        "{repeated} of {samples} samples came more than once in an epoch: take them in the order of make_order",
+        "{repeated} of {samples} samples were used more than once in an epoch: take them in the order of make_order",
         ("out = model(x[chosen])", "model(x[chosen])\n            out = model(x[chosen])"),
     ),
     "sixteen-bits": Way(
@@ -35,15 +35,15 @@ WAYS = {
     ),
     "less-precise-products": Way(
         "it lets torch multiply with fewer digits than float32 has (matmul precision '{precision}', where 'highest' is "
-        "right): TF32 or bfloat16 inside of each product. That is another precision, even where the losses are close",
+        "right): TF32 or bfloat16 inside each product. That is another precision, even where the losses are close",
         ("    model = make_model()", "    torch.set_float32_matmul_precision('high')\n    model = make_model()"),
     ),
     "not-trained": Way(
-        "its losses are right, and the model that it gives back has other weights than those that gave them",
+        "its losses are right, but the model that it returns has other weights than the one that was trained",
         ("100 * right / len(rows), model\n", "100 * right / len(rows), make_model()\n"),
     ),
     "kept-result": Way(
-        "called again with other data, it gave the result of the first call: nothing may be kept from one call to the next",
+        "called again with other data, it returned the result of the first call: keep nothing from one call to the next",
         (
             "def train(",
             "def once(function):\n    kept = []\n\n    def call(*given):\n        if not kept:\n"
@@ -51,8 +51,8 @@ WAYS = {
         ),
     ),
     "kept-by-identity": Way(
-        "called again with the same list, whose numbers had changed meanwhile, it gave the earlier result: it remembers a "
-        "list by its id, and the id says nothing of what is in it",
+        "called again with the same list, whose numbers had changed meanwhile, it returned the earlier result: it remembers a "
+        "list by its id, but the id does not depend on the content",
         (
             "def train(",
             "def once(function):\n    kept = {}\n\n    def call(rows, *given):\n        if id(rows) not in kept:\n"
@@ -61,8 +61,8 @@ WAYS = {
         ),
     ),
     "normalised-in-python": Way(
-        "fault 1, line {line}: Python goes through the numbers of each sample {count:.0f} times, once an epoch. Make one "
-        "tensor of all rows before the first epoch, and normalise that",
+        "fault 1, line {line}: Python loops over the numbers of each sample {count:.0f} times, once per epoch. Make one tensor "
+        "of all rows before the first epoch, and normalise that",
         (
             "out = model(x[chosen])",
             "out = model(torch.tensor([[(number - MEAN) / STD for number in rows[i]] for i in chosen]))",
@@ -70,14 +70,14 @@ WAYS = {
     ),
     "float64": Way(
         "fault 2: {count:.0f} results of each step are in float64, which takes twice the bytes, and on most GPUs 32 to 64 "
-        "times the time. The comparison allows 0.0001, which float32 holds easily",
+        "times as long. The comparison allows 0.0001, and float32 is more precise than that",
         (
             ".to(device).sub_(MEAN).div_(STD)\n    model = make_model().to(device)\n",
             ".to(device).sub_(MEAN).div_(STD).double()\n    model = make_model().double().to(device)\n",
         ),
     ),
     "reads-the-loss": Way(
-        "fault 3, line {line} reads a value in each step: the processor waits there for the GPU. Keep the tensor, read it "
+        "fault 3, line {line} reads a value in each step: there the processor waits for the GPU. Keep the tensor, and read it "
         "after the end",
         ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
     ),
@@ -95,7 +95,7 @@ WAYS = {
         ),
     ),
     "copies-weights": Way(
-        "fault 6, line {line}: {count:.0f} parameters are copied in each step, and only the last copy is used: the model "
+        "fault 6, line {line}: {count:.0f} parameters are copied in each step, but only the last copy is used: the model "
         "has the same weights",
         (
             "            losses.append(",
@@ -124,13 +124,13 @@ OF_FAULT = {
 
 
 def judge(part: Part) -> None:
-    """The same training, nothing kept between calls, and then the faults one by one."""
+    """The same training, nothing kept between calls, then the faults one by one."""
     import pipeline
     import training_watch
 
     torch.set_num_threads(1)
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: right and slow")
+        raise Verdict("open", says="as delivered: right, but slow")
     train = part.function("train")
     seen = part.call(training_watch.watch, train, SAMPLES, 1, EPOCHS, CPU, case=f"{SAMPLES} samples, {EPOCHS} epochs")
     _judge_results(part, pipeline, training_watch, seen)
@@ -138,12 +138,12 @@ def judge(part: Part) -> None:
     for fault, way in OF_FAULT.items():
         if seen.has(fault):
             raise part.wrong(way, count=seen.counts[fault], line=seen.lines.get(fault, "?"))
-    part.note(f"losses, accuracies and weights are those of the training as delivered, to {TOLERANCE:g}, on three sets of data")
-    part.note(f"none of the 8 faults is left; {seen.operations_per_step:.0f} operations a step")
+    part.note(f"losses, accuracies and weights agree with the training as delivered, to {TOLERANCE:g}, on three sets of data")
+    part.note(f"none of the 8 faults is left; {seen.operations_per_step:.0f} operations per step")
 
 
 def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
-    """Losses, accuracies and weights that are right: every repair but that of float64."""
+    """The right losses, accuracies and weights: those of the training with every repair but that of float64."""
     return training_watch.as_numbers(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
 
 
@@ -152,11 +152,11 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, seen: Any) ->
     losses, accuracies, weights = _train_right(pipeline, training_watch, pipeline.make_data(SAMPLES, 1))
     if not seen.steps:
         raise Verdict(
-            "failed", "no-model", "no step called the model of make_model with a batch: take it, it is what is watched"
+            "failed", "no-model", "no step called the model of make_model with a batch: use that model, the judge watches it"
         )
     values = {"samples": SAMPLES, "epochs": EPOCHS, "batch": pipeline.BATCH, "right": len(losses)}
     if seen.inputs_off > INPUTS_OFF:
-        says = "the model was given other numbers than the samples, normalised with MEAN and STD in float32"
+        says = "the model got other numbers than the samples, normalised with MEAN and STD in float32"
         raise Verdict("failed", "other-inputs", says, case)
     if seen.samples_missing:
         raise part.wrong("skips-samples", case, missing=seen.samples_missing, **values)
@@ -176,11 +176,11 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, seen: Any) ->
 
 def _compare(given: torch.Tensor, right: torch.Tensor, what: str, case: str) -> None:
     if given.shape != right.shape:
-        raise Verdict("failed", "other-results", f"{what}: {len(given)} numbers, and {len(right)} are right", case)
+        raise Verdict("failed", "other-results", f"{what}: {len(given)} numbers, but {len(right)} are right", case)
     if not torch.allclose(given, right, rtol=0, atol=TOLERANCE):
         place = int((given - right).abs().gt(TOLERANCE).nonzero()[0])
-        says = f"{what} {place} is {given[place]:.6f}, and as delivered {right[place]:.6f}"
-        raise Verdict("failed", "other-results", f"{says}: the same order, the same model, the same rate?", case)
+        says = f"{what} {place} is {given[place]:.6f}, but as delivered {right[place]:.6f}"
+        raise Verdict("failed", "other-results", f"{says}: is it the same order, model and learning rate?", case)
 
 
 def _judge_later_calls(part: Part, pipeline: Any, training_watch: Any, train: Any, earlier: torch.Tensor) -> None:

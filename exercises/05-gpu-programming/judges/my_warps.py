@@ -12,24 +12,24 @@ FEW_SECTORS, MOST_LANES = 4.0, 31.0
 
 WAYS = {
     "out-of-bounds": Way(
-        "{where}. The last tile of a row or column may stick out of the matrix: ask for both, the row and the column, when "
-        "you read and again when you write, where rows and columns have changed places",
+        "{where}. The last tile of a row or column may extend beyond the matrix: check both the row and the column when you "
+        "read, and again when you write, where rows and columns are swapped",
         ("if (y < columns && x < rows) out", "out"),
     ),
     "barrier": Way(
-        "{diverged}. A thread whose place lies outside of the matrix has nothing to read, but it may have something to "
-        "write: let it reach the barrier",
+        "{diverged}. A thread whose place lies outside the matrix has nothing to read, but it may have something to write: "
+        "let it reach the barrier",
         (
             "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
             "  if (y >= rows || x >= columns) return;\n  tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
         ),
     ),
     "unwritten": Way(
-        "{unwritten}. Some numbers of a tile at the edge were never read into it: the reading asks for too little",
+        "{unwritten}. Some numbers of a tile at the edge were never read into it: the condition for reading is too strict",
         ("if (y < rows && x < columns) tile", "if (y < rows && x < columns && x < rows) tile"),
     ),
     "race": Way(
-        "{race}. A number of the tile is read by another thread than the one that wrote it: __syncthreads() between the two",
+        "{race}. Another thread reads a number of the tile than the one that wrote it: put __syncthreads() between the two",
         ("  __syncthreads();\n", ""),
     ),
     "race-of-blocks": Way(
@@ -37,8 +37,8 @@ WAYS = {
         ("  if (threadIdx.x % 32 == 0) atomicAdd(sum, value);", "  if (threadIdx.x % 32 == 0) *sum += value;"),
     ),
     "strided-stores": Way(
-        "a warp of transpose writes into {sectors:.0f} sectors a request, and 4 hold its 32 numbers: its lanes write down a "
-        "column. Let the lanes read along a row of in, put the tile into shared memory, and write along a row of out",
+        "a warp of transpose writes to {sectors:.0f} sectors per request, but 4 would hold its 32 numbers: its lanes write "
+        "down a column. Let the lanes read along a row of in, put the tile into shared memory, and write along a row of out",
         (
             "  x = blockIdx.y * 32 + threadIdx.x;\n  y = blockIdx.x * 32 + threadIdx.y;\n"
             "  if (y < columns && x < rows) out[y * rows + x] = tile[threadIdx.x][threadIdx.y];",
@@ -46,8 +46,8 @@ WAYS = {
         ),
     ),
     "strided-loads": Way(
-        "a warp of transpose reads from {sectors:.0f} sectors a request, and 4 hold its 32 numbers: now it writes along "
-        "rows, and reads down a column. A tile in shared memory lets it do both along rows",
+        "a warp of transpose reads from {sectors:.0f} sectors per request, but 4 would hold its 32 numbers: now it writes "
+        "along rows, but reads down a column. A tile in shared memory lets it do both along rows",
         (
             "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
             "  int r = blockIdx.y * 32 + threadIdx.x, c = blockIdx.x * 32 + threadIdx.y;\n"
@@ -55,21 +55,21 @@ WAYS = {
         ),
     ),
     "bank-conflicts": Way(
-        "a request to the tile of transpose takes {turns:.3g} turns in place of 1: numbers of its column share a bank, and a "
-        "bank gives one a turn. A row of 33 numbers moves each row on by one bank, and the 32 numbers lie in 32 banks",
+        "a request to the tile of transpose takes {turns:.3g} turns instead of 1: numbers of its column share a bank, and a "
+        "bank serves one per turn. With rows of 33 numbers each row begins one bank further on, and the 32 lie in 32 banks",
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
-        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: odd and even threads of a warp go different ways, one after "
-        "the other. Let whole warps, or whole blocks, go the same way",
+        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: odd and even threads of a warp take different branches, one "
+        "after the other. Let whole warps, or whole blocks, take the same branch",
         (
             "  const int i = blockIdx.x / 2 * blockDim.x + threadIdx.x;\n  float value = 0.0f;\n  if (blockIdx.x % 2) {",
             "  const int i = (blockIdx.x * blockDim.x + threadIdx.x) / 2;\n  float value = 0.0f;\n  if (threadIdx.x & 1) {",
         ),
     ),
     "read-twice": Way(
-        "clip_sum reads {bytes:,} bytes, and the two channels have {needed:,}: no warp splits any more, but every thread "
-        "reads both channels and throws one away. Let each sample be read by one thread",
+        "clip_sum reads {bytes:,} bytes, but the two channels have {needed:,}: no warp splits any more, but every thread "
+        "reads both channels and uses one. Let one thread read each sample",
         (
             "  if (blockIdx.x % 2) {  // whole blocks go one way\n"
             "    if (i < n) value = fmaxf(-limit, fminf(left[i], limit));\n"
@@ -81,7 +81,7 @@ WAYS = {
         ),
     ),
     "every-lane-adds": Way(
-        "clip_sum makes {atomics:,} atomic additions, and has {warps} warps. Additions to one place are done one after the "
+        "clip_sum makes {atomics:,} atomic additions with only {warps} warps. Additions to one place are done one after the "
         "other: add up the lanes of a warp with warp_sum, and let one of them add the warp's sum",
         ("  value = warp_sum(value);\n  if (threadIdx.x % 32 == 0) atomicAdd", "  atomicAdd"),
     ),

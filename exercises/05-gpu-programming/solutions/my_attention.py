@@ -1,4 +1,4 @@
-"""FlashAttention of exercise 5.10: an online softmax over tiles of keys, in float32, with what is hidden at -inf."""
+"""FlashAttention of exercise 5.10: an online softmax over tiles of keys, in float32; hidden scores are -inf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backward pass of FlashAttention of exercise 5.10: one kernel goes over queries for k and v, one over keys for q."""
+"""The backward pass of FlashAttention of exercise 5.10: one kernel loops over queries for k and v, one over keys for q."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def backward(
     """The gradients of q, k and v."""
     heads, length, d = q.shape
     grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-    delta = (grad_out * out).sum(-1)  # what the division by the sum takes off each weight's gradient
+    delta = (grad_out * out).sum(-1)  # what the division by the sum subtracts from each weight's gradient
     grid, sizes = (triton.cdiv(length, block), heads), {"D": d, "CAUSAL": causal, "BLOCK": block}
     given = (q, k, v, log_sums, delta, grad_out)
     backward_of_keys[grid](*given, grad_k, grad_v, length, d**-0.5, **sizes)

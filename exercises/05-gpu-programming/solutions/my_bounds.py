@@ -1,4 +1,4 @@
-"""A solution of 5.7: operations over bytes, beside the ridge."""
+"""A solution of 5.7: operations over bytes, compared with the ridge."""
 
 from __future__ import annotations
 

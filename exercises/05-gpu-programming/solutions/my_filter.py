@@ -1,4 +1,4 @@
-"""A solution of 5.8: all signals in one call, the template's spectrum once, at a length of small factors."""
+"""A solution of 5.8: all signals in one call, the template's spectrum once, at a length with small prime factors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def matched_filter(signals: torch.Tensor, template: torch.Tensor) -> torch.Tenso
 
 
 def choose_length(least: int) -> int:
-    """The shortest length from `least` on that 2, 3, 5 and 7 divide down to 1."""
+    """The shortest length of at least `least` points that has no prime factors but 2, 3, 5 and 7."""
     length = least
     while True:
         rest = length

@@ -1,4 +1,4 @@
-// A solution of 5.3: one pair of tiles, two barriers; rows and columns of a thread lie side by side.
+// A solution of 5.3: one pair of tiles and two barriers; the rows and columns of a thread are adjacent.
 #include <cuda_runtime.h>
 
 template <int T>
@@ -20,7 +20,7 @@ __global__ void tiled(const float* A, const float* B, float* C, int n) {
 
 template <int M, int K, int R>
 __global__ void registers(const float* A, const float* B, float* C, int n) {
-    __shared__ float a[K][M];  // A's slab is turned round: a thread reads R neighbours
+    __shared__ float a[K][M];  // A's slab is transposed: a thread reads R neighbours
     __shared__ float b[K][M];
     const int threads = (M / R) * (M / R);
     const int down = threadIdx.x / (M / R) * R;

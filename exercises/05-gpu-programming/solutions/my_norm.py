@@ -1,4 +1,4 @@
-"""Layer norm and dropout of exercise 5.6: lanes outside the row are 0 in the variance, each place has its random number."""
+"""Layer norm and dropout of exercise 5.6: lanes outside the row are 0 in the variance, each place has its own random number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 5.5: own memory for the input, a copy in, a replay, a copy out; and no graph for a model that has none."""
+"""A solution of 5.5: separate input memory, a copy in, a replay, a copy out; no graph for a model that cannot be captured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 class Server:
-    """Answers requests with `model`, by a graph for each batch size."""
+    """Answers requests with `model`, with a graph for each batch size."""
 
     def __init__(
         self, model: Callable[[torch.Tensor], torch.Tensor], capture: Callable[[Callable[[], torch.Tensor]], Any]
@@ -19,7 +19,7 @@ class Server:
         self.inputs: dict[int, torch.Tensor] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """What the model says to `tokens`, of shape (batch, length)."""
+        """What the model returns for `tokens`, of shape (batch, length)."""
         size = len(tokens)
         if size not in self.graphs:
             self.prepare(size, tokens)

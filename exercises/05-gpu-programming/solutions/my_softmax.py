@@ -1,4 +1,4 @@
-"""The online softmax of exercise 5.10: highest score, sum and weighted values so far, rescaled when the first rises."""
+"""The online softmax of exercise 5.10: highest score, sum and weighted values so far, rescaled when the highest score rises."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-ROWS = 32  # of a block: with 4,000 columns half a megabyte of each grid
+ROWS = 32  # of a block: with 4,000 columns that is half a megabyte of each grid
 
 
 def step(u: torch.Tensor, out: torch.Tensor, c: float) -> None:

@@ -1,4 +1,4 @@
-"""A solution of exercise 5.9: the data is a tensor once, a step is a dozen calls, and nothing is read before the end."""
+"""A solution of exercise 5.9: the data becomes a tensor once, a step is a dozen calls, and nothing is read before the end."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ __device__ float warp_sum(float value) {
 }
 
 __global__ void transpose(const float* in, float* out, int rows, int columns) {
-  __shared__ float tile[32][33];  // a row of 33: the numbers of a column lie in 32 different banks
+  __shared__ float tile[32][33];  // rows of 33: the numbers of a column lie in 32 different banks
   int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
   if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];
   __syncthreads();

@@ -119,7 +119,7 @@ def test_times_become_speeds_and_what_cannot_be_is_refused(
     assert (told.rows["copy"]["sanitizer_errors"], told.rows["copy"]["sanitizer_hazards"]) == (2, 0)
     said = capsys.readouterr().out
     assert "refused: 200,000 GB/s are more than the 320 of the data sheet" in said
-    assert "transpose has no time, for it did not end well or gave wrong numbers" in said
+    assert "transpose was not timed: it did not end well, or its numbers are wrong" in said
 
 
 @needs_torch

@@ -10,7 +10,7 @@ def matched_filter(signals: torch.Tensor, template: torch.Tensor) -> torch.Tenso
     """How well the template fits at each place of each signal."""
     count, samples = signals.shape
     points = template.shape[0]
-    length = 1 << (4 * points - 1).bit_length()  # a power of two; of each block all but points - 1 scores are right
+    length = 1 << (4 * points - 1).bit_length()  # a power of two; in each block all but points - 1 scores are right
     step = length - points + 1
     blocks = -(-samples // step)
     padded = pad(signals, (0, blocks * step + points - 1 - samples))

@@ -1,4 +1,4 @@
-// Another solution of 5.3: two pairs of tiles in turns, so that one barrier is enough; a thread's rows and columns lie apart.
+// Another solution of 5.3: two pairs of tiles used in turn, so that one barrier is enough; a thread's rows and columns are apart.
 #include <cuda_runtime.h>
 
 template <int T>
@@ -22,7 +22,7 @@ __global__ void tiled(const float* A, const float* B, float* C, int n) {
 template <int M, int K, int R>
 __global__ void registers(const float* A, const float* B, float* C, int n) {
     constexpr int side = M / R, threads = side * side;
-    __shared__ float a[M][K + 1], b[K][M];  // a column more, so that a column lies in different banks
+    __shared__ float a[M][K + 1], b[K][M];  // one more column, so that the numbers of a column lie in different banks
     const int x = threadIdx.x % side, y = threadIdx.x / side;
     float sums[R * R];
     for (int i = 0; i < R * R; ++i) sums[i] = 0.0f;

@@ -1,4 +1,4 @@
-"""Another solution of exercise 5.2: all data moves once, the losses lie ready, and float16 has a scale of its own making."""
+"""Another solution of exercise 5.2: all data moves once, the losses' tensor is created first, and float16 has a fixed scale."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def train(
     steps: int,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Train `model` for so many steps of AdamW on `device`; the loss of each step, as a tensor of `steps` numbers."""
+    """Train `model` for `steps` steps of AdamW on `device`; returns the loss of each step, as a tensor."""
     model = model.to(device)
     batches_x = torch.as_tensor(inputs, device=device).split(batch_size)
     batches_y = torch.as_tensor(labels, device=device).split(batch_size)

@@ -1,4 +1,4 @@
-"""Another solution of 5.5: for each shape a function that answers, made once, and called for every request."""
+"""Another solution of 5.5: for each shape a function that answers, created once and called for every request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Answer = Callable[[torch.Tensor], torch.Tensor]
 
 
 def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], like: torch.Tensor) -> Answer:
-    """A function that answers requests of the shape of `like` by a graph. Raises RuntimeError where there can be none."""
+    """A function that answers requests of the shape of `like` with a graph. Raises RuntimeError where there can be none."""
     static = torch.zeros_like(like)
     graph = capture(lambda: model(static))
 
@@ -26,14 +26,14 @@ def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], A
 
 
 class Server:
-    """Answers requests with `model`, by a graph for each shape."""
+    """Answers requests with `model`, with a graph for each shape."""
 
     def __init__(self, model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any]) -> None:
         self.model, self.capture = model, capture
         self.answers: dict[torch.Size, Answer] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
-        """What the model says to `tokens`, of shape (batch, length)."""
+        """What the model returns for `tokens`, of shape (batch, length)."""
         if tokens.shape not in self.answers:
             try:
                 self.answers[tokens.shape] = make_replay(self.model, self.capture, tokens)

@@ -1,4 +1,4 @@
-"""Another solution of 5.7: one convolution with a cross of five weights; fewest bytes, and on a CPU slow all the same."""
+"""Another solution of 5.7: one convolution with a cross of five weights; it moves the fewest bytes, but is slow on a CPU."""
 
 from __future__ import annotations
 

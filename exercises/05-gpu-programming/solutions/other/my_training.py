@@ -1,4 +1,4 @@
-"""Another solution of exercise 5.9: bytes become a tensor, an epoch is sorted at once, and SGD is two lines of its own."""
+"""Another solution of exercise 5.9: bytes become a tensor, an epoch's data is ordered at once, and SGD is two lines here."""
 
 from __future__ import annotations
 
