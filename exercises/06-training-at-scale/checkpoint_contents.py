@@ -1,6 +1,6 @@
 """What a checkpoint on disk holds: which tensors, in which slices, in which files; and copies of one that were cut off.
 
-Read with torch's own reader, from `.metadata` alone: no tensor is loaded.
+Read with torch's own reader from `.metadata` only: no tensor is loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHOWN_BYTES, DISK_BYTES = 4096, 256 << 20
 
 
 def list_missing(contents: Metadata) -> list[str]:
-    """Which of a training's four parts a checkpoint has nothing of."""
+    """Which of a training's four parts are missing in a checkpoint."""
     names = list(contents.state_dict_metadata)
     return [key for key in KEYS if not any(name == key or name.startswith(f"{key}.") for name in names)]
 
@@ -34,7 +34,7 @@ def sum_tensor_bytes(contents: Metadata) -> int:
 
 
 def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
-    """The slices of one tensor in their order: rows, file, first byte and bytes there; nothing where it was not saved."""
+    """The slices of one tensor in order: rows, file, first byte and number of bytes; nothing where it was not saved."""
     item = contents.state_dict_metadata.get(tensor)
     if not isinstance(item, TensorStorageMetadata):
         return []
@@ -58,13 +58,13 @@ def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:
 
 
 def damage(root: Path, folder: Path, step: int) -> list[Path]:
-    """Two newer folders that are no checkpoints: a save that was cut off, and a copy of `folder` that was cut off."""
+    """Two newer folders that are not checkpoints: a save that was cut off, and a copy of `folder` that was cut off."""
     save, copy = checkpoints.choose_folder(root, step), checkpoints.choose_folder(root, step + 1)
     for target in (save, copy):
         target.mkdir()
     for path in sorted(folder.iterdir()):
         if path.name == checkpoints.METADATA:
-            shutil.copyfile(path, copy / path.name)  # rsync takes the files by name, and this one comes first
+            shutil.copyfile(path, copy / path.name)  # rsync copies files by name, and this one comes first
         else:
             with path.open("rb") as whole:
                 part = whole.read(SHOWN_BYTES)
@@ -76,7 +76,7 @@ def damage(root: Path, folder: Path, step: int) -> list[Path]:
 def measure_disk(world: World, root: Path, size: int) -> float | None:
     """GB/s at which all ranks together write plain files of `size` bytes, but not more than 256 MiB each, and flush them.
 
-    The better of two rounds; None where there is nothing to write.
+    The faster of two rounds; None where there is nothing to write.
     """
     if not size:
         return None

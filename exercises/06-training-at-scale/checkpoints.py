@@ -1,7 +1,7 @@
 """Sharded checkpoints: a folder for each step, a file for each rank, and which folders hold a whole one.
 
-The folder of a step is `step_000006`: after 6 steps. Each rank writes its slices into a file of its own (`__0_0.distcp`), and
-rank 0 writes `.metadata` last, which says where each slice of each tensor lies. Needs torch only.
+The folder after 6 steps is `step_000006`. Each rank writes its slices into its own file (`__0_0.distcp`), and
+rank 0 writes `.metadata` last, which says where each slice of each tensor lies. Needs only torch.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from torch.distributed.checkpoint.metadata import Metadata
 
 METADATA, SHARED, _WORD = ".metadata", Path("/shared"), ".rank-0"
 PATIENCE = timedelta(hours=1)
-"""How long ranks wait for each other's files: storage over a network can be slow, and a collective of training must not be."""
+"""How long ranks wait for each other's files: network storage may be slow, whereas a collective of training must not be."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint on disk: `seconds` until it was whole, of which training stood still for `blocked_s`."""
+    """One checkpoint on disk: `seconds` until it was whole, during `blocked_s` of which training was blocked."""
 
     folder: Path
     seconds: float
@@ -42,12 +42,12 @@ class Checkpoint:
 
     @property
     def gb_per_s(self) -> float:
-        """Of all ranks together, with GB = 10**9 bytes."""
+        """GB/s of all ranks together, with GB = 10**9 bytes."""
         return self.bytes / self.seconds / 1e9
 
 
 def make_group(ranks: list[int] | None = None) -> dist.ProcessGroup:
-    """A gloo group of these ranks (all, where it is not said) that saves and loads use alone. Every rank has to call it.
+    """A gloo group of these ranks (by default all) that only saves and loads use. Every rank has to call it.
 
     A save in the background talks to the other ranks while training does. In the group of training its messages would be taken
     for gradients.
@@ -63,7 +63,7 @@ def save(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> Check
 def begin_save(
     state: dict[str, Any], folder: Path, group: dist.ProcessGroup, *, asynchronous: bool = True
 ) -> Callable[[], Checkpoint]:
-    """Begin to write `state` into `folder`. All ranks of `group` call it, and then what it returns, which waits for the end.
+    """Start to write `state` into `folder`. All ranks of `group` call it, and later the function that it returns, to wait.
 
     With `asynchronous` it returns as soon as `state` is copied, and training may change its tensors. Wait for the end before
     the next save, and before the process ends.
@@ -96,20 +96,20 @@ def begin_save(
 
 
 def load(state: dict[str, Any], folder: Path, group: dist.ProcessGroup) -> None:
-    """Replace what `state` holds by what `folder` holds: tensors in place, all else in the dictionary.
+    """Replace what `state` holds by what `folder` holds: tensors in place, everything else in the dictionary.
 
-    All ranks of `group` call it; there may be more or fewer than have saved. Each reads the slices that its tensors need.
+    All ranks of `group` call it; there may be more or fewer than saved it. Each reads the slices that its tensors need.
     """
     dcp.load(state, checkpoint_id=folder, process_group=group)
 
 
 def choose_folder(root: Path, step: int) -> Path:
-    """The folder of the checkpoint after so many steps."""
+    """The folder of the checkpoint after that many steps."""
     return root / f"step_{step:06d}"
 
 
 def read_step(folder: Path) -> int | None:
-    """After how many steps the checkpoint in this folder was saved, by its name; None where the name is another."""
+    """After how many steps the checkpoint in this folder was saved, by its name; None for any other name."""
     number = folder.name.removeprefix("step_")
     return int(number) if folder.name.startswith("step_") and number.isdecimal() else None
 
@@ -124,7 +124,7 @@ def list_whole(root: Path) -> list[Path]:
 def find_gap(folder: Path) -> str:
     """What this checkpoint lacks, in words; empty where it is whole.
 
-    `.metadata` is written last, so a save that was cut off has none. A copy that was cut off can have it, and short files.
+    `.metadata` is written last, so a save that was cut off has none. A copy that was cut off can have it, but not whole files.
     """
     try:
         metadata = read_metadata(folder)
@@ -152,18 +152,18 @@ def read_metadata(folder: Path) -> Metadata:
 
 
 def remove(folder: Path) -> None:
-    """Remove a checkpoint, whole or not: first what makes it whole, so that half a removal is no checkpoint."""
+    """Remove a checkpoint, whole or not: first the file that makes it whole, so that half a removal leaves no checkpoint."""
     (folder / METADATA).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def choose_root(world: World, asked: str) -> Path:
-    """The folder of this run's checkpoints, the same for all ranks, and in each life of the run.
+    """The folder of this run's checkpoints, the same for all ranks and in each life of the run.
 
-    It lies in `asked`; where that is empty in the nodes' shared storage (/shared); where there is none, in rank 0's own
+    It lies in `asked`; where that is empty, in the nodes' shared storage (/shared); where there is none, in rank 0's own
     folder, which is enough for several ranks on one computer.
 
-    Ends every rank with a sentence where one of them does not see what rank 0 writes there.
+    Ends every rank with a message where one of them does not see what rank 0 writes there.
     """
     mine = _make_root(Path(asked or (SHARED if SHARED.is_mount() else Path.cwd()))) if world.rank == 0 else None
     root, word, problem = world.gather(mine)[0]
@@ -173,7 +173,7 @@ def choose_root(world: World, asked: str) -> Path:
 
 
 def _make_root(parent: Path) -> tuple[str, str, str | None]:
-    """The folder, a new word that rank 0 wrote into it, and why it could not.
+    """The folder, a new word that rank 0 wrote into it, and the reason if it could not.
 
     Two runs at a time have two folders: it is named by the run, or by the job under Slurm, which keeps its number when it is
     started again.
@@ -184,17 +184,17 @@ def _make_root(parent: Path) -> tuple[str, str, str | None]:
         root.mkdir(parents=True, exist_ok=True)
         (root / _WORD).write_text(word, encoding="ascii")
     except OSError as error:
-        return str(root), word, f"checkpoints cannot be written into {parent} ({error.strerror}): set folder to another"
+        return str(root), word, f"checkpoints cannot be written to {parent} ({error.strerror}): set folder to another"
     return str(root), word, None
 
 
 def _check_root(root: Path, word: str, asked: str) -> str | None:
-    """Why this rank cannot use the folder that rank 0 has made, in words."""
+    """Why this rank cannot use the folder that rank 0 has created, in words."""
     seen = (root / _WORD).read_text(encoding="ascii") if (root / _WORD).is_file() else ""
     if seen != word:
         which = f"the folder you set, {asked}, is" if asked else "that folder is"
         return (
-            f"rank 0 writes checkpoints into {root}, and this node does not see them: {which} not shared by the nodes. "
+            f"rank 0 writes checkpoints to {root}, but this node does not see them: {which} not shared by the nodes. "
             "Set folder to one that all of them mount (--set folder=/shared), or take one node with several ranks"
         )
     try:
@@ -202,14 +202,14 @@ def _check_root(root: Path, word: str, asked: str) -> str | None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        return f"this node cannot write into {root} ({error.strerror}): set folder to another"
+        return f"this node cannot write to {root} ({error.strerror}): set folder to another"
     return None
 
 
 def find_filesystem(path: Path) -> str:
-    """The type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" where the system does not tell.
+    """The type of the file system that holds `path`: ext4, nfs4, tmpfs, ...; "unknown" where the system does not say.
 
-    A tmpfs lies in memory: what it takes in seconds says nothing about a disk.
+    A tmpfs lies in memory: its times say nothing about a disk.
     """
     kind, longest = "unknown", -1
     with contextlib.suppress(OSError):
@@ -222,7 +222,7 @@ def find_filesystem(path: Path) -> str:
 
 
 def forget_cache(folder: Path) -> None:
-    """Ask the system to drop its copies of these files in memory, so that the next load reads the disk. A tmpfs keeps them."""
+    """Ask the system to drop its cached copies of these files, so that the next load reads the disk. A tmpfs keeps them."""
     if not sys.platform.startswith("linux"):
         return
     for path in folder.iterdir():
@@ -234,7 +234,7 @@ def forget_cache(folder: Path) -> None:
 
 
 def read_from_disk() -> int | None:
-    """Bytes that this process has had read from a disk so far; None where the system does not count them."""
+    """Bytes that were read from disk for this process so far; None where the system does not count them."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
         return int(next(line for line in lines if line.startswith("read_bytes:")).split()[1])

@@ -1,7 +1,7 @@
-"""Distributed checkpoints: a training saved in slices by all ranks goes on on as many, on half of them, and on one.
+"""Distributed checkpoints: a training that all ranks save in slices continues on as many ranks, on half of them, and on one.
 
 You will learn    what a checkpoint must hold; which slice lies in which file; why fewer ranks can read it; when it is whole
-You will produce  the losses of each continued training beside those of the one that never stopped; bytes and seconds of a save
+You will produce  the losses of each continued training and of the one that never stopped; bytes and seconds of a save
 Run it            python distributed_checkpoints.py --ranks-per-node=4 --layers 2 --width 128     (four ranks on CPUs)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_checkpoints.py --folder /shared     (a GPU each; on the second node, --node-rank=1)
@@ -35,23 +35,23 @@ from checkpoint_contents import damage, list_files, list_missing, list_slices, m
 from sharded_training import BATCH, HEADS, Training, build, count_parameters, train
 from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
 
-SEED, OTHER_SEED = 0, 1  # of the training that is saved, and of those that go on: nothing may come out right by chance
+SEED, OTHER_SEED = 0, 1  # of the training that is saved, and of those that continue it: nothing may be right by chance
 SHOWN = "model.blocks.0.mlp.up.weight"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training saved in slices, and continued on all ranks, on half of them, on one")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked from each process on CPUs; 1 with GPUs")
-parser.add_argument("--layers", type=int, default=12, help="of the model")
-parser.add_argument("--width", type=int, default=1024, help=f"of the model; a multiple of {HEADS}")
-parser.add_argument("--steps", type=int, default=12, help="of the training")
-parser.add_argument("--save-at", type=int, default=6, help="after so many steps it is saved; two or more follow")
-parser.add_argument("--folder", default="", help="that all nodes share; empty: /shared where it is mounted, or the work folder")
+parser.add_argument("--layers", type=int, default=12, help="layers of the model")
+parser.add_argument("--width", type=int, default=1024, help=f"width of the model; a multiple of {HEADS}")
+parser.add_argument("--steps", type=int, default=12, help="steps of the training")
+parser.add_argument("--save-at", type=int, default=6, help="it is saved after this many steps; two or more follow")
+parser.add_argument("--folder", default="", help="folder that all nodes share; empty: /shared if mounted, or the work folder")
 parser.add_argument("--asynchronous", action=argparse.BooleanOptionalAction, default=False, help="train on during the save")
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.save_at) < 1 or args.width % HEADS:
     parser.error(f"every number must be at least 1, and --width a multiple of {HEADS}")
 if args.save_at > args.steps - 2:
-    parser.error(f"--save-at must be at most --steps less 2 ({args.steps - 2}): the first loss after a load shows no moments")
+    parser.error(f"--save-at must be at most --steps - 2 ({args.steps - 2}): the first loss after a load does not show moments")
 crew.start(args.ranks_per_node)
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
@@ -60,12 +60,12 @@ rank, size, device = world.rank, world.size, world.device
 parameters = count_parameters(args.width, args.layers)
 if not 2 <= size <= BATCH:
     dist.destroy_process_group()
-    few = "one rank: nothing to shard. Take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=2"
-    sys.exit(few if size < 2 else f"{size} ranks, and a step has {BATCH} sequences: take {BATCH} ranks or fewer")
+    few = "one rank has nothing to shard: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=2"
+    sys.exit(few if size < 2 else f"{size} ranks, but a step has {BATCH} sequences: take {BATCH} ranks or fewer")
 sharded_training.be_repeatable(device)
 root = checkpoints.choose_root(world, args.folder)
 needed, free = 4 * 12 * parameters, shutil.disk_usage(root).free
-too_small = f"{root} has {free:,} bytes free, and this run writes up to {needed:,}: set folder to another, or a smaller width"
+too_small = f"{root} has {free:,} bytes free, but this run writes up to {needed:,}: set another folder, or a smaller width"
 world.give_up_together(too_small if rank == 0 and free < needed else None)
 filesystem = checkpoints.find_filesystem(root)
 hosts = world.gather(bench.node_label())
@@ -74,9 +74,9 @@ if rank == 0:
 
 
 def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
-    """What the call gives on this rank, and the error of the first rank that had one; ranks without a training only listen.
+    """What the call returns on this rank, and the error of the first rank that had one; ranks without a training only listen.
 
-    It runs your code: what it raises is told, and ends nothing.
+    It runs your code: an error in it is reported, but ends nothing.
     """
     answer = error = None
     if training:
@@ -91,8 +91,8 @@ def attempt(training: Training | None, call: Callable[..., Any], *arguments: Any
 
 
 def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint] | None, float | None, str | None]:
-    """Your state, saved as the run was asked to: what waits for its end, the seconds of a save that training waits for (where
-    it did not), and your error."""
+    """Your state, saved as the run was asked to: the function that waits for its end, the seconds of a save that training waits
+    for (where it did not), and your error."""
 
     def begin_save(*, asynchronous: bool) -> Callable[[], checkpoints.Checkpoint]:
         state = my_checkpoint.state(training.model, training.optimizer, args.save_at, training.generator)
@@ -110,7 +110,7 @@ def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint]
 
 
 def go_on(training: Training | None) -> dict[str, Any]:
-    """A new training from your checkpoint: the step it begins with, its losses, and what reading took; or your error."""
+    """A new training from your checkpoint: the step it begins with, its losses, and how long reading took; or your error."""
 
     def load() -> tuple[dict[str, Any], float, int | None]:
         state = my_checkpoint.state(training.model, training.optimizer, 0, training.generator)
@@ -122,7 +122,7 @@ def go_on(training: Training | None) -> dict[str, Any]:
     def restore(state: dict[str, Any]) -> int:
         step = operator.index(my_checkpoint.restore(training.model, training.optimizer, training.generator, state))
         if not 0 <= step <= args.steps:
-            raise ValueError(f"restore returned {step}, which is no number of steps from 0 to {args.steps}")
+            raise ValueError(f"restore returned {step}, which is not a number of steps from 0 to {args.steps}")
         return step
 
     checkpoints.forget_cache(folder)  # on every node
@@ -138,7 +138,7 @@ def go_on(training: Training | None) -> dict[str, Any]:
 
 
 def go_on_with_weights_only() -> dict[int, float]:
-    """The usual mistake, made here on purpose: step, generator and weights as they were, and new moments."""
+    """The usual mistake, made here on purpose: step, generator and weights as they were, but new moments."""
     only = build(world, size, args.width, args.layers, OTHER_SEED)
     weights = get_model_state_dict(only.model)
     checkpoints.load({"model": weights}, weights_only, only.group)
@@ -148,7 +148,7 @@ def go_on_with_weights_only() -> dict[int, float]:
 
 
 def find_offset(losses: dict[int, float]) -> float | None:
-    """The largest difference to the training that never stopped, over the steps that both did; None where they did none."""
+    """The largest difference from the training that never stopped, over the steps that both did; None if there are none."""
     return max((abs(losses[step] - right) for step, right in reference.items() if step in losses), default=None)
 
 
@@ -165,7 +165,7 @@ reference = train(first, range(args.save_at, args.steps))
 saved, broken = attempt(first, wait_for_save) if wait_for_save and not broken else (None, broken)
 del first
 
-# --- new trainings go on from it, on fewer and fewer ranks -------------------------------------------------------------------
+# --- new trainings continue from it, on fewer and fewer ranks ----------------------------------------------------------------
 worlds, lines = [], [{"world": "never stopped", "step": step, "loss": loss} for step, loss in (before_save | reference).items()]
 for count in dict.fromkeys([size, max(size // 2, 1), 1]):
     training = build(world, count, args.width, args.layers, OTHER_SEED)
@@ -218,7 +218,7 @@ if rank == 0:
                              "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
     say(f"with the weights only the losses would be off by {metrics['model_only_off']:.2g}")
     if filesystem == "tmpfs":
-        say("the folder is a tmpfs, which lies in memory: the seconds say nothing about a disk")
+        say("the folder is a tmpfs, which lies in memory: the times say nothing about a disk")
     path = bench.write_metrics("distributed_checkpoints/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
     shutil.rmtree(root)

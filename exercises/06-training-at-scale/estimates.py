@@ -1,7 +1,7 @@
-"""What a training will hold at its peak, from shapes alone: a step of fake tensors, which have a size and no memory.
+"""What a training will hold at its peak, only from shapes: a step with fake tensors, which have a size but no memory.
 
 FakeTensorMode runs a training without its data; MemTracker adds up what each tensor would take, and for what. Both are parts of
-torch without a promise to stay: where they are not, there is no estimate.
+torch that may be removed: where they are missing, there is no estimate.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ else:
     MISSING = ""
 
 GIB = 1 << 30
-CONTEXT_BYTES = 320 * MIB  # of a GPU's memory is the context's, about, before the first tensor
-LARGE = Shape(layers=12, width=768, length=1024, batch=4, vocabulary=50257)  # as large as GPT-2 small
+CONTEXT_BYTES = 320 * MIB  # roughly what the context takes of a GPU's memory before the first tensor
+LARGE = Shape(layers=12, width=768, length=1024, batch=4, vocabulary=50257)  # the size of GPT-2 small
 BATCHES = (4, 8, 16, 32)
 GPUS = {
     "t4": "Tesla T4", "l4": "NVIDIA L4", "a10g": "NVIDIA A10G", "l40s": "NVIDIA L40S", "a100": "NVIDIA A100-SXM4-40GB",
@@ -32,7 +32,7 @@ GPUS = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """The bytes of one step at its peak. `activations` are all tensors of forward and backward that are no gradients."""
+    """The bytes of one step at its peak. `activations` are all tensors of forward and backward that are not gradients."""
 
     weights: int
     gradients: int
@@ -60,7 +60,7 @@ def estimate(shape: Shape, technique: Technique) -> Estimate | None:
         optimizer = make_optimizer(model, technique)
         for parameter in model.parameters():
             parameter.grad = torch.zeros_like(parameter)
-        optimizer.step()  # makes the moments
+        optimizer.step()  # creates the moments
         optimizer.zero_grad(set_to_none=True)
         batch = torch.zeros(shape.batch, shape.length + 1, dtype=torch.long)
         tracker = MemTracker()
@@ -76,12 +76,12 @@ def estimate(shape: Shape, technique: Technique) -> Estimate | None:
 
 
 def scale(known: Estimate, batch: int, to: int) -> Estimate:
-    """The estimate of another batch: activations are in proportion to it."""
+    """The estimate for another batch: activations are proportional to it."""
     return replace(known, activations=known.activations * to // batch)
 
 
 def find_largest_batch(known: Estimate, batch: int, room: int) -> int:
-    """The most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 where not one fits."""
+    """The most sequences whose step takes at most `room` bytes, from the estimate for `batch` of them; 0 where none fits."""
     return max(0, (room - known.constant_part) * batch // known.activations)
 
 
@@ -94,7 +94,7 @@ def room_on(name: str) -> int:
 
 
 def find_gpu(size: int) -> str:
-    """The GPU with the least memory of those that hold so many bytes, or "none"."""
+    """The GPU with the least memory of those that hold that many bytes, or "none"."""
     rooms = sorted((room_on(name), name) for name in GPUS)
     return next((name for room, name in rooms if size <= room), "none")
 

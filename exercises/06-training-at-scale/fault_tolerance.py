@@ -1,7 +1,7 @@
-"""A training that loses a worker, begins again at its last whole checkpoint, and ends where it would have ended.
+"""A training that loses a worker, restarts from its last whole checkpoint, and ends where it would have ended.
 
 You will learn    what torchrun does when a rank dies; what a checkpoint has to hold; which one is whole; how often to save
-You will produce  the losses of every life, step by step, beside those of an undisturbed training; what the crash cost
+You will produce  the losses of every life, step by step, and those of a training that never crashed; what the crash cost
 Run it            torchrun --nproc-per-node=2 --max-restarts=2 fault_tolerance.py --steps 20 --crash-at 13 --step-s 0.05 \\
                            --save-s 0.1 --mtbf-s 1.25
 Your part         `latest` and `save_every` in my_resume.py
@@ -40,12 +40,12 @@ SEED, VOCABULARY, LENGTH, BATCH, SEQUENCES = 0, 64, 32, 48, 1024
 CRASH_CODE = 9
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a training that loses a worker and goes on")
-parser.add_argument("--steps", type=int, default=200, help="of the training")
+parser = argparse.ArgumentParser(description="a training that loses a worker and continues")
+parser.add_argument("--steps", type=int, default=200, help="steps of the training")
 parser.add_argument("--crash-at", type=int, default=130, help="the step after which a rank ends itself; one later in each life")
 parser.add_argument("--crash-rank", type=int, default=1, help="the rank that ends itself; the last one where there are fewer")
-parser.add_argument("--crashes", type=int, default=1, help="in how many lives it does")
-parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as save_every is told")
+parser.add_argument("--crashes", type=int, default=1, help="in how many lives it does so")
+parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to save_every")
 parser.add_argument("--step-s", type=float, default=0.2, help="a step's least time; 0: as long as it takes")
 parser.add_argument("--save-s", type=float, default=2.0, help="a save's least time; 0: as long as it takes")
 parser.add_argument("--width", type=int, default=256, help="of the model, a multiple of 4")
@@ -78,10 +78,10 @@ def agree(mine: object) -> object:
 
 
 def open_folder() -> Path:
-    """The folder that all ranks and all lives share. Emptied in the first life: nothing of an earlier training is to be left.
+    """The folder that all ranks and all lives share. The first life empties it, so that nothing of an earlier training is left.
 
-    A life is a later one where torchrun says so, or where it began under the same id (--rdzv-id): a change of the number of
-    nodes is no restart by torchrun's count.
+    A life is a later one if torchrun says so, or if it began under the same id (--rdzv-id): torchrun does not count a change
+    of the number of nodes as a restart.
     """
     root, training = checkpoints.choose_root(world, args.folder), os.environ.get("TORCHELASTIC_RUN_ID", "none")
     if rank == 0:
@@ -95,23 +95,23 @@ def open_folder() -> Path:
 
 
 def note(name: str, row: dict[str, object]) -> None:
-    """One line at the end of a file that outlives this process."""
+    """Append a line to a file that outlives this process."""
     with (folder / name).open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
 
 
 def read_notes(name: str) -> list[dict[str, object]]:
-    """The lines of that file, in their order."""
+    """The lines of that file, in order."""
     path = folder / name
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def take(seconds: float, began: float) -> None:
-    """Wait until `seconds` have gone by since `began`: a toy takes no time, and here seconds should mean something."""
+    """Wait until `seconds` have passed since `began`: a small model takes hardly any time, but times should be realistic."""
     time.sleep(max(0.0, seconds - (time.perf_counter() - began)))
 
 
-# --- the training, whose every step depends on its number and on nothing else ------------------------------------------------
+# --- the training, in which every step depends only on its number ------------------------------------------------------------
 def build() -> tuple[nn.Module, torch.optim.Optimizer]:
     """The model, its weights sharded over all ranks (FSDP2), and its optimizer."""
     torch.manual_seed(SEED)
@@ -129,7 +129,7 @@ def choose_batch(step: int) -> torch.Tensor:
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> float:
-    """One step; the loss of all ranks' sequences before it."""
+    """One step; returns the loss of all ranks' sequences before it."""
     began, batch = time.perf_counter(), choose_batch(step)
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -142,13 +142,13 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) ->
 
 
 def collect_state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, object]:
-    """All that the next step depends on: weights, moments and the step's number, which seeds the batch."""
+    """Everything that the next step depends on: weights, moments and the step's number, which seeds the batch."""
     weights, moments = get_state_dict(model, optimizer)
     return {"model": weights, "optimizer": moments, "step": step}
 
 
 def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoint: Path) -> float:
-    """A checkpoint: every rank writes its slices, and `.metadata` comes last. The seconds that it took."""
+    """Write a checkpoint: every rank writes its slices, and `.metadata` comes last. Returns the seconds that it took."""
     began = time.perf_counter()
     checkpoints.save(collect_state(model, optimizer, step), checkpoint, saving)
     took_s = time.perf_counter() - began
@@ -157,7 +157,7 @@ def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoi
 
 
 def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -> int:
-    """Fill model and optimizer from a checkpoint, also of another number of ranks; the step that it stands at."""
+    """Fill model and optimizer from a checkpoint, also one of another number of ranks; returns its step."""
     state = collect_state(model, optimizer, 0)
     checkpoints.load(state, checkpoint, saving)
     set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
@@ -166,9 +166,9 @@ def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -
 
 # --- your part, and what the script does where it is wrong -------------------------------------------------------------------
 def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
-    """Where this life begins: the checkpoint, whether `latest` named one that is not whole, and the error it raised if any.
+    """Where this life begins: the checkpoint, whether `latest` returned one that is not whole, and the error it raised, if any.
 
-    A checkpoint that was cut short cannot be loaded, in no life: here the script then takes the newest whole one.
+    No life can load a checkpoint that was cut short: the script then takes the newest whole one instead.
     """
     broken, chosen = None, None
     try:
@@ -187,20 +187,20 @@ def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
 
 
 def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
-    """After how many steps this training saves, and the error that `save_every` raised if any."""
+    """After how many steps this training saves, and the error that `save_every` raised, if any."""
     try:
         every = my_resume.save_every(cost_s, step_s, args.mtbf_s)
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise ValueError(f"save_every gave {every!r}, and a number of steps is a whole number from 1 on")
+            raise ValueError(f"save_every returned {every!r}, but a number of steps is a whole number of at least 1")
     except Exception as error:  # noqa: BLE001  # as above
         traceback.print_exc()
         return 1, type(error).__name__
     return every, None
 
 
-# --- the first life: an undisturbed training to compare with, what a save costs, and a checkpoint that was cut short ---------
+# --- the first life: a training without a crash to compare with, the cost of a save, and a checkpoint that was cut short -----
 def begin() -> dict[str, object]:
-    """What all lives need to know of the training. Rank 0 keeps it in a file."""
+    """What all lives need to know about the training. Rank 0 keeps it in a file."""
     model, optimizer = build()
     began = time.perf_counter()
     losses = [train_step(model, optimizer, step) for step in range(1, args.steps + 1)]
@@ -239,7 +239,7 @@ if rank == 0:
 for step in range(done + 1, args.steps + 1):
     try:
         loss = train_step(model, optimizer, step)
-    except RuntimeError as error:  # a collective whose other end is gone; torch's traceback through FSDP has 40 lines
+    except RuntimeError as error:  # a collective whose other rank is gone; torch's traceback through FSDP has 40 lines
         say(f"rank {rank} fails in step {step}, life {life}: {str(error).splitlines()[0][:160]}")
         os._exit(1)
     if rank == 0:
@@ -247,14 +247,14 @@ for step in range(done + 1, args.steps + 1):
     if step % every == 0:
         save(model, optimizer, step, checkpoints.choose_folder(folder, step))
     if life < args.crashes and step == args.crash_at + life and rank == crash_rank:
-        say(f"rank {rank} ends itself after step {step}, in life {life}: exit code {CRASH_CODE}, no word to anybody")
+        say(f"rank {rank} ends itself after step {step}, in life {life}: exit code {CRASH_CODE}, without a message to others")
         os._exit(CRASH_CODE)
 world.wait_for_all()
 
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 def describe_lives() -> list[dict[str, object]]:
-    """Each life: where it began, how soon its first step was done, where it ended, and what the next had to do again."""
+    """Each life: where it began, how soon its first step was done, where it ended, and what the next had to repeat."""
     rows, every_loss, started = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
     for noted in started:
         mine = [row for row in every_loss if row["life"] == noted["life"]]
@@ -269,7 +269,7 @@ def describe_lives() -> list[dict[str, object]]:
 
 
 def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
-    """How far the losses are off: from those of the undisturbed training, and where a step was done again, from its first."""
+    """How far losses are off those of the training without a crash, and how far those of repeated steps differ."""
     first, repeated = {}, []
     for row in every_loss:
         if row["step"] in first:
@@ -293,7 +293,7 @@ if rank == 0:
     metrics = {
         **vars(args), "lives": rows, "planned_lives": args.crashes + 1, "last_step": rows[-1]["last_step"],
         "losses": [{"life": "undisturbed", "step": step, "loss": loss} for step, loss in enumerate(facts["losses"], start=1)]
-        + [{**row, "life": f"life {row['life']}"} for row in every_loss],  # later lines are drawn above earlier ones
+        + [{**row, "life": f"life {row['life']}"} for row in every_loss],  # later lines are drawn on top of earlier ones
         **compare_losses(every_loss), "loss_after": every_loss[-1]["loss"], "undisturbed_loss_after": facts["losses"][-1],
         "lost_steps": max((row["lost_steps"] for row in rows[:-1]), default=0), "saved_every": every,
         "recovery_s": max(gaps, default=None), "cost_s": facts["cost_s"], "measured_save_s": facts["measured_save_s"],
@@ -310,7 +310,7 @@ if rank == 0:
     bench.say_table(rows, titles | {"lost_steps": "steps lost", "first_step_s": "back after s"})
     say(f"A save every {every} steps; by Young's formula every {facts['young_every']}. Loss off: {metrics['loss_off']:.1e}")
     if device.type == "cpu":
-        say("Losses, steps and lives hold anywhere. Seconds are those of this computer, made longer by --step-s and --save-s.")
+        say("Losses, steps and lives are the same anywhere. Times are this computer's, prolonged by --step-s and --save-s.")
     path = bench.write_metrics("fault_tolerance/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 world.wait_for_all()

@@ -1,12 +1,12 @@
-"""A transformer trained on a mesh of ranks, as copies (dp) of stages (pp) of slices (tp), beside one process with all of it.
+"""A transformer trained on a mesh of ranks, as copies (dp) of stages (pp) of slices (tp), compared with one process.
 
     world = ranks.join()
     shape = Shape(layers=4, width=64, heads=4, length=32, batch_size=16, micro_batches=4, steps=4)
     alone = train_alone(world, shape)
     result = run_layout(world, Layout(dp=2, pp=2, tp=2), shape, alone)
-    result.losses, alone.losses                 # equal but for rounding
+    result.losses, alone.losses                 # equal except for rounding
 
-Every rank makes each call. On CPUs call `torch.set_num_threads(1)` before: what a rank computed is then its processor time.
+Every rank makes each call. On CPUs call `torch.set_num_threads(1)` first: a rank's processor time is then what it computed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import DTensor
 
-COUNTED_STEP = 1  # the second: in the first one the stages also tell each other the shapes of what they will send
+COUNTED_STEP = 1  # the second: in the first one the stages also exchange the shapes of their messages
 Prepare = Callable[[Stage, DeviceMesh], None]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What one process comes to: the loss of each step, its weights at the end by name, the seconds of a warm step."""
+    """The results of one process: the loss of each step, its weights at the end by name, the seconds of a warm step."""
 
     losses: list[float]
     weights: dict[str, torch.Tensor]
@@ -44,7 +44,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class LayoutResult:
-    """What a layout comes to. Lists without another word have an entry for each rank."""
+    """The results of a layout. Lists have an entry for each rank, unless their comment says otherwise."""
 
     mesh: torch.Tensor  # the rank at each place (dp, pp, tp)
     losses: list[float]  # of each step, over all copies
@@ -53,9 +53,9 @@ class LayoutResult:
     weights_bytes: list[int]
     message_bytes: list[MessageBytes]  # counted in one step
     formula_bytes: list[MessageBytes]  # by formula
-    layers: list[list[int]]  # which of the model's it holds
+    layers: list[list[int]]  # which of the model's layers it holds
     pieces: list[list[Piece]]  # of one step, for each stage of the pipeline with dp 0 and tp 0
-    message_ms: dict[str, float]  # by dimension: all messages of a step once more, with nothing beside them
+    message_ms: dict[str, float]  # by dimension: all messages of a step repeated with nothing else running
 
 
 def loss_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -69,7 +69,7 @@ def make_optimizer(weights: Iterable[nn.Parameter], shape: Shape) -> torch.optim
 
 
 def train_alone(world: ranks.World, shape: Shape) -> Reference:
-    """Train the whole model on rank 0, while the others wait without using a core, and tell all ranks what it came to."""
+    """Train the whole model on rank 0, while the others wait without using a core, and give all ranks the results."""
     model, losses, seconds = shape.build().to(world.device), torch.zeros(shape.steps, dtype=torch.float64), []
     if world.rank == 0:
         optimizer = make_optimizer(model.parameters(), shape)
@@ -95,7 +95,7 @@ def _step_alone(model: nn.Module, optimizer: torch.optim.Optimizer, text: torch.
 
 
 def average_over_copies(weights: Iterable[nn.Parameter], copies: DeviceMesh) -> None:
-    """One all_reduce of all gradients among the ranks that hold the same slice; what a library shards over dp it averages."""
+    """One all_reduce of all gradients among ranks that hold the same slice; a library that shards over dp does so itself."""
     if copies.size() == 1:
         return
     names = [weight.device_mesh.mesh_dim_names or () if isinstance(weight, DTensor) else () for weight in weights]
@@ -165,7 +165,7 @@ class _Training:
         self._pipeline = schedule(pipeline_stage, shape.micro_batches, loss_fn=loss_of)
 
     def take(self, step: int) -> None:
-        """One step; of the first two the time is not kept."""
+        """One step; the times of the first two are not kept."""
         text = self.shape.draw_batch(step).to(self.world.device)
         mine = text.chunk(self.layout.dp)[self.mesh["dp"].get_local_rank()]  # each copy has its own sequences
         self.world.wait_for_all()
@@ -181,7 +181,7 @@ class _Training:
     def _step(self, text: torch.Tensor) -> None:
         losses: list[torch.Tensor] = []
         self._optimizer.zero_grad(set_to_none=True)
-        inputs = [text[:, :-1].contiguous()] if self.stage.first else []  # torch 2.11 compares strides with a piece of its own
+        inputs = [text[:, :-1].contiguous()] if self.stage.first else []  # torch 2.11 compares strides with its own piece's
         self._pipeline.step(*inputs, **({"target": text[:, 1:], "losses": losses} if self.stage.last else {}))
         average_over_copies(list(self.stage.parameters()), self.mesh["dp"])
         self._optimizer.step()
@@ -196,7 +196,7 @@ class _Training:
         return (total / (self.layout.dp * self.layout.tp)).tolist()
 
     def time_messages(self) -> dict[str, float]:
-        """Milliseconds for all messages of a step once more, by dimension, with nothing beside them; the slowest rank's."""
+        """Milliseconds for all messages of a step, repeated by dimension with nothing else running; the slowest rank's."""
         device, mesh, sizes = self.world.device, self.mesh, self.message_bytes
         piece = torch.zeros(
             self.shape.batch_size // self.layout.dp // self.shape.micro_batches * self.shape.length * self.shape.width,

@@ -1,7 +1,7 @@
-"""Memory optimisation: a training that does not fit, what each technique saves of it, and a step of yours that fits.
+"""Memory optimisation: a training that does not fit, what each technique saves, and a step of yours that fits.
 
-You will learn    where the memory of a training goes, what a step can save of it, what that costs, and what stays in any case
-You will produce  the peak of ten ways to train, your own step in the device's memory, an estimate for a model that is not here
+You will learn    where the memory of a training goes, what a step can save, what that costs, and what cannot be saved
+You will produce  the peak of ten ways to train, your own step in the device's memory, an estimate for a model that is not run
 Run it            python memory_optimisation.py --layers 4 --width 128 --length 128 --budget-mib 32 --steps 2      (a CPU)
                   python memory_optimisation.py                                                                   (a GPU)
 Your part         predict the floor; then change `step` in my_step.py, so that it fits
@@ -28,7 +28,7 @@ from bench import say
 from device_memory import GpuMemory, SimulatedMemory
 from techniques import MENU, MIB, PLAIN, SEED, Measurement, Shape, Technique, drop_weights, find_reference, measure, train
 
-SIMULATED_MIB, ENDLESS = 32, 1 << 44  # a device of the exercise where none is named; one that is never full
+SIMULATED_MIB, ENDLESS = 32, 1 << 44  # the default device of the exercise; one that is never full
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="the memory of a training, technique by technique")
@@ -37,13 +37,13 @@ parser.add_argument("--layers", type=int, default=24, help="layers of the transf
 parser.add_argument("--width", type=int, default=1536, help="numbers of each token between layers, a multiple of 32")
 parser.add_argument("--length", type=int, default=1024, help="tokens of a sequence")
 parser.add_argument("--batch-size", type=int, default=16, help="sequences of a step")
-parser.add_argument("--steps", type=int, default=3, help="steps of each way; the first one is not measured")
+parser.add_argument("--steps", type=int, default=3, help="steps of each technique; the first one is not measured")
 parser.add_argument("--fit-on", default="t4", choices=sorted(estimates.GPUS), help="GPU whose largest batch is estimated")
 args = parser.parse_args()
 if args.width < 32 or args.width % 32:
-    parser.error(f"--width must be a multiple of 32, the width of a head: {args.width} is none")
+    parser.error(f"--width must be a multiple of 32, the width of a head: {args.width} is not")
 if args.steps < 2 or min(args.layers, args.length, args.batch_size) < 1:
-    parser.error("--steps of 2 at least (the first one makes the moments) and --layers, --length, --batch-size of 1 are needed")
+    parser.error("--steps must be at least 2 (the first creates the moments), and --layers, --length, --batch-size at least 1")
 if args.budget_mib < 0:
     parser.error("--budget-mib must not be below 0")
 
@@ -51,7 +51,7 @@ if args.budget_mib < 0:
 device = bench.here()
 on_gpu = device.type == "cuda"
 if not on_gpu:
-    torch.set_num_threads(1)  # small layers: more threads cost more than they gain
+    torch.set_num_threads(1)  # with small layers more threads cost more than they gain
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
 shape = Shape(args.layers, args.width, args.length, args.batch_size)
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
@@ -65,7 +65,7 @@ def mib(size: int | None) -> float | None:
 
 
 def run_menu() -> list[tuple[Technique, Measurement]]:
-    """Every technique, on a device that is never full; on a GPU in the memory that it has."""
+    """Every technique, on a device that is never full; on a GPU, in the memory that it has."""
     results = []
     for technique in MENU:
         step = functools.partial(train, technique)
@@ -80,7 +80,7 @@ def run_menu() -> list[tuple[Technique, Measurement]]:
 
 
 def make_row(technique: Technique, measurement: Measurement, reference: Measurement) -> dict:
-    """One row of the menu for the record; null is what was not measured, because memory ran out."""
+    """One row of the menu for the record; null is what was not measured because memory ran out."""
     times = bench.spread_ms(measurement.seconds) if measurement.seconds else {}
     gap = None if measurement.error else max(abs(a - b) for a, b in zip(measurement.losses, reference.losses, strict=True))
     return {
@@ -93,7 +93,7 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
 
 
 def run_yours() -> tuple[Measurement | None, str | None]:
-    """The learner's step on a device of the exercise's size, and the error that it ended with, if any but a full memory."""
+    """The learner's step on a device of the exercise's size, and the error that it ended with, unless memory ran out."""
     if gpu_memory:
         record_snapshot("begin")
     if gpu_memory and args.budget_mib:
@@ -111,7 +111,7 @@ def run_yours() -> tuple[Measurement | None, str | None]:
 
 
 def record_snapshot(word: str) -> None:
-    """Begin to record every allocation on the GPU, or end it and write the file that pytorch.org/memory_viz draws."""
+    """Start to record every allocation on the GPU, or stop and write the file that pytorch.org/memory_viz draws."""
     record = getattr(torch.cuda.memory, "_record_memory_history", None)
     dump = getattr(torch.cuda.memory, "_dump_snapshot", None)
     if not (record and dump):
@@ -133,7 +133,7 @@ def leaves_room(reference: Measurement, plain_peak: int) -> bool:
 
 
 def compare_yours(yours: Measurement | None, reference: Measurement, plain_peak: int | None) -> dict:
-    """What the checks ask of the learner's step; null where it was not measured."""
+    """What the checks need to know about the learner's step; null where it was not measured."""
     if yours is None or yours.error:
         return {"fits": None if yours is None else False, "out_of_memory": None if yours is None else True} | dict.fromkeys(
             ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
@@ -153,7 +153,7 @@ where = torch.cuda.get_device_name(device) if on_gpu else "a simulated device th
 say(f"{args.layers} layers, {args.width} wide, {args.batch_size} sequences of {args.length} tokens, on {where}")
 menu = run_menu()
 if (fitting := find_reference(menu)) is None:
-    sys.exit("no technique of the menu fits on this GPU: fewer --layers, a smaller --width or --length")
+    sys.exit("no technique of the menu fits on this GPU: take fewer --layers, or a smaller --width or --length")
 reference_technique, reference = fitting
 floor = reference.held
 measured_estimate = estimates.estimate(shape, reference_technique)
@@ -168,7 +168,7 @@ if yours and yours.error:
     say(f"out of memory: {yours.error}")
 elif yours:
     say(
-        f"it fits: peak {comparison['peak_mib']:,.1f} MiB, operations {comparison['flops_of_plain']:.2f} times the plain step's"
+        f"it fits: peak {comparison['peak_mib']:,.1f} MiB, {comparison['flops_of_plain']:.2f} times the plain step's operations"
     )
 
 columns = {"technique": "technique", "forward_mib": "forward", "backward_mib": "backward", "optimizer_mib": "optimizer",
@@ -182,7 +182,7 @@ room = estimates.room_on(args.fit_on)
 largest = {key: estimates.find_largest_batch(row, estimates.LARGE.batch, room) for key, row in large.items()} if large else None
 plan_rows = estimates.list_rows(large) if large else []
 if largest:
-    say(f"\na model as large as GPT-2 small, estimated with fake tensors; largest batch on {args.fit_on}: {largest[False]}, "
+    say(f"\na model of the size of GPT-2 small, estimated with fake tensors; largest batch on {args.fit_on}: {largest[False]}, "
         f"with every block checkpointed {largest[True]}")  # fmt: skip
 else:
     say(f"\nno estimate: {estimates.MISSING}")
@@ -206,6 +206,6 @@ metrics = {
 if not on_gpu:
     say("\nThe device is simulated: it counts tensors, byte by byte. Times are those of one core. (device: cpu)")
 if (own := Path(my_step.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(own, out / "my_step.py")  # what was judged, beside the verdict
+    shutil.copyfile(own, out / "my_step.py")  # what was judged, to keep with the verdict
 path = bench.write_metrics("memory_optimisation/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

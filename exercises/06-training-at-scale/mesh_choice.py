@@ -1,4 +1,4 @@
-"""What a learner's my_mesh.py says: the place of each rank, the groups, and the bytes between nodes."""
+"""What a learner's my_mesh.py returns: the place of each rank, the groups, and the bytes between nodes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench import limit_time
 from mesh_model import DIMENSIONS, Layout, lay_out
 from mesh_traffic import MessageBytes
 
-DELIVERED = ("tp", "pp", "dp")  # the order of the mesh where my_mesh.py does not say another one
+DELIVERED = ("tp", "pp", "dp")  # the order of the mesh where my_mesh.py does not set another one
 LIMIT_S = 5.0
 
 
 class Choice:
-    """my_mesh.py at work. `broken` is what went wrong, "" where nothing did; a function that is not written yet is no error.
+    """my_mesh.py at work. `broken` is what went wrong, "" where nothing did; a function not written yet is not an error.
 
-    To be asked on one rank, which tells the others: what a learner's code says may change from call to call.
+    Call it on one rank, which tells the others: what a learner's code returns may change from call to call.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Choice:
     def place_ranks(self, layout: Layout) -> torch.Tensor | None:
         """The rank at each place (dp, pp, tp), by the learner's `coordinates`; None where it is not written, or wrong.
 
-        A place that `order` does not give counts as wrong: stages whose ranks fall would wait for each other for ever.
+        A place that differs from `order` counts as wrong: stages whose rank numbers decrease would wait for ever.
         """
         mesh = lay_out(layout, self.order)
         for rank in range(layout.size):
@@ -49,7 +49,7 @@ class Choice:
         return mesh
 
     def count_wrong_groups(self, layout: Layout, mesh: torch.Tensor) -> int | None:
-        """How many groups of the mesh the learner's `groups` does not give; None where it is not written, or fails."""
+        """How many groups of the mesh the learner's `groups` does not return; None where it is not written, or fails."""
         missing = 0
         for axis, name in enumerate(DIMENSIONS):
             answer = self._ask(
@@ -62,7 +62,7 @@ class Choice:
         return missing
 
     def predict_bytes(self, layout: Layout, ranks_per_node: int, message_bytes: Sequence[MessageBytes]) -> float | None:
-        """What the learner's `cross_node_bytes` gives, where a rank of each stage sends that; None where it gives none."""
+        """What the learner's `cross_node_bytes` returns if a rank of each stage sends that; None where it returns nothing."""
         by_stage = {name: [row[name] for row in message_bytes] for name in ("dp", "tp")}
         by_kind = {**by_stage, "pp": message_bytes[0]["pp forward"]}
         return self._ask(lambda: float(self._module.cross_node_bytes(_sizes(layout), self.order, ranks_per_node, by_kind)))

@@ -1,4 +1,4 @@
-"""A transformer in stages and slices: who holds what of it on a mesh of copies (dp), stages (pp) and slices (tp)."""
+"""A transformer in stages and slices: which rank holds what, on a mesh of copies (dp), stages (pp) and slices (tp)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAN = {  # wide in the middle: cut by columns on the way in, by rows on the way
 
 @dataclass(frozen=True)
 class Layout:
-    """So many copies of the model (dp), each in so many stages (pp), each of them in so many slices (tp)."""
+    """The number of copies of the model (dp), of stages of each copy (pp), and of slices of each stage (tp)."""
 
     dp: int
     pp: int
@@ -71,18 +71,18 @@ class Shape:
         return counting_text(self.batch_size, self.length, VOCABULARY, source)
 
     def share_layers(self, stages: int, stage: int) -> range:
-        """The layers of one of so many stages; the shares differ by one layer at most."""
+        """The layers of one of that many stages; the shares differ by at most one layer."""
         return range(self.layers * stage // stages, self.layers * (stage + 1) // stages)
 
     def find_problem(self, layout: Layout) -> str | None:
         """Why this training cannot take that layout; None where it can."""
         if self.heads % layout.tp:
-            return f"tp {layout.tp} does not divide the {self.heads} heads: a slice is a number of whole heads"
+            return f"tp {layout.tp} does not divide the {self.heads} heads: a slice consists of whole heads"
         if layout.pp > self.layers:
             return f"pp {layout.pp} is more stages than the model has layers ({self.layers})"
         if self.batch_size % (layout.dp * self.micro_batches):
             return (
-                f"{self.batch_size} sequences cannot be dealt to {layout.dp} copies in {self.micro_batches} micro-batches: "
+                f"{self.batch_size} sequences cannot be split among {layout.dp} copies in {self.micro_batches} micro-batches: "
                 f"batch_size must be a multiple of dp x micro_batches, {layout.dp * self.micro_batches}"
             )
         return None
@@ -101,7 +101,7 @@ class Stage(nn.Module):
         self.first, self.last = first, last
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Tokens, or what the stage before computed; to what the next stage takes, or scores."""
+        """From tokens, or the output of the stage before, to the input of the next stage, or scores."""
         x = self.token(x) + self.place if self.first else x
         for block in self.blocks.values():
             x = block(x)
@@ -115,7 +115,7 @@ def lay_out(layout: Layout, order: Sequence[str] = DIMENSIONS) -> torch.Tensor:
 
 
 def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
-    """How many numbers a rank of that stage holds. Of a layer's 12 w * w + 13 w numbers tp divides all but 6 w: the norms, and
+    """How many numbers a rank of that stage holds. tp divides all of a layer's 12 w * w + 13 w numbers but 6 w: the norms, and
     the biases that are added after a sum."""
     width = shape.width
     numbers = len(shape.share_layers(layout.pp, stage)) * ((12 * width**2 + 7 * width) // layout.tp + 6 * width)
@@ -124,7 +124,7 @@ def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
 
 
 def build_stage(shape: Shape, layout: Layout, mesh: DeviceMesh, device: torch.device) -> Stage:
-    """This rank's layers of the model, and of these its slices."""
+    """This rank's slices of this rank's layers of the model."""
     number = mesh["pp"].get_local_rank()
     first, last = number == 0, number == layout.pp - 1
     stage = Stage(shape.build(), shape.share_layers(layout.pp, number), first=first, last=last).to(device)

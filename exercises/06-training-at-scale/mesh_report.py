@@ -1,4 +1,4 @@
-"""What 6.3 decides and says about layouts, apart from running them: which to take, how a mesh looks on nodes, what limits."""
+"""What 6.3 decides and reports about layouts: which to take, how a mesh lies on nodes, and what limits each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mesh_traffic import NUMBER, MessageBytes, price_by_dimension
 
 
 def suggest_layouts(size: int, shape: Shape, most: int = 3) -> list[Layout]:
-    """A few layouts for so many ranks: the most even one, then those that lean towards tp, dp and pp."""
+    """A few layouts for that many ranks: the most even one, then those that favour tp, dp and pp."""
     divisors = [number for number in range(1, size + 1) if size % number == 0]
     layouts = [Layout(*sizes) for sizes in itertools.product(divisors, repeat=3) if math.prod(sizes) == size]
     possible = sorted((layout for layout in layouts if not shape.find_problem(layout)), key=_evenness)
@@ -33,18 +33,18 @@ def _leans(layout: Layout, dimension: str) -> bool:
 
 
 def parse_layouts(text: str) -> list[Layout]:
-    """`2x2x2,1x2x4` as layouts, `auto` as none. Raises ValueError with the word that is no layout."""
+    """`2x2x2,1x2x4` as layouts, `auto` as none. Raises ValueError with the word that is not a layout."""
     return [] if text.strip() == "auto" else [Layout.parse(word) for word in text.split(",")]
 
 
 def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], list[str]]:
-    """The layouts that were asked for (`auto`: `suggest_layouts`) and are possible with so many ranks; and a sentence for each
-    that is not."""
+    """The layouts that were asked for (`auto`: `suggest_layouts`) and are possible with that many ranks, and a sentence for
+    each that is not."""
     if text.strip() == "auto":
         return suggest_layouts(size, shape), []
     layouts, rejections = [], []
     for layout in parse_layouts(text):
-        reason = f"it takes {layout.size} ranks, and there are {size}" if layout.size != size else shape.find_problem(layout)
+        reason = f"it takes {layout.size} ranks, but there are {size}" if layout.size != size else shape.find_problem(layout)
         if reason:
             rejections.append(f"{layout} is left out: {reason}")
         else:
@@ -53,7 +53,7 @@ def choose_layouts(text: str, size: int, shape: Shape) -> tuple[list[Layout], li
 
 
 def find_refusal(layouts: Sequence[Layout], rejections: Sequence[str], size: int, shape: Shape) -> str | None:
-    """Why nothing can be trained, with what to type; None where there is a layout."""
+    """Why nothing can be trained, and what to type; None where there is a layout."""
     if size < 2:
         return "one rank has nothing to divide: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=4"
     if layouts:
@@ -91,15 +91,15 @@ def draw_mesh(title: str, mesh: torch.Tensor, nodes: Sequence[str]) -> str:
 
 
 def find_bottleneck(milliseconds: Mapping[str, float]) -> str:
-    """What takes longest of a step's parts."""
+    """The part of a step that takes longest."""
     return max(milliseconds, key=lambda part: milliseconds[part])
 
 
 def summarise(
     result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str], alone_losses: Sequence[float], *, on_gpu: bool
 ) -> dict[str, object]:
-    """A layout in one row: is it the training of one process, what does it send, where is its time. Bytes are those of the rank
-    that has the most, times those of the slowest."""
+    """A layout in one row: whether it trains as one process does, what it sends, where its time goes. Bytes are those of the
+    rank that has the most, times those of the slowest."""
     crossing = price_by_dimension(result.mesh, nodes, result.message_bytes)
     replayed_s, parts_ms = bubble.replay(result.pieces), _take_apart(result, on_gpu=on_gpu)
     share = shape.batch_size // layout.dp * shape.length  # tokens of one copy: its stages and slices work on the same ones
@@ -125,7 +125,7 @@ def _count_bytes(sizes: MessageBytes, dimension: str) -> int:
 
 
 def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str]) -> dict[str, int]:
-    """How far the formulas are off on the worst rank, and how many layers some copy's slices hold too often or not at all."""
+    """How far the formulas are off on the worst rank, and how many layers a copy holds more than once or not at all."""
     pairs = zip(result.message_bytes, result.formula_bytes, strict=True)
     stages = [count_weights(shape, layout, place["pp"]) for place in list_places(result.mesh, nodes)]
     held = [layer for layers in result.layers for layer in layers]
@@ -137,8 +137,8 @@ def _compare_bytes(result: LayoutResult, layout: Layout, shape: Shape, nodes: Se
 
 
 def _take_apart(result: LayoutResult, *, on_gpu: bool) -> dict[str, float]:
-    """Milliseconds of a step's parts, each by itself: what the busiest stage computes, the pipeline's bubble (from busy times),
-    and all messages of each dimension. On a GPU what a stage computes holds the sums of its slices, which are taken off."""
+    """Milliseconds of each part of a step alone: what the busiest stage computes, the pipeline's bubble (from busy times), and
+    all messages of each dimension. On a GPU the time of a stage contains the sums of its slices, which are subtracted."""
     busiest = 1e3 * max(sum(piece.seconds for piece in pieces) for pieces in result.pieces)
     whole = 1e3 * bubble.replay(result.pieces)
     computing = max(0.0, busiest - result.message_ms["tp"]) if on_gpu else busiest

@@ -1,6 +1,6 @@
-"""What the ranks of a mesh send in one step: counted where every message passes, and by formula.
+"""What the ranks of a mesh send in one step: counted in a place that every message passes, and by formula.
 
-Bytes are those that a rank gives to all_reduce, or sends to one neighbour. What crosses between nodes follows from them and
+Bytes are those that a rank passes to all_reduce, or sends to a neighbour. What crosses between nodes follows from them and
 from where each rank is: `price_by_dimension`.
 """
 
@@ -19,15 +19,15 @@ from torch.utils._pytree import tree_iter
 
 NUMBER = 4  # bytes of a float32
 MessageBytes = Mapping[str, int]
-"""Bytes of one rank in one step: "tp" and "dp" given to all_reduce, "pp forward" and "pp back" sent to a neighbour, "other"."""
+"""Bytes of one rank in one step: "tp", "dp" passed to all_reduce, "pp forward", "pp back" sent to a neighbour, "other"."""
 KINDS = ("dp", "pp forward", "pp back", "tp", "other")
 
 _MEMBERS: dict[str, tuple[int, ...]] = {}
-"""The ranks of each group of a mesh so far: DTensor sends over the group of an earlier mesh where that has the same ranks."""
+"""The ranks of each group of a mesh so far: DTensor uses the group of an earlier mesh where that has the same ranks."""
 
 
 class Traffic(TorchDispatchMode):
-    """Counts the bytes of each message of this rank under it, by the dimension of the mesh whose group it goes to."""
+    """Counts, inside a `with`, the bytes of each message of this rank, by the dimension of the mesh whose group it goes to."""
 
     def __init__(self, mesh: DeviceMesh) -> None:
         super().__init__()
@@ -40,11 +40,11 @@ class Traffic(TorchDispatchMode):
 
     @property
     def bytes_by_kind(self) -> MessageBytes:
-        """What has passed so far."""
+        """What was counted so far."""
         return {kind: self._bytes[kind] for kind in KINDS}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here, those of backward and of torch's pipelines too."""
+        """Every operation passes here, also those of backward and of torch's pipelines."""
         space, _, name = function.name().partition("::")
         if "c10d" in space and not name.startswith(("wait_tensor", "_wrap_tensor", "recv", "barrier")):
             size = max((item.nbytes for item in tree_iter((args, kwargs)) if isinstance(item, torch.Tensor)), default=0)
@@ -54,7 +54,7 @@ class Traffic(TorchDispatchMode):
     def _find_kind(self, name: str, args: Sequence[Any]) -> str:
         if name.startswith("all_reduce"):  # DTensor's, which names the group last
             group = next(item for item in reversed(args) if isinstance(item, str))
-        elif name.startswith(("allreduce_", "send")):  # torch.distributed's own, which give the group itself
+        elif name.startswith(("allreduce_", "send")):  # torch.distributed's own, which pass the group itself
             group = dist.ProcessGroup.unbox(args[1]).group_name
         else:
             return "other"
@@ -67,8 +67,8 @@ class Traffic(TorchDispatchMode):
 def predict_message_bytes(shape: Shape, layout: Layout, stage: int) -> MessageBytes:
     """What a rank of that stage sends in a step, by formula.
 
-    tp: 4 sums a layer and micro-batch (two forward, two backward), each of the micro-batch's activations. pp: the activations
-    of its copy's whole share to the next stage, and as many gradients to the one before. dp: the gradient of what it holds.
+    tp: 4 sums per layer and micro-batch (two forward, two backward), each of the micro-batch's activations. pp: activations
+    of its copy's whole share to the next stage, and as many gradients to the one before. dp: the gradients of what it holds.
     """
     activations = NUMBER * shape.batch_size // layout.dp * shape.length * shape.width
     return {
@@ -84,7 +84,7 @@ def price_by_dimension(mesh: torch.Tensor, nodes: Sequence[object], message_byte
     """Bytes that cross from one node to another in a step, by dimension.
 
     `mesh` has the rank at each place (dp, pp, tp), `nodes` the node of each rank, `message_bytes` what each rank sends. An
-    all_reduce of n ranks goes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the bytes on.
+    all_reduce of n ranks goes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the bytes.
     """
     crossing = dict.fromkeys(DIMENSIONS, 0)
     for axis, name in enumerate(DIMENSIONS):

@@ -1,9 +1,9 @@
-"""Your part of 6.4: what a checkpoint must hold, and how a training goes on from it as if it had never stopped.
+"""Your part of 6.4: what a checkpoint must hold, and how a training continues from it as if it had never stopped.
 
-You will learn    what a training's state is besides its weights; how it is saved in slices, and found again by fewer ranks
-You will produce  `state` and `restore`, with which a training saved on 4 ranks goes on with the same losses on 4, 2 and 1
+You will learn    what a training's state is besides its weights; how it is saved in slices, and read by fewer ranks
+You will produce  `state` and `restore`: a training saved on 4 ranks continues with the same losses on 4, 2 and 1
 Try it            gpucourse try 6.4
-Your part         both functions below. As delivered they keep the weights only; keep their names and parameters
+Your part         both functions below. As delivered they keep only the weights; keep their names and parameters
 Reading           modules/06-training-at-scale/lesson-4-checkpoints.md, "What a training is made of"
 """
 
@@ -17,15 +17,15 @@ from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_mo
 
 
 def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generator: torch.Generator) -> dict[str, Any]:
-    """All that a training needs to go on, under the keys "model", "optimizer", "step" and "generator".
+    """Everything that a training needs to continue, under the keys "model", "optimizer", "step" and "generator".
 
     `model` was sharded by FSDP: its parameters are DTensors, each with this rank's slice. `optimizer` is an AdamW over them,
     which has its moments in slices, too; before its first step it has none yet. `step` is how many steps are done.
     `generator` draws the batches.
 
-    Every rank of the model calls it: before a save, and before a load, on a new training, to say what is wanted. Give tensors
-    as they lie, in slices: torch.distributed.checkpoint writes each rank's own, and loads into these very tensors. Any other
-    value is written as it is, and after a load the dictionary holds the one that was read.
+    Every rank of the model calls it: before a save, and before a load, on a new training, to say what to read. Return tensors
+    as they are, in slices: torch.distributed.checkpoint writes each rank's own, and loads into these very tensors. Any other
+    value is written as it is, and after a load the dictionary holds the value that was read.
     """
     return {"model": get_model_state_dict(model)}
 

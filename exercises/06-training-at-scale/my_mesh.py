@@ -1,4 +1,4 @@
-"""Your part of 6.3: which rank is where in a mesh, who talks to whom, and what that sends from node to node.
+"""Your part of 6.3: where each rank is in a mesh, which ranks communicate, and what that sends from node to node.
 
 You will learn    how an order of dimensions turns rank numbers into places; which ranks form a group; which order keeps the
                   many messages of tensor parallelism inside a node
@@ -11,7 +11,7 @@ Reading           modules/06-training-at-scale/lesson-3-mesh.md
 from __future__ import annotations
 
 ORDER = ("tp", "pp", "dp")
-"""The dimensions from the one that varies slowest, as rank numbers grow, to the one that varies fastest.
+"""The dimensions, from the one that varies slowest as rank numbers grow to the one that varies fastest.
 
 As delivered dp varies fastest: ranks 0 and 1 hold the same slice of two copies. Decide whether that is a good order.
 """
@@ -20,17 +20,17 @@ As delivered dp varies fastest: ranks 0 and 1 hold the same slice of two copies.
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
     """Where a rank is: for each of "dp", "pp" and "tp" its coordinate, from 0 to `sizes` - 1 of that dimension.
 
-    Ranks are numbered from 0. From one rank to the next the last dimension of `order` goes up by 1; when it has gone through,
-    it begins at 0 again, and the dimension before it goes up by 1.
+    Ranks are numbered from 0. From one rank to the next the last dimension of `order` goes up by 1; after its last value it
+    begins at 0 again, and the dimension before it goes up by 1.
     """
-    raise NotImplementedError("coordinates: what is left of a rank number, once the fastest dimension is taken out?")
+    raise NotImplementedError("coordinates: what is left of a rank number once the fastest dimension is removed?")
 
 
 def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
-    """The groups of ranks that talk to each other in this dimension: a list of groups, each a list of ranks.
+    """The groups of ranks that communicate in this dimension: a list of groups, each a list of ranks.
 
-    The ranks of a group differ in their coordinate of `dimension` and in no other, and are in the order of that coordinate.
-    Every rank is in exactly one group; the order of the groups is free.
+    The ranks of a group differ only in their coordinate of `dimension`, and are in the order of that coordinate.
+    Every rank is in exactly one group; the groups may be in any order.
     """
     raise NotImplementedError("groups: which coordinates do the ranks of a group have in common?")
 
@@ -41,10 +41,10 @@ def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_no
     Ranks 0 to `ranks_per_node` - 1 are on the first node, the next as many on the second, and so on. What a rank sends in a
     step depends on its stage, which is its coordinate of "pp", and is given as
 
-    - `message_bytes["dp"][stage]`, `message_bytes["tp"][stage]`: the bytes that it gives to the all_reduces of its group. An
+    - `message_bytes["dp"][stage]`, `message_bytes["tp"][stage]`: the bytes that it passes to the all_reduces of its group. An
       all_reduce of b bytes among n ranks goes round a ring: each rank sends 2 (n - 1) / n of b to the next one of its group,
       the last to the first;
     - `message_bytes["pp"]`: the bytes of activations that it sends to the next stage, and as many of gradients that the next
-      stage sends back. The last stage has no next.
+      stage sends back. The last stage has no next stage.
     """
-    raise NotImplementedError("cross_node_bytes: for which ranks is the next one of the group on another node?")
+    raise NotImplementedError("cross_node_bytes: for which ranks is the next rank of the group on another node?")

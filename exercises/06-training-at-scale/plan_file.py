@@ -1,4 +1,4 @@
-"""my_plan.yaml of 6.6 as values: what it names, what is still empty, what cannot be. The run and the judge read it by this."""
+"""my_plan.yaml of 6.6 as values: what it sets, what is still empty, what is impossible. Used by the run and the judge."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class PlanFile:
 
     @property
     def words(self) -> list[str]:
-        """The words of the reasons, in small letters."""
+        """The words of the reasons, in lower case."""
         return str(self.values.get("reasons", "")).lower().split()
 
 
 def read_plan(document: object) -> PlanFile:
-    """A plan from what a YAML file holds. What is unknown, missing, of another type or out of range becomes a fault."""
+    """A plan from what a YAML file holds. What is unknown, missing, of a wrong type or out of range becomes a fault."""
     file = PlanFile()
     if not isinstance(document, Mapping):
         file.faults.append("it holds no keys with values, such as target: 1.3b")

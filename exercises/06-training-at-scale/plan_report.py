@@ -1,4 +1,4 @@
-"""What 6.6 says of a plan, as rows for metrics.json; and the small layout of the same form that the ranks at hand can run."""
+"""What 6.6 says about a plan, as rows for metrics.json, and the small layout in the same form that the ranks can run."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
 
 
 def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
-    """All that the formulas say of a plan. What needs the time of a step is None where the GPU has no such precision, and the
-    rank where no plan is valid."""
+    """Everything that the formulas say about a plan. What needs the time of a step is None where the GPU lacks the precision,
+    and the rank is None where no plan is valid."""
     problems, sizes, sent = find_problems(work, plan), memory(work, plan), sent_bytes(work, plan)
     seconds = None if "precision" in problems else step_seconds(work, plan)
     percent = rank_percent(valid, seconds["step"]) if seconds and valid else None
@@ -67,8 +67,8 @@ def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> di
 def list_alternatives(
     work: Work, valid: list[tuple[float, Plan]], yours: Plan | None, *, is_shown: bool
 ) -> list[dict[str, Any]]:
-    """The valid plans at some places of the ranking, and yours. Unless `is_shown` only times are named of the others: such a
-    plan is what the learner looks for."""
+    """The valid plans at some places of the ranking, and yours. Unless `is_shown`, the others have only times, because the
+    learner is to find such a plan."""
     last = len(valid) - 1
     places = {"fastest": 0, "10 %": last // 10, "half": last // 2, "slowest": last} if valid else {}
     rows = [_row(work, name, *valid[place], is_shown=is_shown) for name, place in places.items()]
@@ -87,7 +87,7 @@ def _row(work: Work, place: str, seconds: float, plan: Plan, *, is_shown: bool) 
 
 
 def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
-    """Memory on the fullest GPU beside what may be filled, in GB: plain copies with one sequence at a time, and your plan."""
+    """Memory on the fullest GPU and how much may be filled, in GB: plain copies with one sequence at a time, and your plan."""
     plans = {"plain copies": Plan(1, 1, 1, 0, "none", work.batch, "fp16")}  # each copy takes what one alone does
     plans |= {"your plan": plan} if plan else {}
     return [
@@ -121,8 +121,8 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
 
 
 def read_earlier(folder: Path) -> list[dict[str, str]]:
-    """What the newest good runs of 6.2 and 6.3 measured, in a sentence each: they travel along as earlier-ID-RUN.json. Runs of
-    an older course, which lack these figures, are left out."""
+    """What the newest good runs of 6.2 and 6.3 measured, in a sentence each; they are uploaded as earlier-ID-RUN.json. Runs of
+    an older version of the course, which lack these figures, are left out."""
     rows = []
     for exercise, describe in (("6.2", _describe_zero), ("6.3", _describe_layouts)):
         for path in sorted(folder.glob(f"earlier-{exercise}-*.json"), reverse=True)[:1]:
@@ -141,7 +141,7 @@ def _describe_zero(metrics: dict[str, Any]) -> str:
         per_parameter = sum(row[f"{part}_per_parameter"] for part in ("weights", "gradients", "moments"))
         return f"stage {row['stage']} {per_parameter:.1f} and {row['sent_bytes'] / numbers:.1f}"
 
-    return "bytes a parameter that a rank held, and sent in a step: " + "; ".join(map(describe_stage, metrics["stages"]))
+    return "bytes per parameter that a rank held, and sent in a step: " + "; ".join(map(describe_stage, metrics["stages"]))
 
 
 def _describe_layouts(metrics: dict[str, Any]) -> str:
@@ -156,24 +156,22 @@ def list_sentences(
     lines = [
         f"{described['model']}: {described['parameters'] / 1e9:.2f} billion parameters; weights, gradients and optimizer "
         f"{described['states_gb']:.1f} GB",
-        f"sequences of {described['length']:,} tokens, {described['batch']} a step; the activations of one take "
+        f"sequences of {described['length']:,} tokens, {described['batch']} per step; the activations of one take "
         f"{described['activations_one_sequence_gb']:.1f} GB, if nothing is computed again",
         f"{described['cluster']}: {described['machines']}; {described['gpus']} GPUs, of each {described['usable_gb']:.1f} GB "
         "may be filled",
     ]
     fastest = next((row["step_s"] for row in alternatives if row["place"] == "fastest"), None)
     if fastest is not None:
-        lines.append(f"{described['valid_plans']} plans are valid; the fastest takes at least {fastest:.3g} s a step")
+        lines.append(f"{described['valid_plans']} plans are valid; the fastest takes at least {fastest:.3g} s per step")
     else:
-        lines.append("no plan is valid: the model does not fit, or the batch cannot be dealt out")
+        lines.append("no plan is valid: the model does not fit, or the batch cannot be divided")
     lines += [f"your {row['exercise']} ({row['run']}): {row['says']}" for row in earlier]
     for exercise in ("6.2", "6.3"):
         if all(row["exercise"] != exercise for row in earlier):
-            lines.append(
-                f"no run of {exercise} is here: the formulas stand alone. After gpucourse run {exercise} you can cite your own"
-            )
+            lines.append(f"no run of {exercise} is here, only formulas. After gpucourse run {exercise} you can cite your own")
     if paper:
         sizes = ", ".join(f"{name} {paper[name + '_gb']:.1f}" for name in (*PARTS, "total"))
         lines.append(f"your plan, on the fullest GPU: {sizes} GB")
-        lines += [f"your plan cannot be, {problem['rule']}: {problem['reason']}" for problem in paper["problems"]]
+        lines += [f"your plan is not possible, {problem['rule']}: {problem['reason']}" for problem in paper["problems"]]
     return lines

@@ -1,4 +1,4 @@
-"""The real half of 6.6: a plan's form on the ranks at hand, with its checkpointing and ZeRO, beside one process."""
+"""The real half of 6.6: a plan's form on the ranks at hand, with its checkpointing and ZeRO, compared with one process."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MATMUL, WINDOW_S = 256, 0.3
 
 
 def prepare_stage(plan: Plan) -> Callable[[Stage, DeviceMesh], None]:
-    """What a plan does to the stage of a rank before it is trained: blocks that are computed again, shards over the copies.
+    """Prepare the stage of a rank as the plan says, before it is trained: blocks that are computed again, shards over copies.
 
-    `attention` needs nothing: scaled_dot_product_attention keeps no matrices. ZeRO 1 shards the optimizer alone, which 6.2 has
-    measured, and is left out.
+    `attention` needs nothing: scaled_dot_product_attention keeps no matrices. ZeRO 1 shards only the optimizer, which 6.2
+    measures, and is left out.
     """
 
     def prepare(stage: Stage, mesh: DeviceMesh) -> None:
@@ -40,7 +40,7 @@ def prepare_stage(plan: Plan) -> Callable[[Stage, DeviceMesh], None]:
             if plan.checkpointing in {"all", "every-2"}:
                 block.forward = partial(checkpoint, block.forward, use_reentrant=False)
         if is_sharded(plan):
-            warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")  # nobody changes it in place
+            warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")  # nothing changes it in place
             for module in (*blocks, stage):
                 fully_shard(module, mesh=mesh["dp"], reshard_after_forward=plan.zero == 3)
 
@@ -55,7 +55,7 @@ def is_sharded(plan: Plan) -> bool:
 def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float) -> dict[str, Any]:
     """Train `shape` in one process and by the plan, and compare. `flops_of_step` are the model's, for all ranks together.
 
-    Every rank calls it, and gets the same.
+    Every rank calls it, and gets the same result.
     """
     alone = train_alone(world, shape)
     layout = Layout(plan.dp, plan.pp, plan.tp)
@@ -79,8 +79,8 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
 
 
 def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float:
-    """How far the bytes of weights are from the formula, on the rank where that is most. Shards are padded to equal lengths, so
-    what is sharded may be some percent larger."""
+    """How far the bytes of weights are off the formula, on the rank where they are most. Shards are padded to equal lengths, so
+    that they may be some percent larger."""
     layout, shards = Layout(plan.dp, plan.pp, plan.tp), plan.dp if is_sharded(plan) else 1
     places = {rank: stage for stage in range(plan.pp) for rank in result.mesh[:, stage].flatten().tolist()}
     wanted = [4 * count_weights(shape, layout, places[rank]) / shards for rank in range(layout.size)]
@@ -88,8 +88,8 @@ def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float
 
 
 def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
-    """The share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own products of matrices on CPUs.
-    What is unknown is None."""
+    """The share of what all ranks together can do: by the data sheet on GPUs (MFU), by their own matrix products on CPUs.
+    None where it is unknown."""
     if world.device.type == "cuda":
         row = gpus.find(torch.cuda.get_device_name(world.device))
         peak = row and row.peak_tflops("float32")
@@ -100,7 +100,7 @@ def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
 
 
 def measure_products(world: ranks.World) -> float:
-    """FLOP/s of products of matrices by all ranks together, which share the cores meanwhile as they do in the training."""
+    """FLOP/s of matrix products by all ranks together, which share the cores as they do in the training."""
     a, b = torch.randn(MATMUL, MATMUL), torch.randn(MATMUL, MATMUL)
     a @ b
     world.wait_for_all()

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from targets import Cluster, Shape, Work
 
 CHECKPOINTING, PRECISIONS, ZERO = ("none", "attention", "every-2", "all"), ("bf16", "fp16", "fp32"), (0, 1, 2, 3)
-STATES = {"bf16": (2, 2, 12), "fp16": (2, 2, 12), "fp32": (4, 4, 8)}  # bytes a parameter: weights, gradients, optimizer
+STATES = {"bf16": (2, 2, 12), "fp16": (2, 2, 12), "fp32": (4, 4, 8)}  # bytes per parameter: weights, gradients, optimizer
 SAVED_BYTES = 12  # of a checkpoint, for each parameter: weights and two moments, in 32 bits
-STORAGE_GB_PER_S = 1.0  # that each node writes: an assumption, which 6.4 measures
+STORAGE_GB_PER_S = 1.0  # that each node writes: an assumption; 6.4 measures it
 GPU_HOURS_A_FAILURE = 50_000.0  # Llama 3 (2024): 419 unexpected interruptions of 16,384 GPUs in 54 days
 
 
@@ -39,17 +39,17 @@ class Plan:
     save_every: int = 0
 
     def sequences(self, work: Work) -> float:
-        """Of one micro-batch; not whole where the batch cannot be divided so."""
+        """Sequences of one micro-batch; not a whole number where the batch cannot be divided in this way."""
         return work.batch / (self.dp * self.micro_batches)
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------
 def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, element: int = 2) -> tuple[float, float]:
     """Bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, where layers differ),
-    and what is there for a moment while it is computed again.
+    and what it takes temporarily while it is computed again.
 
     The terms are those of Korthikanti et al.: what every slice keeps whole (10 h in 16 bits), what tp divides (24 h), and the
-    matrices of the attention (5 a s). They are counted here number by number, so that 32 bits and a gated MLP follow.
+    matrices of the attention (5 a s). They are counted here number by number, so that 32 bits and a gated MLP are covered.
     """
     h, masks = shape.width, 0 if shape.gated else 1
     whole = (4 * element + 2 * masks) * h
@@ -65,8 +65,8 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 
 
 def memory(work: Work, plan: Plan) -> dict[str, float]:
-    """Bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total. It is one of the first stage,
-    which has most micro-batches in flight, or of the last one, which has the scores."""
+    """Bytes on the fullest GPU: weights, gradients, optimizer, activations, and their total. That GPU is in the first stage,
+    which has the most micro-batches in flight, or in the last one, which has the scores."""
     return max((_of_stage(work, plan, stage) for stage in {0, plan.pp - 1}), key=lambda parts: parts["total"])
 
 
@@ -82,7 +82,7 @@ def _of_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
 
 
 def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
-    """Parameters that one GPU of a stage holds, before ZeRO: its layers, and what comes before or after all layers, each
+    """Parameters that one GPU of a stage holds, before ZeRO: its layers, and what comes before or after all layers, both
     divided by tp."""
     shape = work.shape
     numbers = shape.layers / plan.pp * shape.layer_parameters
@@ -106,7 +106,7 @@ def _activations(work: Work, plan: Plan, stage: int) -> float:
 def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
     """Bytes that the busiest GPU sends in a step, by dimension. An all_reduce among n sends 2 (n - 1) / n of its size, a
     reduce_scatter or an all_gather half of that. A layer has two sums in its forward and two in its backward; computed again
-    it has one, for torch stops before the second, which no gradient needs. ZeRO 2 and 3 send for every micro-batch."""
+    it has one, as torch stops before the second, which no gradient needs. ZeRO 2 and 3 send for every micro-batch."""
     element = STATES[plan.precision][0]
     activation = plan.sequences(work) * work.length * work.shape.width * element
     sums = {"none": 4.0, "attention": 4.0, "every-2": 4.5, "all": 5.0}[plan.checkpointing]  # of a layer, on average
@@ -125,7 +125,7 @@ def bubble(plan: Plan) -> float:
 
 # --- time ------------------------------------------------------------------------------------------------------------------
 def hardware_flops(work: Work, plan: Plan) -> float:
-    """Of a step on all GPUs, with what is computed again: a forward of all layers, of every second one, or of the attention."""
+    """Operations of a step on all GPUs, with those computed again: of all layers, of every second one, or of attention."""
     tokens, shape = work.batch * work.length, work.shape
     attention = 4.0 * shape.layers * shape.width * work.length
     layers = 2.0 * shape.layers * shape.layer_parameters + attention
@@ -134,11 +134,12 @@ def hardware_flops(work: Work, plan: Plan) -> float:
 
 
 def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
-    """A bound that no step can be below: every GPU at the peak of its data sheet, every link at its full speed, and all that
-    may be sent while something is computed costs nothing.
+    """A lower bound of a step: every GPU at the peak of its data sheet, every link at its full speed, and whatever may be sent
+    while something is computed costs nothing.
 
-    The sums of tp cannot be hidden, for the next product needs them, and the bubble is added to both. The bytes of pp and dp
-    can: the step lasts at least as long as they do on their link. Raises ValueError where the GPU has no such precision.
+    The sums of tp cannot overlap with computing, as the next product needs them, and the bubble is added to both. The bytes of
+    pp and dp can: the step takes at least as long as they take on their link. Raises ValueError where the GPU lacks the
+    precision.
     """
     peak, sent = work.cluster.flops(plan.precision), sent_bytes(work, plan)
     if peak is None:
@@ -151,8 +152,8 @@ def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
 
 
 def _link_seconds(cluster: Cluster, plan: Plan, sent: dict[str, float]) -> float:
-    """pp and dp on the links that they take where tp varies fastest, then pp, then dp. Where a node holds several GPUs of one
-    dp group, the ring of the group leaves the node once, with the network shares of all of them."""
+    """Seconds of pp and dp on the links that they use if tp varies fastest, then pp, then dp. Where a node holds several GPUs
+    of one dp group, the ring of the group leaves the node once, with the network shares of all of them."""
     of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
     together = max(1, cluster.per_node // (plan.tp * plan.pp))
     of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * together)
@@ -166,36 +167,36 @@ def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
 
 
 def young_seconds(work: Work) -> float:
-    """The time between checkpoints that loses least: sqrt(2 x seconds of a checkpoint x seconds between failures)."""
+    """The time between checkpoints that loses the least: sqrt(2 x seconds of a checkpoint x seconds between failures)."""
     saving = work.shape.parameters(work.length) * SAVED_BYTES / (work.cluster.nodes * STORAGE_GB_PER_S * 1e9)
     return math.sqrt(2 * saving * GPU_HOURS_A_FAILURE * 3600 / work.cluster.size)
 
 
 def save_interval_times(work: Work, plan: Plan) -> tuple[float, float]:
-    """`save_every` steps, at the bound of a step, as a multiple of Young's interval; and that interval in seconds."""
+    """`save_every` steps, each at its lower bound, as a multiple of Young's interval; and that interval in seconds."""
     young = young_seconds(work)
     return plan.save_every * step_seconds(work, plan)["step"] / young, young
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------------
 def find_problems(work: Work, plan: Plan) -> dict[str, str]:
-    """The rules that a plan breaks, each with its numbers, by name; empty where it can run. Memory counts among them."""
+    """The rules that a plan breaks, each with its numbers, by name; empty where it can run. Memory is one of them."""
     shape, cluster = work.shape, work.cluster
     ranks, total = plan.dp * plan.pp * plan.tp, memory(work, plan)["total"] / 1e9
     rules = {
-        "product": (ranks == cluster.size, f"dp x pp x tp is {ranks}, and {cluster.name} has {cluster.size} GPUs"),
+        "product": (ranks == cluster.size, f"dp x pp x tp is {ranks}, but {cluster.name} has {cluster.size} GPUs"),
         "heads": (shape.kv_heads % plan.tp == 0, f"{shape.kv_heads} heads of keys cannot be cut into {plan.tp} slices"),
         "tp-over-nodes": (cluster.per_node % plan.tp == 0, f"{plan.tp} slices do not lie inside nodes of {cluster.per_node}"),
-        "layers": (shape.layers % plan.pp == 0, f"{shape.layers} layers cannot be dealt out to {plan.pp} equal stages"),
+        "layers": (shape.layers % plan.pp == 0, f"{shape.layers} layers cannot be divided into {plan.pp} equal stages"),
         "few-micro-batches": (
             plan.micro_batches >= plan.pp, f"{plan.micro_batches} micro-batches do not fill {plan.pp} stages"
         ),
         "batch": (
             work.batch % (plan.dp * plan.micro_batches) == 0,
-            f"{work.batch} sequences cannot be dealt out to {plan.dp} copies of {plan.micro_batches} micro-batches",
+            f"{work.batch} sequences cannot be split among {plan.dp} copies with {plan.micro_batches} micro-batches",
         ),
         "precision": (cluster.flops(plan.precision) is not None, f"a {cluster.gpu.gpu} cannot compute in {plan.precision}"),
-        "zero-of-one": (plan.zero == 0 or plan.dp > 1, f"ZeRO {plan.zero} shards over the copies, and dp is {plan.dp}"),
+        "zero-of-one": (plan.zero == 0 or plan.dp > 1, f"ZeRO {plan.zero} shards over the copies, but dp is {plan.dp}"),
         "does-not-fit": (
             total <= cluster.usable_bytes / 1e9,
             f"{total:.1f} GB on the fullest GPU, of whose {cluster.gpu.memory_gb:g} GB {cluster.usable_bytes / 1e9:.1f} may be "
@@ -206,19 +207,19 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
 
 
 def list_valid_plans(work: Work) -> list[tuple[float, Plan]]:
-    """Every plan in 16 bits without a problem, with the bound of its step's seconds, the fastest first. Of bf16 and fp16 it is
-    the one that the GPU has, bf16 before fp16."""
+    """Every plan in 16 bits without a problem, with the lower bound of its step in seconds, the fastest first. They use bf16
+    where the GPU has it, else fp16."""
     plans = [plan for plan in _list_plans(work) if not find_problems(work, plan)]
     return sorted(((step_seconds(work, plan)["step"], plan) for plan in plans), key=lambda pair: pair[0])
 
 
 def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
-    """The share of the valid plans whose step is faster than that: 0 for the fastest. Raises ZeroDivisionError for no plan."""
+    """The share of the valid plans with a faster step: 0 for the fastest. Raises ZeroDivisionError without a plan."""
     return 100 * sum(step < seconds * (1 - 1e-9) for step, _ in valid) / len(valid)
 
 
 def least_memory(work: Work) -> float:
-    """Bytes on the fullest GPU of the plan that needs least, of those that break no other rule."""
+    """Bytes on the fullest GPU of the plan that needs the least, among those that break no other rule."""
     plans = [plan for plan in _list_plans(work) if find_problems(work, plan).keys() <= {"does-not-fit"}]
     return min(memory(work, plan)["total"] for plan in plans)
 

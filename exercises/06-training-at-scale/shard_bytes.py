@@ -1,4 +1,4 @@
-"""What each rank holds and sends of a model that is divided: counted from tensors and collectives, and by torch's own rules.
+"""What each rank of a divided model holds and sends: counted from tensors and collectives, and by torch's own rules.
 
 A stage of ZeRO divides the optimizer's state (1), the gradients as well (2), and the weights as well (3). Sizes are in bytes.
 """
@@ -21,12 +21,12 @@ NUMBER = 4  # bytes of a float32
 
 
 def take_local(tensor: torch.Tensor) -> torch.Tensor:
-    """What this rank has of it: of a DTensor its own shard."""
+    """What this rank has of the tensor: for a DTensor, its own shard."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
-    """The bytes of the numbers that this rank has of these tensors, and of the memory behind them, which may hold padding."""
+    """The bytes of this rank's numbers of these tensors, and those of the memory behind them, which may hold padding."""
     tensors = list(tensors)
     own = [take_local(tensor) for tensor in tensors]
     storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in own)}
@@ -34,7 +34,7 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 
 
 def ring_times(kind: str, ranks: int) -> float:
-    """How many times the whole tensor's bytes a rank sends in a ring, on average over all ranks, for one collective.
+    """What a rank sends in a ring for one collective, as a multiple of the whole tensor's bytes, on average over all ranks.
 
     An all-reduce is a reduce-scatter and an all-gather; each passes every part on to all ranks but one (module 3).
     """
@@ -42,10 +42,10 @@ def ring_times(kind: str, ranks: int) -> float:
 
 
 class SentBytes(TorchDispatchMode):
-    """While it is entered, counts the collectives among all `ranks`: how many of each kind, and the bytes of their tensors.
+    """Counts, inside a `with`, the collectives among all `ranks`: how many of each kind, and the bytes of their tensors.
 
     `whole` has for each kind the bytes of the whole tensors: what every rank has after an all-gather or an all-reduce, and what
-    every rank brings to a reduce-scatter. It sees c10d's own operators, whoever calls them: DDP, FSDP, an optimizer.
+    every rank passes to a reduce-scatter. It sees c10d's own operators, whoever calls them: DDP, FSDP, an optimizer.
     """
 
     def __init__(self, ranks: int) -> None:
@@ -67,15 +67,15 @@ class SentBytes(TorchDispatchMode):
         return result
 
     def _count(self, name: str, size: int) -> None:
-        """`size`: of all tensors that the operator was given, inputs and outputs."""
+        """`size`: the bytes of all tensors passed to the operator, inputs and outputs."""
         plain = name.replace("allgather", "all_gather").replace("allreduce", "all_reduce").replace("alltoall", "all_to_all")
         kind = next((kind for kind in KINDS if kind in plain), "other")
-        if "all_to_all" in plain:  # given as much as it gives back
+        if "all_to_all" in plain:  # input and output have equal sizes
             size //= 2
         if kind in {"reduce_scatter", "all_gather"}:
             if "functional" not in name:  # a whole tensor and a part
                 size = size * self.ranks // (self.ranks + 1)
-            elif kind == "all_gather":  # given its part alone
+            elif kind == "all_gather":  # it gets only its part
                 size *= self.ranks
         self.calls[kind] = self.calls.get(kind, 0) + 1
         self.whole[kind] = self.whole.get(kind, 0) + size
@@ -84,7 +84,7 @@ class SentBytes(TorchDispatchMode):
 def read_written_bytes() -> int | None:
     """What this process has written to files and sockets so far, as Linux counts it; None on other systems.
 
-    gloo sends with `writev`, which is counted. NCCL does not, and its bytes stay unseen.
+    gloo sends with `writev`, which is counted. NCCL does not, so its bytes are not seen.
     """
     try:
         lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
@@ -94,14 +94,14 @@ def read_written_bytes() -> int | None:
 
 
 def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
-    """Numbers of these parameters where each is cut along its first dimension, and filled up so that all shards are equal."""
+    """Numbers of these parameters if each is cut along its first dimension and padded so that all shards are equal."""
     return sum(math.ceil(shape[0] / ranks) * ranks * math.prod(shape[1:]) for shape in shapes)
 
 
 def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
-    """Numbers of each rank where whole tensors are dealt out, the largest first, each to the rank that has least.
+    """Numbers of each rank if whole tensors are assigned, the largest first, each to the rank that has the least.
 
-    ZeroRedundancyOptimizer does so, with the first of several such ranks.
+    ZeroRedundancyOptimizer does so, and takes the first of several such ranks.
     """
     dealt = [0] * ranks
     for numbers in sorted((math.prod(shape) for shape in shapes), reverse=True):
@@ -110,7 +110,7 @@ def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
 
 
 def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank: int) -> dict[str, int]:
-    """The bytes of memory that torch takes on this rank for float32: for weights while they are used, for gradients, and for
+    """The bytes of memory that torch takes on this rank in float32: for weights while they are used, for gradients, and for
     AdamW's two moments."""
     numbers, padded = sum(math.prod(shape) for shape in shapes), pad_numbers(shapes, ranks)
     if stage < 2:
@@ -129,11 +129,11 @@ def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank:
 
 
 def expect_collectives(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> dict[str, int]:
-    """The bytes of the whole tensors that torch gives to each kind of collective in a step."""
+    """The bytes of the whole tensors that torch passes to each kind of collective in a step."""
     size, padded = NUMBER * sum(math.prod(shape) for shape in shapes), NUMBER * pad_numbers(shapes, ranks)
     if stage == 0:
         return {"all_reduce": size}
-    if stage == 1:  # all gradients to all ranks, and then each rank's new weights to all others
+    if stage == 1:  # all gradients to all ranks, then each rank's new weights to all others
         return {"all_reduce": size, "broadcast": size}
     return {"all_gather": (stage - 1) * padded, "reduce_scatter": padded}
 
@@ -154,7 +154,7 @@ def list_tensors(holder: object) -> list[torch.Tensor]:
 
 
 def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> int:
-    """Numbers of floating point in tensors that an object keeps, without those that lie in the memory of other tensors."""
+    """Floating-point numbers in tensors that an object keeps, without those that share the memory of other tensors."""
     elsewhere = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
     kept = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -165,8 +165,8 @@ def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> in
 
 
 def explain_traffic(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> float:
-    """The bytes that a rank sends in torch's way and not in the ZeRO paper's: padding, and at stage 1 two collectives that are
-    larger than they need be."""
+    """The bytes that a rank sends with torch in addition to those of the ZeRO paper: padding, and at stage 1 two collectives
+    that are larger than necessary."""
     sent = sum(ring_times(kind, ranks) * size for kind, size in expect_collectives(stage, shapes, ranks).items())
     kinds = ("all_gather", "reduce_scatter", *(["all_gather"] if stage == 3 else []))
     return sent - sum(ring_times(kind, ranks) * NUMBER * sum(map(math.prod, shapes)) for kind in kinds)

@@ -1,6 +1,6 @@
-"""A training whose model lies in slices on the first ranks of a world (FSDP2), and that takes the same batches on any of them.
+"""A training whose model lies in slices on the first ranks of a world (FSDP2), with the same batches on any number of them.
 
-Exercise 6.2 shows what FSDP does; here it is what a checkpoint is taken of. Needs torch only.
+Exercise 6.2 shows what FSDP does; here it is the training that checkpoints save. Needs only torch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH = 32
 
 @dataclass
 class Training:
-    """One rank's share of a training: of `mesh`, whose ranks also form `group`, for checkpoints.
+    """One rank's share of a training on `mesh`, whose ranks also form `group`, for checkpoints.
 
     `generator` draws the sequences of a step, the same on every rank: its state is part of the training.
     """
@@ -45,12 +45,12 @@ class Training:
 
 
 def count_parameters(width: int, layers: int) -> int:
-    """Of the whole model: 12 w^2 + 13 w a layer, two embeddings, the last norm and the scores."""
+    """Parameters of the whole model: 12 w^2 + 13 w per layer, two embeddings, the last norm and the scores."""
     return layers * (12 * width**2 + 13 * width) + width * (2 * VOCABULARY + LENGTH + 2) + VOCABULARY
 
 
 def be_repeatable(device: torch.device) -> None:
-    """Let equal inputs give equal bits: on a GPU some kernels add in the order in which their threads arrive."""
+    """Make equal inputs give equal bits: on a GPU some kernels add in the order in which their threads arrive."""
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cuda.enable_flash_sdp(False)
@@ -69,7 +69,7 @@ def _form(world: World, size: int) -> tuple[DeviceMesh, dist.ProcessGroup]:
 
 
 def build(world: World, size: int, width: int, layers: int, seed: int) -> Training | None:
-    """A new training on the first `size` ranks, its weights drawn from `seed`; None on the other ranks, which call it, too."""
+    """A new training on the first `size` ranks, with weights drawn from `seed`; None on the other ranks, which call it, too."""
     mesh, group = _form(world, size)
     if world.rank >= size:
         return None
@@ -83,7 +83,7 @@ def build(world: World, size: int, width: int, layers: int, seed: int) -> Traini
 
 
 def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
-    """Train these steps; the mean loss of each, over the whole batch.
+    """Train these steps; returns the mean loss of each, over the whole batch.
 
     A rank adds up the losses of its share, so the shares need not be equal. FSDP takes the mean of the gradients over the
     ranks, hence the factor.
@@ -106,8 +106,8 @@ def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
 
 
 def save_one_file(training: Training, step: int, path: Path) -> dict[str, float] | None:
-    """Write the whole training into one file by rank 0, as a training on one GPU does: seconds, the part of them that gathering
-    the slices took, and bytes. None on the other ranks, which only send their slices.
+    """Write the whole training to one file on rank 0, as a training on one GPU does; returns the seconds, how many of them
+    gathering the slices took, and the bytes. None on the other ranks, which only send their slices.
     """
     start = time.perf_counter()
     whole = StateDictOptions(full_state_dict=True, cpu_offload=True)

@@ -1,4 +1,4 @@
-"""What is to be trained, and on what: published models and four clusters. Units: GB = 10^9 bytes, GB/s in one direction."""
+"""What to train, and on what: published models and four clusters. Units: GB = 10^9 bytes, GB/s in one direction."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cached_property
 
 import gpus
 
-USABLE = 0.9  # of a GPU's memory: the rest is for CUDA itself, NCCL's buffers, and pieces that are free and too small
+USABLE = 0.9  # of a GPU's memory: the rest is for CUDA itself, NCCL's buffers, and free pieces that are too small
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder transformer. `gated`: three matrices in the MLP, RMSNorm, no biases, no dropout and rotary places, as Llama has
-    them; else two matrices, biases, dropout and learned places, as GPT has them."""
+    """A decoder transformer. `gated`: three matrices in the MLP, RMSNorm, no biases, no dropout and rotary positions, as in
+    Llama; else two matrices, biases, dropout and learned positions, as in GPT."""
 
     name: str
     layers: int
@@ -27,29 +27,29 @@ class Shape:
 
     @property
     def layer_parameters(self) -> int:
-        """Of one layer: attention, MLP, two norms."""
+        """Parameters of one layer: attention, MLP, two norms."""
         h, kv = self.width, self.width * self.kv_heads // self.heads
         if self.gated:
             return 2 * h * h + 2 * h * kv + 3 * h * self.inner + 2 * h
         return 4 * (h * h + h) + 2 * h * self.inner + self.inner + h + 4 * h
 
     def parameters(self, length: int) -> int:
-        """Of the whole model with sequences of `length` tokens."""
+        """Parameters of the whole model with sequences of `length` tokens."""
         return self.layers * self.layer_parameters + self.first_parameters(length) + self.last_parameters(alone=True)
 
     def first_parameters(self, length: int) -> int:
-        """In front of the layers: a row for each token of the vocabulary, and of the learned places."""
+        """Parameters before the layers: a row for each token of the vocabulary, and for each learned position."""
         return self.width * (self.vocabulary + (0 if self.gated else length))
 
     def last_parameters(self, *, alone: bool) -> int:
-        """Behind the layers: the last norm, and the matrix of the scores, which GPT shares with the first one where one stage
-        holds both (`alone`)."""
+        """Parameters after the layers: the last norm, and the matrix of the scores, which GPT shares with the first one if one
+        stage holds both (`alone`)."""
         scores = 0 if alone and not self.gated else self.width * self.vocabulary
         return scores + self.width * (1 if self.gated else 2)
 
     def model_flops(self, tokens: int, length: int) -> float:
-        """Of a step, forward and backward: 6 for each weight of a product and token, 12 h s for the attention of a layer and
-        token. For GPT this is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without computing again."""
+        """Operations of a step, forward and backward: 6 for each weight of a product and token, 12 h s for the attention per
+        layer and token. For GPT this is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without computing again."""
         products = self.layers * self.layer_parameters + self.width * self.vocabulary
         return tokens * (6.0 * products + 12.0 * self.layers * self.width * length)
 
@@ -81,7 +81,7 @@ class Cluster:
 
     @property
     def usable_bytes(self) -> float:
-        """What of a GPU's memory a plan may fill."""
+        """How much of a GPU's memory a plan may fill."""
         return USABLE * self.gpu.memory_gb * 1e9
 
     def flops(self, precision: str) -> float | None:
@@ -113,7 +113,7 @@ BATCHES = {"1.3b": 128, "7b": 256, "70b": 512}
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be trained on what: sequences of `length` tokens, `batch` of them in a step."""
+    """What to train on what: sequences of `length` tokens, `batch` of them in a step."""
 
     shape: Shape
     cluster: Cluster

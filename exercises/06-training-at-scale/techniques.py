@@ -39,7 +39,7 @@ class Shape:
         return max(1, self.width // (64 if self.width % 64 == 0 and self.width > 128 else 32))
 
     def make_model(self, device: torch.device) -> Transformer:
-        """The same weights in every call. They are made where they stay."""
+        """The same weights in every call, created on the device where they stay."""
         torch.manual_seed(SEED)
         with device:
             return Transformer(self.vocabulary, self.length, self.width, self.heads, self.layers)
@@ -51,9 +51,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Technique:
-    """What one row of the menu changes; `label` is short, for a picture. Every how many blocks are checkpointed (0: none),
-    into how many micro-batches the batch is divided, whether matrix products are in 16 bits, which optimizer steps, and
-    whether with all tensors at once."""
+    """What one row of the menu changes; `label` is short, for a plot: one of how many blocks is checkpointed (0: none), into
+    how many micro-batches the batch is divided, whether matrix products are in 16 bits, which optimizer is used, and whether
+    it updates all tensors at once."""
 
     name: str
     label: str
@@ -65,11 +65,11 @@ class Technique:
 
     @property
     def same_training(self) -> bool:
-        """Whether its losses are those of the plain step, but for the order of sums."""
+        """Whether its losses equal those of the plain step, except for the order of sums."""
         return not self.half and self.optimizer == "AdamW"
 
 
-PLAIN = Technique("as it comes", "plain")
+PLAIN = Technique("plain step", "plain")
 MENU = (
     PLAIN,
     Technique("checkpoint every block", "ckpt all", every=1),
@@ -80,25 +80,25 @@ MENU = (
     Technique("checkpoint, 4 micro-batches", "ckpt, 4", every=1, parts=4),
     Technique("checkpoint, 16 micro-batches", "ckpt, 16", every=1, parts=16),
     Technique("... and AdamW tensor by tensor", "single", every=1, parts=16, foreach=False),
-    Technique("... and SGD in place of AdamW", "SGD", every=1, parts=16, foreach=False, optimizer="SGD"),
+    Technique("... and SGD instead of AdamW", "SGD", every=1, parts=16, foreach=False, optimizer="SGD"),
 )
 
 
 def make_optimizer(model: nn.Module, technique: Technique = PLAIN) -> torch.optim.Optimizer:
-    """AdamW, all tensors in one call as on a GPU unless the technique says otherwise; or plain SGD, which keeps no moments."""
+    """AdamW, with all tensors in one call, as on a GPU, unless the technique says otherwise; or plain SGD without moments."""
     if technique.optimizer == "SGD":
         return torch.optim.SGD(model.parameters(), lr=50 * RATE, foreach=technique.foreach)
     return torch.optim.AdamW(model.parameters(), lr=RATE, eps=1e-6, foreach=technique.foreach)
 
 
 def half_type(device: torch.device) -> torch.dtype:
-    """bfloat16 where the device computes in it, as processors and GPUs from compute capability 8.0 on do; else float16."""
+    """bfloat16 where the device supports it, as processors and GPUs from compute capability 8.0 on do; else float16."""
     old = device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0)
     return torch.float16 if old else torch.bfloat16
 
 
 def forward(model: Transformer, tokens: torch.Tensor, every: int) -> torch.Tensor:
-    """The scores; of each `every`-th block only the input is kept, and the rest is computed again in backward."""
+    """The scores; one of `every` blocks keeps only its input, and computes the rest again in backward."""
     x = model.token(tokens) + model.place
     for place, block in enumerate(model.blocks):
         chosen = every and place % every == 0
@@ -134,7 +134,7 @@ def train(
 
 
 def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
-    """The tensors that a training holds before the optimizer steps: weights, gradients, what the optimizer keeps for each."""
+    """The tensors that a training holds before the optimizer steps: weights, gradients, the optimizer's state for each."""
     for parameter in model.parameters():
         yield parameter
         if parameter.grad is not None:
@@ -144,7 +144,7 @@ def tensors_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator
 
 @dataclass
 class Measurement:
-    """What some steps of one way to train took. Sizes in bytes; nothing but `error` where memory ran out."""
+    """What some steps of one technique took. Sizes in bytes; only `error` where memory ran out."""
 
     error: str | None = None
     peak: int | None = None
@@ -165,9 +165,9 @@ def measure(
     device: torch.device,
     technique: Technique = PLAIN,
 ) -> Measurement:
-    """Run `steps` steps, 2 at least, of `step(model, batch, optimizer, device, enter)` on the device whose memory is `memory`.
+    """Run `steps` steps, at least 2, of `step(model, batch, optimizer, device, enter)` on the device whose memory is `memory`.
 
-    In the first step operations are counted and the optimizer makes its moments; peaks and times are those of the others.
+    In the first step operations are counted and the optimizer creates its moments; peaks and times are those of the others.
     """
     measurement = Measurement()
     try:
@@ -181,12 +181,12 @@ def measure(
 
 
 def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Technique, Measurement] | None:
-    """The first of these with the same training as the plain step that had room; None where none had."""
+    """The first of these with the same training as the plain step that fitted; None where none did."""
     return next((result for result in results if result[0].same_training and not result[1].error), None)
 
 
 def drop_weights(results: Sequence[tuple[Technique, Measurement]]) -> None:
-    """Keep of the weights that trainings ended with those of the reference alone: on a GPU's model each copy takes gigabytes of
+    """Of the weights at the end of trainings, keep only those of the reference: with a GPU's model each copy takes gigabytes of
     the node's memory."""
     reference = find_reference(results)
     for result in results:
@@ -230,9 +230,9 @@ def _run(
 
 
 class Products(TorchDispatchMode):
-    """Adds up the operations of all products of matrices: 2 m n k each. Attention's own kernel is no such product.
+    """Adds up the operations of all matrix products: 2 m n k each. Attention's own kernel is not one of them.
 
-    torch's FlopCounterMode counts the same, and its hooks keep what a checkpoint computes again: the peak is then another one.
+    torch's FlopCounterMode counts the same, but its hooks keep what a checkpoint computes again, which changes the peak.
     """
 
     def __init__(self) -> None:

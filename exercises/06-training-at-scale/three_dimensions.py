@@ -1,4 +1,4 @@
-"""Three dimensions at once: a transformer as copies (dp) of stages (pp) of slices (tp), on a mesh that you lay out.
+"""Three dimensions at once: a transformer as copies (dp) of stages (pp) of slices (tp), on a mesh that you arrange.
 
 You will learn    how ranks divide a model in three ways at once, and train as one process does; what each way sends, how much
                   of it crosses between nodes, and why that depends on the order of the dimensions; what limits each layout
@@ -36,12 +36,12 @@ from mesh_traffic import predict_message_bytes, price_by_dimension
 SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a transformer on a mesh of copies, stages and slices, beside one process")
+parser = argparse.ArgumentParser(description="a transformer on a mesh of copies, stages and slices, and in one process")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks that each process becomes; 1 with GPUs and on macOS")
-parser.add_argument("--layouts", type=str, default="auto", help="dp x pp x tp each, as 2x2x2,1x2x4; auto takes up to three")
-parser.add_argument("--layers", type=int, default=12, help="of the model")
-parser.add_argument("--width", type=int, default=1024, help="of the model; a multiple of --heads")
-parser.add_argument("--heads", type=int, default=16, help="of the attention; tp must divide it")
+parser.add_argument("--layouts", type=str, default="auto", help="each as dp x pp x tp, such as 2x2x2,1x2x4; auto: up to three")
+parser.add_argument("--layers", type=int, default=12, help="layers of the model")
+parser.add_argument("--width", type=int, default=1024, help="width of the model; a multiple of --heads")
+parser.add_argument("--heads", type=int, default=16, help="attention heads; a multiple of tp")
 parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
 parser.add_argument("--batch-size", type=int, default=32, help="sequences of a step, over all copies")
 parser.add_argument("--micro-batches", type=int, default=8, help="pieces of a copy's share of the batch")
@@ -52,17 +52,17 @@ if min(value for value in vars(args).values() if isinstance(value, int)) < 1 or 
 if args.width % args.heads:
     parser.error(f"--width must be a multiple of --heads: {args.heads} heads cannot share {args.width} units")
 if args.batch_size % args.micro_batches:
-    parser.error("--batch-size must be a multiple of --micro-batches, and for dp copies of dp times as much")
+    parser.error("--batch-size must be a multiple of --micro-batches, and with dp copies of dp times --micro-batches")
 try:
     mesh_report.parse_layouts(args.layouts)
 except ValueError as error:
-    parser.error(f"--layouts must be auto, or numbers as 2x2x2,1x2x4 (dp x pp x tp), and not {error}")
+    parser.error(f"--layouts must be auto, or numbers such as 2x2x2,1x2x4 (dp x pp x tp), not {error}")
 crew.start(args.ranks_per_node)
 
-# --- set-up: which layouts, and who is where ----------------------------------------------------------------------------
+# --- set-up: which layouts, and where each rank is ----------------------------------------------------------------------
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
-torch.set_num_threads(1)  # on CPUs one thread a rank, so that its processor time is the time in which it was busy
+torch.set_num_threads(1)  # on CPUs one thread per rank, so that its processor time is the time in which it was busy
 torch.backends.cuda.matmul.allow_tf32 = False
 shape = Shape(args.layers, args.width, args.heads, args.length, args.batch_size, args.micro_batches, args.steps, seed=SEED)
 selection, rejections = mesh_report.choose_layouts(args.layouts, size, shape)
@@ -79,7 +79,7 @@ for sentence in rejections if rank == 0 else []:
 
 
 def place(layout: Layout) -> torch.Tensor:
-    """The rank at each place (dp, pp, tp): by your my_mesh.py, or as it is delivered."""
+    """The rank at each place (dp, pp, tp): by your my_mesh.py, or as delivered."""
     return meshes[selection.index(layout)] if yours_are_used else lay_out(layout, mesh_choice.DELIVERED)
 
 
@@ -113,7 +113,7 @@ for other in itertools.permutations(DIMENSIONS):
 
 
 def total(key: str) -> float | None:
-    """Over all layouts; None where your part says nothing of one."""
+    """Over all layouts; None where your part says nothing about one."""
     values = [row[key] for row in rows]
     return None if None in values else sum(values)
 
@@ -148,13 +148,11 @@ if rank == 0:
     columns = {"order": "order, slowest first", "cross_node_bytes": "B between nodes", "yours": "yours"}
     bench.say_table(orders, columns)
     if device.type == "cpu":
-        say(
-            "Bytes, losses and bubbles hold anywhere. Times do not: all ranks share this computer's cores, and no link is slow."
-        )
+        say("Bytes, losses and bubbles are the same anywhere. Times are not: the ranks share cores, and no link is slow.")
     path = bench.write_metrics("three_dimensions/1", device, world_size=size, seed=SEED, metrics=metrics)
     grids = [mesh_report.draw_mesh(f"dp x pp x tp = {layout}", place(layout), nodes) for layout in selection]
     if (own := Path(__file__).resolve().parent / "my_mesh.py").parent != path.parent.resolve():
-        shutil.copyfile(own, path.parent / "my_mesh.py")  # what the mesh was made by, beside it
+        shutil.copyfile(own, path.parent / "my_mesh.py")  # what the mesh was made with, to keep with it
     (path.parent / "mesh.txt").write_text("\n".join([f"order, slowest first: {', '.join(order)}\n", *grids]), encoding="utf-8")
     bench.say_end(path, device)
 

@@ -1,10 +1,10 @@
-"""A plan for a large model: judged by formulas beside all valid plans, and its form trained for real on the ranks at hand.
+"""A plan for a large model: compared with all valid plans by formulas, and its form trained for real on the ranks at hand.
 
-You will learn    which limit binds a large training (memory, a link, the bubble), and how to weigh them before renting a GPU
+You will learn    what limits a large training (memory, a link, the bubble), and how to find out before renting a GPU
 You will produce  a plan with reasons; its memory, bytes and least time; proof that its form trains as one process does
 Run it            python training_plan.py --ranks-per-node=4 --layers=4 --width=64 --length=32 --batch-size=16 --steps=5
                   torchrun --nproc-per-node=4 training_plan.py      (four GPUs)
-Your part         my_plan.yaml: an empty value there is an open question; gpucourse try 6.6 judges it
+Your part         fill in the empty values of my_plan.yaml; gpucourse try 6.6 judges it
 Reading           modules/06-training-at-scale/lesson-6-plan.md
 """
 
@@ -52,13 +52,13 @@ parser.add_argument(
 parser.add_argument(
     "--cluster", type=str, default="planned", choices=["planned", *CLUSTERS], help="planned: that of my_plan.yaml"
 )
-parser.add_argument("--puzzle", type=int, default=0, help="sequence length and batch; 0: the one of my_plan.yaml")
+parser.add_argument("--puzzle", type=int, default=0, help="sequence length and batch; 0: that of my_plan.yaml")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 where there are GPUs")
-parser.add_argument("--layers", type=int, default=12, help="of the small model that is trained here")
-parser.add_argument("--width", type=int, default=1024, help="of the small model; a multiple of 8, its heads")
+parser.add_argument("--layers", type=int, default=12, help="layers of the small model that is trained here")
+parser.add_argument("--width", type=int, default=1024, help="width of the small model; a multiple of 8, its heads")
 parser.add_argument("--length", type=int, default=256, help="tokens of its sequences")
-parser.add_argument("--batch-size", type=int, default=32, help="its sequences of one step, over all ranks")
-parser.add_argument("--steps", type=int, default=20, help="its training steps, the first two not timed")
+parser.add_argument("--batch-size", type=int, default=32, help="its sequences in one step, over all ranks")
+parser.add_argument("--steps", type=int, default=20, help="its training steps; the first two are not timed")
 args = parser.parse_args()
 if min(args.ranks_per_node, args.layers, args.width, args.length, args.batch_size) < 1 or args.steps < 3 or args.puzzle < 0:
     parser.error("--puzzle must be at least 0, --steps at least 3, and all other numbers at least 1")
@@ -92,7 +92,7 @@ if world.rank == 0:
     if fault != NO_FAULT:
         say(f"my_plan.yaml cannot be used: {fault}")
     elif plan is None:
-        say(f"my_plan.yaml is open, still empty: {', '.join(file.empty)}. The small model is trained as plain copies")
+        say(f"my_plan.yaml still has empty values: {', '.join(file.empty)}. The small model is trained as plain copies")
 
 # --- its form on the ranks at hand -----------------------------------------------------------------------------------------
 form = plan or Plan(world.size, 1, 1, 0, "none", 1, "fp32")
@@ -130,6 +130,6 @@ if world.rank == 0:
     say(f"trained as {run['layout']}: losses off by {run['loss_off']:.1e}, {run['tokens_per_s']:,.0f} tokens/s")
     path = bench.write_metrics("training_plan/1", world.device, world_size=world.size, seed=SEED, metrics=metrics)
     if path.parent.resolve() != HERE:
-        shutil.copyfile(HERE / "my_plan.yaml", path.parent / "my_plan.yaml")  # what was judged, beside the figures
+        shutil.copyfile(HERE / "my_plan.yaml", path.parent / "my_plan.yaml")  # what was judged, to keep with the figures
     bench.say_end(path, world.device)
 dist.destroy_process_group()

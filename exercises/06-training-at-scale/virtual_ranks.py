@@ -1,6 +1,6 @@
-"""The memory of a training on ranks that do not exist: a process group that only pretends, and tensors without numbers.
+"""The memory of a training on ranks that do not exist: a fake process group, and tensors without numbers.
 
-Everything here is private in torch and may go in any version: where it is gone, nothing is predicted, and a sentence says why.
+Everything here is private in torch and may be removed in any version: then nothing is predicted, and a message says why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-PARTS = {  # torch's words for what memory is used for
+PARTS = {  # torch's names for what memory is used for
     "weights": ("Parameter", "Sharded Param", "Unsharded Param"),
     "gradients": ("Gradient", "Sharded Grad", "Unsharded Grad"),
     "moments": ("Optstate", "OptState"),
@@ -22,16 +22,16 @@ PARTS = {  # torch's words for what memory is used for
 
 
 def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
-    """FSDP, in place: block by block, then the rest. Where they are not freed, weights stay whole from forward to backward."""
+    """FSDP, in place: block by block, then the rest. If weights are not freed, they stay whole from forward to backward."""
     for block in model.blocks:
         fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward)
     fully_shard(model, mesh=mesh, reshard_after_forward=free_after_forward)
 
 
 def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Module], text: torch.Tensor) -> dict[str, int]:
-    """What rank 0 of so many would hold at the peak of its second step, in bytes by part. Nothing is allocated.
+    """What rank 0 of that many would hold at the peak of its second step, in bytes by part. Nothing is allocated.
 
-    `build` makes the model, `text` has the shape of this rank's sequences. Stage 0 is one process, without DDP's buckets.
+    `build` creates the model, `text` has the shape of this rank's sequences. Stage 0 is one process, without DDP's buckets.
     There must be no process group yet, and there is none afterwards.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode

@@ -1,4 +1,4 @@
-"""The learner's formulas of 6.2 beside what was counted (bytes held and sent at each stage), and beside the ZeRO paper."""
+"""The learner's formulas of 6.2, compared with what was counted (bytes held and sent at each stage) and with the ZeRO paper."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PAPER_GB = {0: 120.0, 1: 31.4, 2: 16.6, 3: 1.9}  # Rajbhandari et al., 2020, fig
 
 
 def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[float | None, str]:
-    """Add to the row of each stage what my_zero.py says, and how many bytes it is off what was counted.
+    """Add to the row of each stage what my_zero.py returns, and by how many bytes that differs from what was counted.
 
-    Gives back the largest difference from the paper's figures in GB, and "no error". Where the formulas do not run, the rows
-    have no such keys, the difference is None, and the word is the error.
+    Returns the largest difference from the paper's figures in GB, and "no error". Where the formulas do not run, the rows
+    have no such keys, the difference is None, and the error takes the place of "no error".
     """
     try:
         import my_zero
@@ -33,7 +33,7 @@ def compare(rows: list[dict[str, Any]], parameters: int, ranks: int) -> tuple[fl
 
 
 def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: int) -> dict[str, float]:
-    """For float32 with AdamW: 4, 4 and 8 bytes. What torch pads, or sends beyond the paper, is no part of the formulas."""
+    """For float32 with AdamW: 4, 4 and 8 bytes. Torch's padding, and what it sends beyond the paper, is not in the formulas."""
     held = formulas.bytes_per_rank(row["stage"], parameters, ranks, NUMBER, NUMBER, 2 * NUMBER)
     sent = NUMBER * formulas.traffic(row["stage"], parameters, ranks)
     off = sum(abs(row[f"{part}_bytes"] - size) for part, size in zip(PARTS, held, strict=True))
@@ -46,5 +46,5 @@ def _compare_stage(formulas: Any, row: dict[str, Any], parameters: int, ranks: i
 
 
 def describe(error: Exception) -> str:
-    """An error in one line: its class and the first line of its words."""
+    """An error in one line: its class and the first line of its message."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"

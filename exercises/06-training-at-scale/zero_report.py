@@ -15,10 +15,10 @@ Row = dict[str, Any]
 
 
 def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mapping[str, Any], shapes: Sequence[Any]) -> Row:
-    """What a rank holds and sends at a stage, in bytes, and how far that is off torch's own rules.
+    """What a rank holds and sends at a stage, in bytes, and how far that differs from torch's own rules.
 
     `held` has for each rank and each kind the bytes of numbers and those of the memory behind them; `counted` what one rank
-    gave to collectives; `shapes` are those of the parameters.
+    passed to collectives; `shapes` are those of the parameters.
     """
     ranks = len(held)
     row: Row = {"stage": stage, "label": f"{stage}", "way": NAMES[stage]}
@@ -28,7 +28,7 @@ def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mappi
         row[f"{part}_fullest_bytes"] = max(rank[part][1] for rank in held)
     row["state_bytes"] = sum(row[f"{part}_bytes"] for part in PARTS)
     row["more_on_fullest_bytes"] = sum(row[f"{part}_fullest_bytes"] for part in PARTS) - row["state_bytes"]
-    row["second_copy_bytes"] = row["between_bytes"] if stage == 2 else 0  # the shards beside the whole weights
+    row["second_copy_bytes"] = row["between_bytes"] if stage == 2 else 0  # the shards in addition to the whole weights
     rules = [expect_memory(stage, shapes, ranks, number) for number in range(ranks)]
     row["torch_off_bytes"] = max(
         abs(rank[part][1] - rule[part]) for rank, rule in zip(held, rules, strict=True) for part in PARTS
@@ -41,19 +41,19 @@ def describe_stage(stage: int, held: Sequence[Mapping[str, Any]], counted: Mappi
 
 
 def describe_sharded(kept: Sequence[int], counted: Mapping[str, Any], parameters: int) -> Row:
-    """The row of the learner's optimizer, of which each rank keeps so many bytes beside all weights and gradients."""
+    """The row of the learner's optimizer; `kept` is what each rank keeps of it besides all weights and gradients."""
     ranks, size = len(kept), 4 * parameters
     row: Row = {"stage": 1, "label": "yours", "way": "yours", "weights_bytes": size, "gradients_bytes": size}
     row |= {"moments_bytes": sum(kept) / ranks, "moments_fullest_bytes": max(kept), "sent_bytes": counted["ring"]}
     row["state_bytes"] = 2 * size + row["moments_bytes"]
     row["calls"] = sum(counted["calls"].values())
     row["sent_times"] = counted["ring"] / (2 * (ranks - 1) / ranks * size)  # of an all-reduce of the gradients
-    row["kept_for_each"] = max(kept) / (size / ranks)  # numbers for each of the own share
+    row["kept_for_each"] = max(kept) / (size / ranks)  # numbers for each parameter of its own share
     return row
 
 
 def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) -> None:
-    """Add to each row how far its peak on a GPU is off the one predicted for as many ranks; None where either is missing."""
+    """Add to each row how far its peak on a GPU is off the prediction for as many ranks; None where either is missing."""
     for row in rows:
         peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
         measured = row["peak_gpu_memory_bytes"]
@@ -61,7 +61,7 @@ def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) 
 
 
 def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | None:
-    """The largest difference, in percent, of what Linux counted in a step from what its collectives write by themselves."""
+    """The largest difference, in percent, between what Linux counted in a step and what its collectives write alone."""
     times = {row["collective"]: row["wire_times"] for row in collectives}
     if None in times.values():
         return None
@@ -92,7 +92,7 @@ def summarise(rows: Sequence[Row]) -> Row:
 
 
 def say_tables(compared: Sequence[Row], virtual: Sequence[Row]) -> None:
-    """Bytes held, bytes sent, and the memory predicted, where the script was started by hand."""
+    """Prints bytes held, bytes sent, and the predicted memory, where the script was started by hand."""
     held = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
     bench.say_table(compared, held | {"state_bytes": "all three", "by_formula_bytes": "by your formula"})
     sent = {"label": "stage", "calls": "calls", "sent_bytes": "sent (rings)", "sent_by_formula_bytes": "by your formula"}

@@ -1,7 +1,7 @@
-"""ZeRO and FSDP: the same training with weights, gradients and optimizer state whole on every rank, or divided among the ranks.
+"""ZeRO and FSDP: the same training with weights, gradients and optimizer state whole on every rank, or divided among them.
 
 You will learn    what each stage of ZeRO divides, what it then has to send, and what no stage divides
-You will produce  the bytes that each rank holds and sends at stages 0 to 3, beside your formulas; an optimizer in shares
+You will produce  the bytes that each rank holds and sends at stages 0 to 3, with your formulas; a sharded optimizer
 Run it            python zero_stages.py --ranks-per-node=4 --layers=2 --width=64 --length=32 --batch-size=24   (four ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            zero_stages.py                     (a GPU each; on the first node, --node-rank=1 on the second)
@@ -47,18 +47,18 @@ ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="bytes held and sent at the stages of ZeRO")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 with GPUs, and on macOS")
-parser.add_argument("--stages", type=str, default="0,1,2,3", help="the stages, parted by commas")
-parser.add_argument("--layers", type=int, default=24, help="of the transformer")
-parser.add_argument("--width", type=int, default=1024, help=f"of the transformer; a multiple of {HEAD}")
+parser.add_argument("--stages", type=str, default="0,1,2,3", help="the stages, separated by commas")
+parser.add_argument("--layers", type=int, default=24, help="layers of the transformer")
+parser.add_argument("--width", type=int, default=1024, help=f"width of the transformer; a multiple of {HEAD}")
 parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
 parser.add_argument("--batch-size", type=int, default=48, help="sequences of a step, over all ranks")
 parser.add_argument("--steps", type=int, default=10, help="steps of each stage")
-parser.add_argument("--virtual-ranks", type=int, default=64, help="memory predicted for so many; 0: no prediction")
+parser.add_argument("--virtual-ranks", type=int, default=64, help="ranks to predict memory for; 0: no prediction")
 args = parser.parse_args()
 stages = sorted({int(stage) for stage in args.stages.split(",") if stage.strip() in {"0", "1", "2", "3"}})
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
 if len(stages) != len(args.stages.split(",")):
-    parser.error("--stages are different numbers from 0 to 3, parted by commas")
+    parser.error("--stages must be different numbers from 0 to 3, separated by commas")
 if min(args.ranks_per_node, args.layers, args.width, args.length, args.batch_size) < 1 or args.steps <= COUNTED + 1:
     parser.error(f"sizes must be positive, and --steps at least {COUNTED + 2}")
 if size < 2:
@@ -90,7 +90,7 @@ parameters = sum(torch.Size(shape).numel() for shape in shapes)
 
 
 def batch(step: int) -> torch.Tensor:
-    """This rank's share of the sequences of a step: the same ones in all, however many ranks there are."""
+    """This rank's share of the sequences of a step, which are the same in total, however many ranks there are."""
     source = torch.Generator().manual_seed(1000 + step)
     return counting_text(args.batch_size, args.length, VOCABULARY, source).chunk(size)[rank].to(device)
 
@@ -111,13 +111,13 @@ def find_loss(net: nn.Module, text: torch.Tensor) -> torch.Tensor:
 
 
 def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[torch.Tensor, dict[str, object]]:
-    """One step; what this rank holds at the moments when it holds most of each kind, and what it sends."""
+    """One step; returns what this rank holds when it holds most of each kind, and what it sends."""
     between, before = list(net.parameters()), read_written_bytes()
     with SentBytes(size) as sent:
         loss = find_loss(net, text)
         held = {"between": count_bytes(between), "weights": count_bytes(net.parameters())}  # what forward leaves to backward
         loss.backward()
-        held["gradients"] = count_bytes(weight.grad for weight in net.parameters())  # before zero_grad takes them away
+        held["gradients"] = count_bytes(weight.grad for weight in net.parameters())  # before zero_grad removes them
         optimizer.step()
     after = read_written_bytes()
     wire = after - before if after is not None and dist.get_backend() == "gloo" else None
@@ -125,7 +125,7 @@ def count_step(net: nn.Module, optimizer: object, text: torch.Tensor) -> tuple[t
 
 
 def train(net: nn.Module, optimizer: object) -> dict[str, object]:
-    """All steps: the losses of this rank, seconds of the steps after the counted one, and what was counted."""
+    """All steps: the losses of this rank, the seconds of the steps after the counted one, and what was counted."""
     losses, seconds, counted = [], [], {}
 
     def step(number: int) -> None:
@@ -146,7 +146,7 @@ def train(net: nn.Module, optimizer: object) -> dict[str, object]:
 
 
 def measure_peak(call) -> tuple[dict[str, object], int | None]:
-    """What `call` returns, and and the peak of the GPU memory that it took, on the fullest rank; None without a GPU."""
+    """What `call` returns, and the peak of the GPU memory that it took on the fullest rank; None without a GPU."""
     if device.type != "cuda":
         return call(), None
     gc.collect()
@@ -158,13 +158,13 @@ def measure_peak(call) -> tuple[dict[str, object], int | None]:
 
 
 def list_moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """AdamW's two moments on this rank; its counters of steps, one number each, are no moments."""
+    """AdamW's two moments on this rank; its counters of steps, one number each, are not moments."""
     state = (optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer).state
     return [value for values in state.values() for value in values.values() if torch.is_tensor(value) and value.dim()]
 
 
 def measure_stage(stage: int) -> dict[str, object]:
-    """The row of a stage: what a rank holds and sends, what torch's own rules say of that, times and losses."""
+    """The row of a stage: what a rank holds and sends, what torch's own rules say about that, times and losses."""
 
     def run() -> dict[str, object]:
         net, optimizer = divide(stage, build().to(device))
@@ -178,7 +178,7 @@ def measure_stage(stage: int) -> dict[str, object]:
 
 
 def compare_training(result: dict[str, object]) -> dict[str, object]:
-    """Times, losses over all ranks, and how far losses and weights are off those of the first stage that was trained."""
+    """Times, losses over all ranks, and how far losses and weights differ from the first stage that was trained."""
     losses = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size
     first.setdefault("losses", losses)
     first.setdefault("weights", result["weights"])
@@ -190,7 +190,7 @@ def compare_training(result: dict[str, object]) -> dict[str, object]:
 
 
 def flatten(net: nn.Module) -> torch.Tensor:
-    """All weights whole in a row, in the processor's memory, on every rank."""
+    """All weights, whole and concatenated, in the processor's memory of every rank."""
     whole = (weight.full_tensor() if isinstance(weight, DTensor) else weight for weight in net.parameters())
     return torch.cat([weight.detach().flatten().cpu() for weight in whole])
 
@@ -201,7 +201,7 @@ def average(mine: int | None) -> float | None:
 
 
 def measure_collectives() -> list[dict[str, object]]:
-    """For each collective, how many times a message's bytes a rank sends: in a ring, and as Linux counts what gloo sends."""
+    """What a rank sends for each collective, as a multiple of the message: in a ring, and with gloo as Linux counts it."""
     whole = torch.zeros((1 << 18) // size * size, device=device)
     mine = whole[: len(whole) // size].clone()
     calls = {
@@ -235,7 +235,7 @@ def measure_sharded() -> tuple[dict[str, object] | None, str]:
         if not isinstance(error, NotImplementedError):
             traceback.print_exc(file=sys.stdout)
     failures: list[tuple[float, str] | None] = [None] * size
-    dist.all_gather_object(failures, failure, group=world.waiting_room)  # who waited in vain comes here by a timeout, later
+    dist.all_gather_object(failures, failure, group=world.waiting_room)  # after a timeout for a rank that waited in vain
     if any(failures):
         return None, min(filter(None, failures))[1]
     row = zero_report.describe_sharded(world.gather(result["kept"]), result, parameters)
@@ -269,7 +269,7 @@ metrics = {
     "wire_off_percent": zero_report.compare_wire(rows, collectives), **zero_report.summarise(rows),
     "virtual": virtual, "not_predicted": not_predicted,
 }  # fmt: skip
-say(f"\n{parameters:,} parameters on {size} ranks: bytes a rank, on average (device: {device.type})")
+say(f"\n{parameters:,} parameters on {size} ranks: bytes per rank, on average (device: {device.type})")
 zero_report.say_tables(compared, virtual)
 if not_predicted:
     say(f"No memory predicted for other numbers of ranks: {not_predicted}")
@@ -277,10 +277,10 @@ for name, reason in {"my_zero.py": formulas_broken, "my_sharded.py": sharded_bro
     if reason != "no error":
         say(f"{name}: {reason}")
 if device.type == "cpu":
-    say("Bytes, collectives and losses hold anywhere. The times do not: these ranks share cores. (device: cpu)")
+    say("Bytes, collectives and losses are the same anywhere. Times are not: these ranks share cores. (device: cpu)")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for source in (Path(__file__).resolve().parent / name for name in ("my_zero.py", "my_sharded.py")):
     if source.parent != out:
-        shutil.copyfile(source, out / source.name)  # what was measured, beside the measurements
+        shutil.copyfile(source, out / source.name)  # what was measured, to keep with the measurements
 path = bench.write_metrics("zero_stages/1", device, world_size=size, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

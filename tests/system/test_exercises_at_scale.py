@@ -87,7 +87,7 @@ def test_memory_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str) -> None:
     ("flag", "rule"),
     [
         pytest.param("--width=40", "--width must be a multiple of 32", marks=pytest.mark.slow),
-        pytest.param("--steps=1", "--steps of 2 at least", marks=pytest.mark.slow),
+        pytest.param("--steps=1", "--steps must be at least 2", marks=pytest.mark.slow),
         pytest.param("--budget-mib=-1", "must not be below 0", marks=pytest.mark.slow),
     ],
 )

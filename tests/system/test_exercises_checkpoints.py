@@ -64,5 +64,7 @@ def test_solved_and_saved_in_the_background_every_loss_is_the_same(tmp_path: Pat
 def test_one_rank_has_nothing_to_shard(tmp_path: Path) -> None:
     run = run_ranks("6.4", 1, tmp_path / "work", **SMALL)
     assert run.code == 1
-    assert "one rank: nothing to shard. Take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=2" in run.output
+    assert (
+        "one rank has nothing to shard: take two nodes (gpucourse deploy 6 --nodes 2), or --set ranks_per_node=2" in run.output
+    )
     assert "Traceback" not in run.output

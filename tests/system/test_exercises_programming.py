@@ -119,7 +119,7 @@ def test_kernels_that_are_wrong_end_the_run_well_and_fail_their_check(
     ("words", "compilers", "code", "said"),
     [
         (["--block=96"], True, 2, "--block must be 32, 64, 128, 256, 512 or 1024"),
-        (["--stride=65"], True, 2, "--stride of 1 to 64"),
+        (["--stride=65"], True, 2, "--stride from 1 to 64"),
         (["--elements=4096"], False, 1, "the emulator needs g++, which is not installed here: apt-get install g++"),
     ],
     ids=["block", "stride", "no compiler"],
@@ -297,13 +297,13 @@ def test_a_planted_fault_of_a_filter_is_found(old: str, new: str, failed: set[st
 @pytest.mark.parametrize(
     ("exercise", "word", "said"),
     [
-        ("5.7", "--size=8", "--size is 0, or 256 at least"),
+        ("5.7", "--size=8", "--size must be 0 or at least 256"),
         ("5.7", "--gemm-small=4096", "below --gemm-large"),
         ("5.7", "--threads=4000", "the cores of this node"),
         ("5.8", "--template=5000", "at most --samples 4096"),
         ("5.8", "--batch-sizes=1,x", "whole numbers with commas"),
         ("5.8", "--batch-sizes=99999", "each must be from 1 to --signals 16384"),
-        ("5.8", "--signals=1", "--signals of 16 at least"),
+        ("5.8", "--signals=1", "--signals must be at least 16"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_with_the_rule(exercise: str, word: str, said: str, tmp_path: Path) -> None:

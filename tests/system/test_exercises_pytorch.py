@@ -93,7 +93,7 @@ def test_the_loop_on_a_gpu_says_what_the_gpu_did(tmp_path: Path) -> None:
 def test_too_few_steps_are_refused_with_the_rule(tmp_path: Path) -> None:
     exercise, script = lay_out("5.2", tmp_path / "work")
     process = start([sys.executable, script.name, "--steps=4"], script.parent, environment(script.parent))
-    assert "--steps of 5 at least" in wait(process)
+    assert "--steps must be at least 5" in wait(process)
     assert (process.returncode, exercise.parameter("steps").min) == (2, 5)  # type: ignore[union-attr]
 
 

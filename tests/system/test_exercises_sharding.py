@@ -87,5 +87,5 @@ def test_ranks_that_cannot_share_are_refused_with_the_rule(tmp_path: Path) -> No
         assert process.returncode == 2
     assert "deploy 6 --nodes 2" in said[""]
     assert "--batch-size (48) must be a multiple of the number of ranks, 5" in said["--ranks-per-node=5"]
-    assert "--stages are different numbers from 0 to 3" in said["--stages=0,4"]
+    assert "--stages must be different numbers from 0 to 3" in said["--stages=0,4"]
     assert "--width (96) must be a multiple of 64" in said["--width=96 --ranks-per-node=2"]

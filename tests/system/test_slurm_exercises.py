@@ -221,7 +221,7 @@ def test_a_training_that_loses_a_worker_begins_again_under_slurm(cluster: Learne
     assert ends == [(0, 0, 1), (0, 1, 0), (1, 0, 9), (1, 1, 0)]
     assert record["first_failure"] is None
     (log,) = cluster.run_folder().glob("logs/*-rank1.log")
-    assert "exit code 9, no word to anybody\n--- restart 1 ---\n" in log.read_text()
+    assert "exit code 9, without a message to others\n--- restart 1 ---\n" in log.read_text()
     assert [life["ended"] for life in metrics(cluster)["lives"]] == ["crashed", "finished"]
 
 

@@ -128,7 +128,7 @@ def test_each_run_has_a_folder_of_its_own(checkpoints: ModuleType, tmp_path: Pat
 def test_a_folder_that_cannot_be_made_is_named(checkpoints: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     _, _, problem = checkpoints._make_root(tmp_path / "file")
-    assert f"checkpoints cannot be written into {tmp_path / 'file'} (Not a directory)" in problem
+    assert f"checkpoints cannot be written to {tmp_path / 'file'} (Not a directory)" in problem
 
 
 def test_the_rate_is_that_of_all_bytes_until_the_checkpoint_was_whole(checkpoints: ModuleType) -> None:

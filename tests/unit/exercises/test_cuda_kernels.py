@@ -118,7 +118,7 @@ def test_times_become_speeds_and_what_cannot_be_is_refused(
     assert "clip_sum" not in told.rows, "nothing that leaves its arrays is started on a GPU"
     assert (told.rows["copy"]["sanitizer_errors"], told.rows["copy"]["sanitizer_hazards"]) == (2, 0)
     said = capsys.readouterr().out
-    assert "refused: 200,000 GB/s are more than the 320 of the data sheet" in said
+    assert "refused: 200,000 GB/s is more than the 320 of the data sheet" in said
     assert "transpose was not timed: it did not end well, or its numbers are wrong" in said
 
 

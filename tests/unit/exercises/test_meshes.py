@@ -58,9 +58,9 @@ def test_a_layout_that_cannot_be_is_left_out_with_its_rule(report: ModuleType, s
     layouts, rejections = report.choose_layouts("2x2x2,2x2x2, 8x1x1,1x1x8,1x8x1,2x2x1", 8, shape)
     assert list(map(str, layouts)) == ["2x2x2"]
     assert rejections == [
-        "8x1x1 is left out: 16 sequences cannot be dealt to 8 copies in 4 micro-batches: batch_size must be a multiple of dp x "
-        "micro_batches, 32",
-        "1x1x8 is left out: tp 8 does not divide the 4 heads: a slice is a number of whole heads",
+        "8x1x1 is left out: 16 sequences cannot be split among 8 copies in 4 micro-batches: batch_size must be a multiple of "
+        "dp x micro_batches, 32",
+        "1x1x8 is left out: tp 8 does not divide the 4 heads: a slice consists of whole heads",
         "1x8x1 is left out: pp 8 is more stages than the model has layers (4)",
         "2x2x1 is left out: it takes 4 ranks, and there are 8",
     ]
