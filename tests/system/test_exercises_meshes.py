@@ -84,7 +84,7 @@ def test_a_fault_of_a_layout_is_found(fault: tuple[str, str, str], layouts: str,
         (
             {"layouts": "2x2x2"},
             1,
-            "no layout is left: 2x2x2 is left out: it takes 8 ranks, and there are 2; with 2 ranks take 1x1x2,",
+            "no layout is left: 2x2x2 is left out: it takes 8 ranks, but there are 2; with 2 ranks take 1x1x2,",
         ),
         ({"layouts": "2by2"}, 2, "--layouts must be auto, or numbers such as 2x2x2,1x2x4 (dp x pp x tp), not 2by2"),
         ({"heads": "3"}, 2, "--width must be a multiple of --heads: 3 heads cannot share 16 units"),

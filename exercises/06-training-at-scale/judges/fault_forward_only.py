@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the operations of a step are those of its forward and its backward."""
+"""Judges a repaired copy: the operations of a step are those of its forward and backward passes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "still": Way(
-        "a step of {name} with {batch} sequences of {length} tokens is {given:.3g} operations in yours, and {right:.3g} are "
-        "made: the backward needs two products for each one of the forward"
+        "a step of {name} with {batch} sequences of {length} tokens has {given:.3g} operations in yours, but takes "
+        "{right:.3g}: backward needs two products for each one of forward"
     )
 }
 CASES = ((24, 2048, 32, 1024, 8), (12, 768, 12, 2048, 3))  # layers, width, heads, tokens, sequences
@@ -15,7 +15,7 @@ VOCABULARY = 50_000
 
 
 def judge(part: Part) -> None:
-    """Beside the formula of Megatron-LM without its layers' biases and norms, which are less than 1 %."""
+    """Compares with the formula of Megatron-LM, without biases and norms of the layers, which are less than 1%."""
     shape_of = part.function("Shape")
     for layers, h, heads, s, batch in CASES:
         shape = part.call(shape_of, "a GPT", layers, h, heads, heads, 4 * h, VOCABULARY, False, "")

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the time of the single file begins before its slices are gathered, and ends on the disk."""
+"""Judges a repaired copy: the time of the single file begins before its slices are gathered, and ends when it is on disk."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 
 from gpucourse.judge import Part, Verdict, Way
 
-WAYS = {
-    "still": Way("gathering took {gather:g} s and writing {write:g} s, and the single file is said to have taken {given:g} s")
-}
+WAYS = {"still": Way("gathering took {gather:g} s and writing {write:g} s, but the time of the single file is {given:g} s")}
 REPAIRS = (
     (
         """    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -27,7 +25,7 @@ GATHER_S, WRITE_S = 5.0, 2.0
 
 
 class Clock:
-    """A clock that only moves where something takes time."""
+    """A clock that only moves when something takes time."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -44,7 +42,7 @@ class Clock:
 
 
 def judge(part: Part) -> None:
-    """Both the gathering and the writing must be in the time of the single file."""
+    """The time of the single file must include both gathering and writing."""
     clock = Clock()
     names: dict[str, Any] = {
         "time": SimpleNamespace(perf_counter=lambda: clock.now),
@@ -61,7 +59,7 @@ def judge(part: Part) -> None:
     with tempfile.TemporaryDirectory(prefix="gpucourse-judge-") as folder:
         given = part.call(part.function_alone("save_one_file", **names), training, 3, Path(folder) / "one-file.pt")
     if not isinstance(given, dict) or "seconds" not in given:
-        raise Verdict("failed", "no-seconds", "save_one_file does not say any more how many seconds the single file took")
+        raise Verdict("failed", "no-seconds", "save_one_file no longer says how many seconds the single file took")
     if abs(given["seconds"] - GATHER_S - WRITE_S) > 1e-6:
         raise part.wrong("still", gather=GATHER_S, write=WRITE_S, given=given["seconds"])
-    part.note("gathering and writing are both in the time of the single file")
+    part.note("the time of the single file includes gathering and writing")

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the optimizer of a later life goes on where that of the earlier one was."""
+"""Judges a repaired copy: the optimizer of a later life continues where that of the earlier one stopped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way("the losses after the restart are off by up to {off}"),
-    "no-crash": Way("the training had one life only: let it crash, so that it has to begin again"),
+    "no-crash": Way("the training had only one life: let it crash, so that it has to restart"),
 }
 RUNS = {
     "right": {"lives": [{"life": 0}, {"life": 1}], "loss_off": 0.0},
@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """All losses are those of the undisturbed training."""
+    """All losses equal those of a training that never crashed."""
     if len(part.metrics["lives"]) < 2:
         raise part.wrong("no-crash")
     if not part.metrics["loss_off"] <= 1e-6:

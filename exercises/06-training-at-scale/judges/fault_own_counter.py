@@ -1,12 +1,12 @@
-"""Judges a repaired copy: a step that is done twice sees the same batch twice."""
+"""Judges a repaired copy: a step that is repeated sees the same batch again."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("the losses of steps that were done twice differ by up to {off}"),
-    "no-crash": Way("no step was done twice: let it crash as it does by itself, some steps after a save"),
+    "still": Way("the losses of repeated steps differ by up to {off}"),
+    "no-crash": Way("no step was repeated: let it crash some steps after a save, as it does by default"),
 }
 RUNS = {
     "right": {"repeated_steps": 3, "repeat_off": 0.0, "loss_off": 0.0},
@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Repeated steps have equal losses, and all losses are those of the undisturbed training."""
+    """Repeated steps have equal losses, and all losses equal those of a training that never crashed."""
     metrics = part.metrics
     if not metrics["repeated_steps"]:
         raise part.wrong("no-crash")

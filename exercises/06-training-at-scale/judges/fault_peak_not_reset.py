@@ -1,25 +1,25 @@
-"""Judges a repaired copy: the peak of a stage is that of the stage, and not of all that came before it."""
+"""Judges a repaired copy: the peak of a stage is that of the stage, not of everything before it."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("stages that reach {wanted} bytes are said to have reached {given}: a peak lasts until it is reset")}
+WAYS = {"still": Way("stages that reach {wanted} bytes are reported with {given}: a peak lasts until it is reset")}
 PEAKS = {"forward": 70, "backward": 90, "optimizer": 30}  # bytes
 
 
 class Memory:
-    """A device whose allocator remembers the highest it has held since it was reset."""
+    """A device whose allocator remembers the most bytes that it has held since the last reset."""
 
     def __init__(self) -> None:
         self.high = self.now = 0
 
     def hold(self, size: int) -> None:
-        """So many bytes are held for a moment."""
+        """Hold that many bytes for a moment."""
         self.high = max(self.high, size)
 
     def peak(self) -> int:
-        """The highest since the last reset."""
+        """The most bytes since the last reset."""
         return self.high
 
     def reset_peak(self) -> None:

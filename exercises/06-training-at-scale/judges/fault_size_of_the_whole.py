@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("stage {stage}: a rank holds {given:,.0f} bytes of {kind}, and its share of them is {right:,.0f}")}
+WAYS = {"still": Way("stage {stage}: a rank holds {given:,.0f} bytes of {kind}, but its share of them is {right:,.0f}")}
 SHARE = 4.0 * 400 / 4
 RUNS = {
     word: {
@@ -20,7 +20,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """At stages 2 and 3 the ranks' gradients and moments together are those of one model; at stage 3 the weights, too."""
+    """At stages 2 and 3 the gradients and moments of all ranks together are those of one model; at stage 3 also the weights."""
     share = 4 * part.metrics["parameters"] / part.metrics["world_size"]
     for row in part.metrics["stages"]:
         kinds = {2: {"gradients": 1, "moments": 2}, 3: {"gradients": 1, "moments": 2, "weights": 1}}.get(row["stage"], {})

@@ -1,11 +1,11 @@
-"""Judges a repaired copy: a step trains the tokens of its copies, and no others."""
+"""Judges a repaired copy: a step trains only the tokens of its copies."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("{layout}: {given:,.0f} tokens/s, and a step of {median_ms:.1f} ms trains {tokens:,}: that is {right:,.0f}")
+    "still": Way("{layout}: {given:,.0f} tokens/s, but a step of {median_ms:.1f} ms trains {tokens:,}, which is {right:,.0f}")
 }
 ROW = {"layout": "2x2x2", "median_ms": 100.0}
 RUNS = {
@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Tokens a second of every layout are those of the whole batch over the time of a step."""
+    """The tokens per second of every layout are those of the whole batch over the time of a step."""
     tokens = part.metrics["batch_size"] * part.metrics["length"]
     for row in part.metrics["layouts"]:
         right, given = tokens / row["median_ms"] * 1e3, row["tokens_per_s"]

@@ -1,4 +1,4 @@
-"""Judges my_checkpoint.py of 6.4: a training that two ranks saved goes on from the disk, on two and on one, as if unbroken."""
+"""Judges my_checkpoint.py of 6.4: a training that two ranks saved continues from disk on two ranks and on one."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from gpucourse.judge import Case, Part, Verdict, Way
 WIDTH, LAYERS, DONE, STEPS = 16, 1, 3, 6
 WAYS = {
     "weights-only": Way(
-        "the checkpoint has no optimizer. AdamW divides by the moments of all steps so far: with new ones the next steps are "
-        "others, and the losses leave those of the training that never stopped",
+        "the checkpoint has no optimizer. AdamW divides by the moments of all steps so far: with new moments the next steps "
+        "differ, and so do the losses from those of the training that never stopped",
         (', "optimizer": moments,', ","),
     ),
     "no-generator": Way(
-        "the checkpoint has no generator: the continued training draws other batches than the one that was saved",
+        "the checkpoint has no generator: the continued training draws other batches than the saved one",
         (', "generator": generator.get_state()', ""),
     ),
     "no-step": Way(
-        "the checkpoint does not say how many steps are done: restore cannot know it, and the training begins at 0 again",
+        "the checkpoint does not say how many steps are done: restore cannot know it, so the training begins at 0 again",
         (', "step": step', ""),
     ),
     "off-by-one": Way(
-        "saved after {done} steps, it goes on with step {given}: steps are counted from 0, so the next one has the number "
-        "{done}. A step is left out or done twice",
+        "saved after {done} steps, it continues with step {given}: steps are counted from 0, so the next one has the number "
+        "{done}. A step is skipped or repeated",
         ('return int(saved["step"])', 'return int(saved["step"]) + 1'),
     ),
     "zero-moments": Way(
         "after {done} steps the state has no moments, or all of them are 0: they are those of an optimizer that has never "
-        "stepped. Take them from the one that trains, which is given to you",
+        "stepped. Take them from the optimizer that trains, which is passed to you",
         ("get_state_dict(model, optimizer)", "get_state_dict(model, torch.optim.AdamW(model.parameters()))"),
     ),
     "empty-before-load": Way(
-        "for a new training state gives no moments: its AdamW makes them in its first step. A load reads only what the "
-        "dictionary asks for, so the saved moments stay on the disk. torch's get_state_dict makes them; optimizer.state_dict "
+        "for a new training state returns no moments: its AdamW creates them in its first step. A load reads only what the "
+        "dictionary asks for, so the saved moments stay on disk. torch's get_state_dict creates them; optimizer.state_dict "
         "does not",
         (
             "    weights, moments = get_state_dict(model, optimizer)",
@@ -46,29 +46,29 @@ WAYS = {
         ),
     ),
     "new-optimizer": Way(
-        "the moments were saved, and after restore the optimizer that is given to you does not have them: it is the one that "
-        "trains on, and another one that you made or loaded is forgotten",
+        "the moments were saved, but after restore the optimizer that is passed to you does not have them: that one continues "
+        "to train, and another one that you created or loaded is lost",
         (
             "set_state_dict(model, optimizer,",
             "optimizer.state.clear()\n    set_state_dict(model, torch.optim.AdamW(model.parameters()),",
         ),
     ),
     "generator-reset": Way(
-        "after restore the generator is not where it was: its seed says where it began, and its state how far it has come",
+        "after restore the generator is not where it was: its seed says where it began, but its state how far it has come",
         ('generator.set_state(saved["generator"])', 'generator.manual_seed(int(saved["step"]))'),
     ),
     "local-slices": Way(
-        "the checkpoint has {name} as a tensor of {given} numbers, and the whole one has {right}: you gave each rank's slice "
-        "as a tensor of its own, all under one name, so that one is kept and the others are lost. A DTensor knows its place",
+        "the checkpoint has {name} as a tensor of {given} numbers, but the whole one has {right}: you returned each rank's "
+        "slice as a separate tensor, all under one name, so that only one is kept. A DTensor knows its place",
         ('"model": weights', '"model": {name: tensor.to_local() for name, tensor in weights.items()}'),
     ),
     "gathered": Way(
         "{name} lies in the checkpoint in one piece: every rank gathered the whole tensor before the save. A model that is "
-        "sharded because it does not fit would not fit here either, and all but one rank writes nothing of it",
+        "sharded because it does not fit would not fit here either, and all ranks but one write nothing of it",
         ('"model": weights', '"model": {name: tensor.full_tensor() for name, tensor in weights.items()}'),
     ),
     "changes-training": Way(
-        "state changes the {what} of the training that it describes: it goes on after the save, and must not notice it",
+        "state changes the {what} of the training that it describes: the training continues after the save, unchanged",
         ("generator.get_state()}", "generator.manual_seed(step).get_state()}"),
     ),
 }
@@ -76,7 +76,7 @@ KEYS = {"model": "weights", "optimizer": "weights-only", "step": "no-step", "gen
 
 
 def judge(part: Part) -> None:
-    """What is saved, where it lies, and how training goes on from it, on two ranks and on one."""
+    """What is saved, where it lies, and how training continues from it, on two ranks and on one."""
     import sharded_training  # noqa: F401  # once here, and not in each of the ranks that are forked
 
     state, restore = part.function("state"), part.function("restore")
@@ -88,7 +88,7 @@ def judge(part: Part) -> None:
 
 
 def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], root: Path, rank: int, size: int) -> list[Case]:
-    """One rank of all trainings; what is left to compare."""
+    """One rank of all trainings; returns what is left to compare."""
     import checkpoints
     import ranks
     import sharded_training
@@ -123,7 +123,7 @@ def _run(part: Part, state: Callable[..., Any], restore: Callable[..., Any], roo
 
 
 def _load(part: Part, wanted: Any, folder: Path, group: Any) -> None:
-    """Fill what the learner's state wants from the disk; what the checkpoint does not have is named."""
+    """Fill what the learner's state asks for from disk; name what the checkpoint does not have."""
     import checkpoints
 
     try:
@@ -132,7 +132,7 @@ def _load(part: Part, wanted: Any, folder: Path, group: Any) -> None:
         _, marker, key = str(error).partition("Missing key in checkpoint state_dict: ")
         if not marker:
             raise part.make_verdict(error) from None
-        says = f"state gives {key.split()[0]} for a new training, and the checkpoint has nothing of that name"
+        says = f"state returns {key.split()[0]} for a new training, but the checkpoint has nothing of that name"
         raise Verdict("failed", "other-names", says) from None
 
 
@@ -167,12 +167,12 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], now: dict[str, A
         raise Verdict(
             "failed",
             "no-dictionary",
-            f"state gives {type(saved).__name__}, and a dictionary with {', '.join(KEYS)} is asked for",
+            f"state returns {type(saved).__name__}, not a dictionary with {', '.join(KEYS)}",
         )
     for key, way in KEYS.items():
         if key not in saved:
             if way not in WAYS:
-                raise Verdict("failed", "no-weights", 'state has no key "model": the weights are missing, or called otherwise')
+                raise Verdict("failed", "no-weights", 'state has no key "model": the weights are missing, or have another name')
             raise part.wrong(way)
     for what, value in right.items():
         if not _equal(now[what], value):
@@ -186,7 +186,7 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], now: dict[str, A
 
 
 def _check_contents(part: Part, folder: Path, model: Any) -> None:
-    """By what lies on the disk: are the weights there whole, and in as many slices as there are ranks?"""
+    """By what lies on disk: are the weights complete, and in as many slices as there are ranks?"""
     import checkpoints
 
     contents = checkpoints.read_metadata(folder)
@@ -212,16 +212,14 @@ def _check_step(part: Part, step: Any, name: str) -> None:
     try:
         number = operator.index(step)
     except TypeError:
-        raise Verdict(
-            "failed", "no-number", f"restore returned {step!r}, and a whole number of steps is asked for", name
-        ) from None
+        raise Verdict("failed", "no-number", f"restore returned {step!r}, not a whole number of steps", name) from None
     if number in (DONE - 1, DONE + 1):
         raise part.wrong("off-by-one", name, done=DONE, given=number)
     part.compare([Case(f"what restore returns, {name}", number, DONE)])
 
 
 def _check_restored(part: Part, now: dict[str, Any], right: dict[str, Any], name: str, *, same_slices: bool) -> list[Case]:
-    """What is back in the training; moments and weights are compared where the rank has the slices that it had."""
+    """What was restored into the training; moments and weights are compared where the rank has the slices that it had."""
     if not _equal(now["generator"], right["generator"]):
         raise part.wrong("generator-reset", name)
     if same_slices and not _equal(now["moments"], right["moments"]):

@@ -1,4 +1,4 @@
-"""Judges my_mesh.py of 6.3: places, groups and the bytes between nodes, for several meshes, orders and sizes of a node."""
+"""Judges my_mesh.py of 6.3: places, groups and the bytes between nodes, for several meshes, orders and sizes of nodes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MESHES = (  # dp, pp, tp; the order of the dimensions; ranks of a node
 )
 WAYS = {
     "fastest-first": Way(
-        "rank {rank} is at {given}: you let the first dimension of `order` vary fastest. It is the last that goes up by 1 from "
+        "rank {rank} is at {given}: you let the first dimension of `order` vary fastest. The last one goes up by 1 from "
         "one rank to the next",
         ("for name in reversed(order)", "for name in order"),
     ),
     "order-ignored": Way(
-        "rank {rank} is at {given}, whatever `order` says: count in the order that is given",
+        "rank {rank} is at {given}, whatever `order` says: count in the given order",
         ("for name in reversed(order)", 'for name in ("tp", "pp", "dp")'),
     ),
     "no-wrap": Way(
-        "rank {rank} is at {given}: a coordinate has passed its size. When a dimension has gone through, it begins at 0 again",
+        "rank {rank} is at {given}: a coordinate exceeds its size. After its last value a dimension begins at 0 again",
         (
             "    return place\n\n\ndef groups",
             '    place[order[1]] += sizes[order[1]] * place[order[0]]\n    return place\n\n\ndef groups',
@@ -45,7 +45,7 @@ WAYS = {
         ("for name in order if name != dimension", "for name in order if name == dimension"),
     ),
     "neighbours": Way(
-        "your {dimension} groups are ranks that follow each other. That holds for the fastest dimension only: the others go by "
+        "your {dimension} groups are consecutive ranks. That is right only for the fastest dimension: the others go by "
         "larger steps",
         (
             "    return list(by_rest.values())",
@@ -54,69 +54,69 @@ WAYS = {
         ),
     ),
     "no-ranks": Way(
-        "your first group is {given}, and a group is a list of rank numbers, such as {right}",
+        "your first group is {given}, but a group is a list of rank numbers, such as {right}",
         ("append(rank)", "append(place)"),
     ),
     "first-group": Way(
-        "only {count} of {all} {dimension} groups are there: every rank is in one",
+        "you returned only {count} of {all} {dimension} groups: every rank is in one",
         ("    return list(by_rest.values())", "    return list(by_rest.values())[:1]"),
     ),
     "inside-counted": Way(
-        "you counted {given} bytes, and {right} cross: messages between ranks of one node stay inside it",
+        "you counted {given} bytes, but {right} cross: messages between ranks of one node stay inside it",
         ("                if rank // ranks_per_node != following // ranks_per_node:\n                    total",
          "                if rank != following:\n                    total"),
     ),
     "stages-inside": Way(
-        "you counted {given} bytes, and {right} cross: what a stage sends to the next one on its own node stays inside it",
+        "you counted {given} bytes, but {right} cross: what a stage sends to the next one on its own node stays inside it",
         (
             "            if rank // ranks_per_node != following // ranks_per_node:\n                total += 2 * message_bytes",
             "            if rank != following:\n                total += 2 * message_bytes",
         ),
     ),
     "all-counted": Way(
-        "you counted {given} bytes, and {right} cross: only a message whose two ends are on different nodes does",
+        "you counted {given} bytes, but {right} cross: only a message whose two ends are on different nodes does",
         ("    total = 0.0\n", "    total, ranks_per_node = 0.0, 1\n"),
     ),
     "one-group": Way(
-        "you counted {given} bytes, and {right} cross: each dimension has several groups, and all of them talk",
+        "you counted {given} bytes, but {right} cross: each dimension has several groups, and all of them communicate",
         ("        for group in groups(dimension, sizes, order):", "        for group in groups(dimension, sizes, order)[:1]:"),
     ),
     "no-ring": Way(
-        "you counted {given} bytes, and {right} cross: of b bytes a rank sends 2 (n - 1) / n in an all_reduce, once "
+        "you counted {given} bytes, but {right} cross: of b bytes a rank sends 2 (n - 1) / n in an all_reduce, once "
         "round with parts of the sum and once round with the sum",
         ("2 * (n - 1) / n * message_bytes", "message_bytes"),
     ),
     "not-divided": Way(
-        "you counted {given} bytes, and {right} cross: in each of the 2 (n - 1) steps of an all_reduce a rank sends one n-th "
+        "you counted {given} bytes, but {right} cross: in each of the 2 (n - 1) steps of an all_reduce a rank sends one n-th "
         "of the bytes, not all of them",
         ("2 * (n - 1) / n * message_bytes", "2 * (n - 1) * message_bytes"),
     ),
     "half-a-ring": Way(
-        "you counted {given} bytes, and {right} cross: (n - 1) / n of the bytes is one way round the ring, and an "
+        "you counted {given} bytes, but {right} cross: (n - 1) / n of the bytes is one way round the ring, and an "
         "all_reduce goes round twice",
         ("2 * (n - 1) / n * message_bytes", "(n - 1) / n * message_bytes"),
     ),
     "ring-open": Way(
-        "you counted {given} bytes, and {right} cross: the last rank of a ring sends to the first",
+        "you counted {given} bytes, but {right} cross: the last rank of a ring sends to the first one",
         ("zip(group, group[1:] + group[:1], strict=True)", "itertools.pairwise(group)"),
     ),
     "forward-only": Way(
-        "you counted {given} bytes, and {right} cross: over each boundary of two stages go activations, and as many "
+        "you counted {given} bytes, but {right} cross: over each boundary of two stages go activations, and as many "
         "gradients come back",
         ("total += 2 * message_bytes[\"pp\"]", "total += message_bytes[\"pp\"]"),
     ),
     "pipeline-closed": Way(
-        "you counted {given} bytes, and {right} cross: the last stage of a pipeline sends nothing to the first",
+        "you counted {given} bytes, but {right} cross: the last stage of a pipeline sends nothing to the first",
         ("in itertools.pairwise(group):", "in zip(group, group[1:] + group[:1], strict=True):"),
     ),
     "first-stage": Way(
-        "you counted {given} bytes, and {right} cross: stages differ in what they send, and you took the first "
+        "you counted {given} bytes, but {right} cross: stages differ in what they send, and you took the first "
         "stage's for all",
         ("message_bytes[dimension][stage]", "message_bytes[dimension][0]"),
     ),
     "tp-spread": Way(
-        "ORDER lets {fastest} vary fastest, so that the slices of a layer lie apart, and soon on different nodes. They "
-        "exchange activations 4 times a layer and micro-batch: tp must vary fastest",
+        "ORDER lets {fastest} vary fastest, so that the slices of a layer are apart, and soon on different nodes. They "
+        "exchange activations 4 times per layer and micro-batch: tp must vary fastest",
         ('ORDER = ("pp", "dp", "tp")', 'ORDER = ("tp", "pp", "dp")'),
     ),
     "not-an-order": Way(
@@ -127,7 +127,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """The three functions, one after the other; at last the order that was chosen."""
+    """The three functions, one after the other; finally the chosen order."""
     functions = {name: part.function(name) for name in ("coordinates", "groups", "cross_node_bytes")}
     _judge_places(part, functions["coordinates"])
     for numbers, order, _ in MESHES:
@@ -175,7 +175,7 @@ def _judge_bytes(part: Part, cross_node_bytes: Any) -> None:
         sizes = dict(zip(NAMES, numbers, strict=True))
         load: dict[str, Any] = {"pp": 330, "dp": [840 + 600 * stage for stage in range(sizes["pp"])]}
         load["tp"] = [1320 - 240 * stage for stage in range(sizes["pp"])]
-        case = f"{_name(sizes)} in the order {', '.join(order)}, {ranks_per_node} ranks a node"
+        case = f"{_name(sizes)} in the order {', '.join(order)}, {ranks_per_node} ranks per node"
         own = {kind: list(value) if isinstance(value, list) else value for kind, value in load.items()}
         given = part.call(cross_node_bytes, dict(sizes), tuple(order), ranks_per_node, own, case=case)
         flat = {kind: [load[kind][0]] * sizes["pp"] for kind in ("dp", "tp")}
@@ -240,8 +240,8 @@ def _bytes(
     closed: Sequence[str] = ("dp", "tp"),
     most: int | None = None,
 ) -> float:
-    """What crosses, where each all_reduce sends `factor(n)` of its bytes. Wrong ways count dimensions that stay `inside` a node
-    too, close other rings than those of `closed`, or look at the `most` first groups only."""
+    """What crosses, if each all_reduce sends `factor(n)` of its bytes. Wrong ways also count dimensions that stay `inside` a
+    node, close other rings than those of `closed`, or look only at the `most` first groups."""
     total = 0.0
     for name in NAMES:
         for group in _groups(name, sizes, order)[: most if name in closed else None]:

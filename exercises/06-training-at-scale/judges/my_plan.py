@@ -1,4 +1,4 @@
-"""Judges my_plan.yaml of 6.6 by the formulas of plans.py: rules, memory, time beside all valid plans, checkpoints, reasons."""
+"""Judges my_plan.yaml of 6.6 by the formulas of plans.py: rules, memory, time among all valid plans, checkpoints, reasons."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gpucourse.judge import Part, Verdict, Way
 INTERVAL_TIMES = 3
 WAYS = {
     "product": Way(
-        "{reason}: every GPU needs a place of its own, so the product of the three is their number", ("dp: 4", "dp: 2")
+        "{reason}: every GPU has its own place, so the product of the three is the number of GPUs", ("dp: 4", "dp: 2")
     ),
     "heads": Way(
-        "{reason}: a slice is a number of whole heads, keys and values with them. Where queries share them (Llama 2 70B has 8 "
+        "{reason}: a slice consists of whole heads, with their keys and values. Where queries share them (Llama 2 70B has 8 "
         "for 64), these few are the limit",
         (
             "target: 1.3b\ncluster: 4xl4\npuzzle: 1\nranks:\n  dp: 4\n  pp: 1\n  tp: 1\n",
@@ -33,18 +33,18 @@ WAYS = {
     ),
     "tp-over-nodes": Way(
         "{reason}. Slices add up their parts four times in every layer and micro-batch and wait for each sum, so they "
-        "stay inside a node; what crosses nodes is sent seldom or beside the computing: stages and copies",
+        "stay inside a node; only what is sent seldom or during computing may cross nodes: stages and copies",
         ("  dp: 4\n  pp: 1\n  tp: 1\n", "  dp: 1\n  pp: 1\n  tp: 4\n"),
     ),
     "layers": Way(
-        "{reason}: the fullest stage sets the pace of all others",
+        "{reason}: all stages wait for the fullest one",
         (
             "cluster: 4xl4\npuzzle: 1\nranks:\n  dp: 4\n  pp: 1\n  tp: 1\n",
             "cluster: 64xh100\npuzzle: 1\nranks:\n  dp: 4\n  pp: 16\n  tp: 1\n",
         ),
     ),
     "few-micro-batches": Way(
-        "{reason}: some stages would wait in every slot, and 1F1B cannot begin. Take at least as many as stages, and several "
+        "{reason}: some stages would wait in every slot, and 1F1B cannot start. Take at least as many as stages, and several "
         "times as many for a small bubble",
         (
             "  dp: 4\n  pp: 1\n  tp: 1\nzero: 1\ncheckpointing: attention\nmicro_batches: 16\n",
@@ -52,11 +52,11 @@ WAYS = {
         ),
     ),
     "batch": Way(
-        "{reason}: each copy must get equally many sequences, in equal pieces", ("micro_batches: 16", "micro_batches: 12")
+        "{reason}: each copy must get the same number of sequences, in equal pieces", ("micro_batches: 16", "micro_batches: 12")
     ),
     "precision": Way(
-        "{reason}: software would do it, many times slower. GPUs before compute capability 8.0 have fp16 alone, which needs "
-        "its loss scaled",
+        "{reason}: it would be emulated, many times slower. GPUs before compute capability 8.0 have only fp16, which needs "
+        "loss scaling",
         (
             "cluster: 4xl4\npuzzle: 1\nranks:\n  dp: 4\n",
             "cluster: 2xt4\npuzzle: 1\nranks:\n  dp: 2\n",
@@ -67,17 +67,17 @@ WAYS = {
         ("  dp: 4\n  pp: 1\n", "  dp: 1\n  pp: 4\n"),
     ),
     "nothing-fits": Way(
-        "{target} with sequences of {length:,} tokens fits {cluster} by no plan: the one that needs least takes {least:.1f} GB "
-        "a GPU, and {usable:.1f} may be filled. Say so, and plan for a larger cluster or a smaller target",
+        "{target} with sequences of {length:,} tokens fits {cluster} with no plan: the smallest takes {least:.1f} GB per GPU, "
+        "but only {usable:.1f} may be filled. Say so, and plan for a larger cluster or a smaller target",
         ("target: 1.3b", "target: 7b"),
     ),
     "does-not-fit": Way(
         "{reason}: weights {weights:.1f}, gradients {gradients:.1f}, optimizer {optimizer:.1f}, activations {activations:.1f} "
-        "GB. Take from the largest of them first",
+        "GB. Reduce the largest of them first",
         ("zero: 1", "zero: 0"),
     ),
     "slower-half": Way(
-        "it fits, and {percent:.0f} % of the {count} valid plans have a shorter step: yours takes at least {step:.2f} s, the "
+        "it fits, but {percent:.0f}% of the {count} valid plans have a shorter step: yours takes at least {step:.2f} s, the "
         "fastest {best:.2f} s. In yours {limit}",
         ("zero: 1", "zero: 3"),
     ),
@@ -86,8 +86,8 @@ WAYS = {
         ("save_every: 5000", "save_every: 50"),
     ),
     "no-reasons": Way(
-        "the plan is right, and its reasons have {count} of {least} words: which limit binds, what did you measure, what would "
-        "change the plan?",
+        "the plan is right, but its reasons have {count} of {least} words: what is the limit, what did you measure, what "
+        "would change the plan?",
         (
             "does. By formula that sends as much as plain copies; 6.2 measured half as much again for torch's optimizer, and "
             "the link has\n  room for it. Nothing is sent inside a layer: no bubble, no sum to wait for. Longer sequences "
@@ -96,7 +96,7 @@ WAYS = {
         ),
     ),
     "same-words": Way(
-        "the reasons have {count} words, and only {different} different ones: write what holds for this plan",
+        "the reasons have {count} words, but only {different} different ones: write what is true for this plan",
         (
             "Memory binds: 16 bytes a parameter are 21 GB, so a whole copy does not fit. With its optimizer sharded over four "
             "copies it\n  does. By formula that sends as much as plain copies; 6.2 measured half as much again for torch's "
@@ -147,15 +147,15 @@ def _check_time(part: Part, work: Work, file: PlanFile) -> None:
             f"the bubble is {bubble(plan):.0%} of the pipeline": seconds["pipeline"] * bubble(plan),
             f"the GPUs wait {seconds['sums']:.2f} s for the sums of tp": seconds["sums"],
             f"pp and dp send for {seconds['links']:.2f} s, longer than the GPUs compute": seconds["step"] - seconds["pipeline"],
-            "the computing itself takes longest: less computed again, or 16 bits?": valid[0][0] / 10,
+            "computing itself takes longest: less computed again, or 16 bits?": valid[0][0] / 10,
         }  # fmt: skip
         limit = max(shares, key=lambda name: shares[name])
         values = {"count": len(valid), "step": seconds["step"], "best": valid[0][0], "limit": limit}
         raise part.wrong("slower-half", percent=percent, **values)
-    part.note(f"at least {seconds['step']:.2f} s a step: {percent:.0f} % of {len(valid)} valid plans are faster")
+    part.note(f"at least {seconds['step']:.2f} s per step: {percent:.0f}% of {len(valid)} valid plans are faster")
     times, young = save_interval_times(work, plan)
     if not 1 / INTERVAL_TIMES <= times <= INTERVAL_TIMES:
-        effect = "saving costs more than the failures would" if times < 1 else "failures cost more than saving would"
+        effect = "saving costs more than failures would" if times < 1 else "failures cost more than saving would"
         raise part.wrong("save-interval", every=plan.save_every, times=times, young=young, effect=effect)
 
 

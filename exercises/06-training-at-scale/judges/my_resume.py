@@ -1,4 +1,4 @@
-"""Judges my_resume.py of 6.5: which checkpoint a folder offers, and how often a training saves."""
+"""Judges my_resume.py of 6.5: which checkpoint of a folder it returns, and how often it saves."""
 
 from __future__ import annotations
 
@@ -13,67 +13,67 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "half-written": Way(
-        "latest names {given}, which has no .metadata: its save was cut short, and every load of it fails. The next life would "
-        "end there, too, and the one after it, until no restart is left",
+        "latest returns {given}, which has no .metadata: its save was cut short, and every load of it fails. The next life "
+        "would end there, too, and the one after it, until no restart is left",
         (' and (path / ".metadata").is_file()', ""),
     ),
     "renamed-late": Way(
-        "latest names {given}, where .metadata is under its first name still: it is whole only once that was renamed",
+        "latest returns {given}, where .metadata still has its first name: the checkpoint is whole only after the rename",
         ('(path / ".metadata").is_file()', 'any(path.glob(".metadata*"))'),
     ),
     "any-file": Way(
-        "latest names {given}, in which one rank's shard lies, and that of the others is missing: a file in it is no sign",
+        "latest returns {given}, which has the shard of one rank but not of the others: that it has a file proves nothing",
         ('(path / ".metadata").is_file()', "any(path.iterdir())"),
     ),
     "by-name": Way(
-        "latest names {given}, and {right} is later: as text 9 comes after 1. Compare the steps as numbers",
+        "latest returns {given}, but {right} is later: as text, 9 comes after 1. Compare the steps as numbers",
         ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.name) if whole"),
     ),
     "by-time": Way(
-        "latest names {given}, and {right} is of a later step: somebody copied the folder, and its time is new. The step "
+        "latest returns {given}, but {right} is of a later step: somebody copied the folder, so its time is new. The step "
         "is in the name",
         ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.stat().st_mtime) if whole"),
     ),
     "oldest": Way(
-        "latest names {given}, the earliest: all that came after it is done again. {right} is the latest that is whole",
+        "latest returns {given}, the earliest: everything after it would be repeated. {right} is the latest that is whole",
         ("whole[max(whole)] if whole", "whole[min(whole)] if whole"),
     ),
     "other-folder": Way(
-        "latest names {given}, which is no checkpoint of a step: its name is not step_ and a number",
+        "latest returns {given}, which is not a checkpoint: its name is not step_ and a number",
         ('re.fullmatch(r"step_(\\d+)", path.name)', 're.search(r"(\\d+)", path.name)'),
     ),
     "none-at-first": Way(
-        "with {where} latest {what}: a training that begins has nothing to go on from, which is None",
+        "with {where} latest {what}: a new training has no checkpoint to continue from, so return None",
         ("folder.iterdir() if folder.is_dir() else ()", "folder.iterdir()"),
     ),
     "each-step": Way(
         "you save after every step, whatever a save costs: at {cost_s:g} s a save and {step_s:g} s a step the saves take "
-        "{percent:.0f} % of the time. Young: sqrt(2 x cost x MTBF) seconds",
+        "{percent:.0f}% of the time. Young: sqrt(2 x cost x MTBF) seconds",
         ("max(1, round(interval_s / step_s))", "1"),
     ),
     "no-two": Way(
         "your interval is sqrt(cost x MTBF), 0.71 of the best one: a crash loses half an interval on average, not a whole one, "
-        "and that half is the 2 of sqrt(2 x cost x MTBF)",
+        "and that half leads to the 2 in sqrt(2 x cost x MTBF)",
         ("math.sqrt(2 * cost_s * mtbf_s)", "math.sqrt(cost_s * mtbf_s)"),
     ),
     "no-root": Way(
-        "your interval is 2 x cost x MTBF, which is the square of the best one: seconds times seconds are no seconds",
+        "your interval is 2 x cost x MTBF, which is the square of the best one: seconds times seconds are not seconds",
         ("math.sqrt(2 * cost_s * mtbf_s)", "2 * cost_s * mtbf_s"),
     ),
     "in-seconds": Way(
-        "you gave the interval in seconds ({seconds:.3g}), and steps are asked for: divide by the seconds of a step",
+        "you returned the interval in seconds ({seconds:.3g}), not in steps: divide by the seconds of a step",
         ("round(interval_s / step_s)", "round(interval_s)"),
     ),
     "once-a-failure": Way(
-        "you save once in the mean time between failures: a crash then loses about half of all that was done",
+        "you save once in the mean time between failures: a crash then loses about half of all work",
         ("interval_s = math.sqrt(2 * cost_s * mtbf_s)", "interval_s = mtbf_s"),
     ),
     "never": Way(
-        "with a save that takes {cost_s:g} s and a step of {step_s:g} s you gave {given} steps: it is at least 1",
+        "with a save that takes {cost_s:g} s and a step of {step_s:g} s you returned {given} steps: it must be at least 1",
         ("max(1, round(interval_s / step_s))", "int(interval_s / step_s)"),
     ),
     "no-whole-number": Way(
-        "save_every gave {given!r}: steps are a whole number (int), for a step is saved after or not",
+        "save_every returned {given!r}: steps are a whole number (int)",
         ("max(1, round(interval_s / step_s))", "max(1.0, interval_s / step_s)"),
     ),
 }  # fmt: skip
@@ -81,7 +81,7 @@ WAYS = {
 CASES = [(2.0, 0.5, 14400.0), (0.1, 0.05, 1.25), (30.0, 1.0, 3600.0), (5.0, 0.02, 86400.0), (0.4, 8.0, 20000.0)]
 """Seconds of a save, of a step, and between failures: Young's interval is far above one step in each."""
 _NEAR = 0.12
-"""How far an interval may be from these, as a share."""
+"""How far an interval may differ from these, as a share."""
 
 
 def judge(part: Part) -> None:
@@ -148,12 +148,12 @@ def _check_nothing(part: Part, latest: Callable[..., Any], folder: Path, name: s
 
 def _check_choice(part: Part, way: str, case: str, given: object, right: Path) -> None:
     if given is None:
-        raise Verdict("failed", "no-answer", f"latest gives None, and {right.name} is whole", case)
+        raise Verdict("failed", "no-answer", f"latest returns None, but {right.name} is whole", case)
     if not isinstance(given, Path):
-        raise Verdict("failed", "no-path", f"latest gives {given!r}: it is a Path, of the checkpoint's folder", case)
+        raise Verdict("failed", "no-path", f"latest returns {given!r}, not the Path of the checkpoint's folder", case)
     if given != right:
         if given.parent != right.parent:
-            raise Verdict("failed", "no-path", f"latest gives {given}: it is a folder inside of the one that was given", case)
+            raise Verdict("failed", "no-path", f"latest returns {given}, not a folder inside the given one", case)
         raise part.wrong(way, case, given=given.name, right=right.name)
 
 
@@ -177,7 +177,7 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
         for way, steps in ways.items():
             if all(abs(mine - its) <= 1 + 1e-6 * its for mine, its in zip(given, steps, strict=True)):
                 raise part.wrong(way, _name(CASES[bad]), seconds=best[bad] * step_s, **facts)
-        raise Verdict("failed", "other", f"it gave {given[bad]} steps; Young's are {best[bad]:.3g}", _name(CASES[bad]))
+        raise Verdict("failed", "other", f"it returned {given[bad]} steps; Young's are {best[bad]:.3g}", _name(CASES[bad]))
     for cost_s, step_s, mtbf_s in ((0.001, 10.0, 60.0), (0.0, 1.0, 3600.0)):
         answer = part.call(save_every, cost_s, step_s, mtbf_s, case=_name((cost_s, step_s, mtbf_s)))
         if answer != 1:
@@ -185,7 +185,7 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
 
 
 def _is_near(steps: int, case: tuple[float, float, float]) -> bool:
-    """Whether an interval is Young's, or the one that Daly gives: shorter by up to the time of a save."""
+    """Whether an interval is Young's or Daly's, which is shorter by up to the time of a save."""
     cost_s, step_s, mtbf_s = case
     young = math.sqrt(2 * cost_s * mtbf_s) / step_s
     return (1 - _NEAR) * (young - cost_s / step_s) - 1 <= steps <= (1 + _NEAR) * young + 1
@@ -193,4 +193,4 @@ def _is_near(steps: int, case: tuple[float, float, float]) -> bool:
 
 def _name(case: tuple[float, float, float]) -> str:
     cost_s, step_s, mtbf_s = case
-    return f"a save of {cost_s:g} s, steps of {step_s:g} s, a failure in {mtbf_s:g} s"
+    return f"a save of {cost_s:g} s, steps of {step_s:g} s, a failure every {mtbf_s:g} s"

@@ -1,4 +1,4 @@
-"""Judges my_sharded.py of 6.2 over real ranks: AdamW's weights, the numbers that a rank keeps, and those that it sends."""
+"""Judges my_sharded.py of 6.2 with real ranks: AdamW's weights, the numbers that a rank keeps, and those that it sends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpucourse.judge import Case, Part, Way
 
 SHAPES = ((37, 11), (11,), (3, 5), (1,))  # 434 numbers, which 3 and 4 ranks do not divide
 NUMBERS, STEPS, TOLERANCE = sum(math.prod(shape) for shape in SHAPES), 4, 1e-5
-VALUES = {"lr": 0.05, "betas": (0.7, 0.9), "eps": 0.2, "weight_decay": 0.3}  # an eps at which a sum is no mean
+VALUES = {"lr": 0.05, "betas": (0.7, 0.9), "eps": 0.2, "weight_decay": 0.3}  # an eps at which a sum differs from a mean
 USUAL = {"lr": 0.05, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 WAYS = {
     "sum": Way(
@@ -17,7 +17,7 @@ WAYS = {
         ("gradient /= self.ranks\n", "gradient /= 1\n"),
     ),
     "own-gradient": Way(
-        "each rank updates its share with its own gradient alone: the other ranks' samples count for nothing there. It needs "
+        "each rank updates its share only with its own gradient: the other ranks' samples do not count there. It needs "
         "the mean over all ranks, for its share",
         (
             "dist.reduce_scatter_tensor(gradient, self.flatten([p.grad for p in self.parameters]))\n"
@@ -26,21 +26,21 @@ WAYS = {
         ),
     ),
     "not-gathered": Way(
-        "after a step rank {rank} of {ranks} has other weights than rank 0: each has updated its own share, and nobody sent it "
-        "to the others. All ranks must go on with the same weights",
+        "after a step rank {rank} of {ranks} has other weights than rank 0: each has updated its own share, but not sent it "
+        "to the others. All ranks must continue with the same weights",
         (
             "dist.all_gather_into_tensor(whole, weights)",
             "whole.copy_(self.flatten(self.parameters))\n        whole.chunk(self.ranks)[self.rank].copy_(weights)",
         ),
     ),
     "not-written": Way(
-        "after a step every weight is as it was: the new numbers are in a tensor of your own. Write them into the parameters, "
-        "in place, which is where the model looks",
+        "a step does not change the weights: the new numbers are in a tensor of your own. Write them into the parameters, "
+        "in place, because the model uses those",
         ("parameter.copy_(new.view_as(parameter))", "parameter = new.view_as(parameter)"),
     ),
     "misplaced": Way(
-        "the new weights are right, and are at the wrong places: the share of rank 0 comes first when all are gathered, so "
-        "rank 0 must update the first share, and so on",
+        "the new weights are right, but in the wrong places: the share of rank 0 comes first when all are gathered, so rank 0 "
+        "must update the first share, and so on",
         (
             "dist.all_gather_into_tensor(whole, weights)",
             "dist.all_gather_into_tensor(whole, weights)\n        whole = torch.cat(whole.chunk(self.ranks)[::-1])",
@@ -48,7 +48,7 @@ WAYS = {
     ),
     "end-forgotten": Way(
         "the last {missing} of {numbers} numbers never change on {ranks} ranks: {numbers} / {ranks} is not whole. Round the "
-        "share up, and fill the row with zeros",
+        "share up, and pad with zeros",
         (
             "flat = torch.cat([tensor.detach().flatten() for tensor in tensors])",
             "flat = torch.cat([tensor.detach().flatten() for tensor in tensors])\n"
@@ -60,7 +60,7 @@ WAYS = {
         ("self.steps += 1", "self.steps += 0"),
     ),
     "moments-lost": Way(
-        "the first step is right, and each later one is a first step again: the moments (or the optimizer that has them) must "
+        "the first step is right, but each later one is a first step again: the moments (or the optimizer that has them) must "
         "last from one step to the next",
         ("self.steps += 1", "self.steps = 1\n        self.mean.zero_()\n        self.square.zero_()"),
     ),
@@ -73,8 +73,8 @@ WAYS = {
         ),
     ),
     "decay-in-gradient": Way(
-        "that is Adam with the decay added to the gradient. AdamW takes lr * weight_decay of the weight itself off, apart from "
-        "the moments: that is what its W is for",
+        "that is Adam with the decay added to the gradient. AdamW subtracts lr * weight_decay * weight, separately from "
+        "the moments: that is what its W means",
         (
             "weights *= 1 - self.lr * self.weight_decay",
             "gradient += self.weight_decay * weights",
@@ -89,7 +89,7 @@ WAYS = {
         ("weights *= 1 - self.lr * self.weight_decay\n", "weights *= 1 - self.weight_decay\n"),
     ),
     "usual-values": Way(
-        "you take torch's usual betas, eps and weight_decay. The arguments are others",
+        "you use torch's default betas, eps and weight_decay instead of the arguments",
         (
             "lr, betas, eps, weight_decay\n        self.rank",
             "lr, (0.9, 0.999), 1e-8, 0.01\n        self.rank",
@@ -97,7 +97,7 @@ WAYS = {
     ),
     "keeps-everything": Way(
         "with {ranks} ranks it keeps {kept:,} numbers from one step to the next, for {numbers:,} parameters: {most:,} "
-        "are allowed, four for each number of the own share. Moments of the other shares are of no use here",
+        "are allowed, four for each number of its own share. It does not need moments of the other shares",
         (
             "dist.reduce_scatter_tensor(gradient,",
             "self.everything = self.flatten(self.parameters), self.flatten(self.parameters)\n"
@@ -105,8 +105,8 @@ WAYS = {
         ),
     ),
     "kept-elsewhere": Way(
-        "with {ranks} ranks {kept:,} numbers last from one step to the next, and {most:,} are allowed. What lies in a global "
-        "or in the class takes memory, too",
+        "with {ranks} ranks {kept:,} numbers last from one step to the next, but {most:,} are allowed. What is in a global "
+        "variable or in the class takes memory, too",
         (
             "dist.reduce_scatter_tensor(gradient,",
             "type(self).everything = self.flatten(self.parameters), self.flatten(self.parameters)\n"
@@ -115,7 +115,7 @@ WAYS = {
     ),
     "sends-too-much": Way(
         "with {ranks} ranks each sends {sent:,.0f} numbers ({calls}); a reduce-scatter and an all-gather send {most:,.0f}. Of "
-        "the summed gradients a rank needs its own share only",
+        "the summed gradients a rank needs only its own share",
         (
             "dist.reduce_scatter_tensor(gradient, self.flatten([p.grad for p in self.parameters]))",
             "summed = self.flatten([p.grad for p in self.parameters])\n        dist.all_reduce(summed)\n"
@@ -126,7 +126,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Four steps on 1, 3 and 4 ranks, with other gradients on each rank and in each step."""
+    """Four steps on 1, 3 and 4 ranks, with different gradients on each rank and in each step."""
     import shard_bytes  # noqa: F401  # before the ranks are forked
 
     sharded = part.function("ShardedAdamW")
@@ -136,11 +136,11 @@ def judge(part: Part) -> None:
         for answer in answers:
             _check_costs(part, size, answer)
     part.note(f"AdamW's weights after each of {STEPS} steps, on 1, 3 and 4 ranks, {NUMBERS} numbers")
-    part.note("at most four numbers kept for each of the own share; sent: what an all-reduce of the gradients sends")
+    part.note("at most four numbers kept for each one of its own share; sends as much as an all-reduce of the gradients")
 
 
 def _draw(shape: tuple[int, ...], *numbers: int) -> Any:
-    """Numbers that depend on nothing but these."""
+    """Numbers that depend only on these."""
     import torch
 
     seed = sum(number * 1000**place for place, number in enumerate(numbers))
@@ -212,7 +212,7 @@ def _shares(size: int) -> list[slice]:
 
 
 def _with_own_gradients(size: int) -> list[list[float]]:
-    """Each rank's share of one row updated with its own gradient."""
+    """Each rank's share of one row, updated with its own gradient."""
     import torch
 
     alone = []
@@ -268,7 +268,7 @@ def _check_weights(part: Part, size: int, given: list[list[list[float]]]) -> Non
 
 
 def _explain_weights(part: Part, size: int, given: list[list[float]], right: list[list[float]]) -> None:
-    """Raise the verdict on weights that are the same on all ranks, and not AdamW's."""
+    """Raise the verdict on weights that are the same on all ranks, but not AdamW's."""
     begin, case = _flatten(_make_parameters()), f"step 1 on {size} ranks"
     missing = next((place for place in range(NUMBERS) if _near_start(given, begin, place)), NUMBERS)
     if 0 < NUMBERS - missing < size:
@@ -297,14 +297,14 @@ def _explain_weights(part: Part, size: int, given: list[list[float]], right: lis
 
 
 def _near_start(rows: list[list[float]], begin: list[float], place: int) -> bool:
-    """Whether this number, or what decay alone leaves of it, or 0 is all that it ever is."""
+    """Whether it only ever is this number, what decay alone leaves of it, or 0."""
     fade = 1 - VALUES["lr"] * VALUES["weight_decay"]
     first = rows[0][place]
     return min(abs(first - begin[place]), abs(first - fade * begin[place]), abs(first)) < 1e-12
 
 
 def _check_costs(part: Part, size: int, answer: dict[str, Any]) -> None:
-    """Four numbers for each of the own share, and two collectives in rings; each tensor may be filled up by itself."""
+    """Four numbers for each one of its own share, and two collectives in rings; each tensor may be padded separately."""
     case = f"{size} ranks, {NUMBERS} parameters"
     most = 4 * (math.ceil(NUMBERS / size) + len(SHAPES))
     if size > 1 and answer["kept"] > most:

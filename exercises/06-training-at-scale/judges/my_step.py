@@ -1,6 +1,6 @@
-"""Judges my_step.py of 6.1: the training of the plain step, for batches that divide evenly and do not, and then its memory.
+"""Judges my_step.py of 6.1: the same training as the plain step, for batches that divide evenly or not, then its memory.
 
-The training is compared with plain SGD, not with AdamW: AdamW divides by the size of the gradients, and hides a wrong factor.
+The comparison uses plain SGD, not AdamW, because AdamW divides by the size of the gradients and hides a wrong factor.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MOST_OFF = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
 WAYS = {
     "all-at-once": Way(
-        "its peak is {share:.0%} of the plain step's, and at most {limit:.0%} is the task. It takes all sequences at once: "
-        "even where each block is computed again, the inputs of all blocks and the scores of the whole batch are held",
+        "its peak is {share:.0%} of the plain step's, but may be at most {limit:.0%}. It takes all sequences at once: "
+        "even if each block is computed again, the inputs of all blocks and the scores of the whole batch are held",
         ("PARTS = 4", "PARTS = 1"),
     ),
     "one-backward": Way(
@@ -42,8 +42,8 @@ WAYS = {
         ),
     ),
     "parts-too-large": Way(
-        "its peak is {share:.0%} of the plain step's, and at most {limit:.0%} is the task. {calls} parts are not enough where "
-        "each keeps all that its blocks compute: take smaller parts, or let blocks be computed again",
+        "its peak is {share:.0%} of the plain step's, but may be at most {limit:.0%}. {calls} parts are not enough if each "
+        "keeps everything that its blocks compute: take smaller parts, or let blocks be computed again",
         ("            x = checkpoint(block, x, use_reentrant=False)\n", "            x = block(x)\n"),
     ),
     "not-divided": Way(
@@ -60,12 +60,12 @@ WAYS = {
         ),
     ),
     "cleared-between": Way(
-        "it clears the gradients {times} times a step, between its parts: the optimizer gets those of the last part alone. "
+        "it clears the gradients {times} times per step, between its parts: the optimizer gets only those of the last part. "
         "Clear them once, before the first part or after the optimizer",
         ("        x = model.token(", "        optimizer.zero_grad()\n        x = model.token("),
     ),
     "mean-of-means": Way(
-        "right where all parts are equally long, and wrong for {batch} sequences: the last part is shorter, and each of its "
+        "right if all parts are equally long, but wrong for {batch} sequences: the last part is shorter, and each of its "
         "sequences counts more than one of the others. Its share is len(part) / len(batch)",
         (
             "        loss = loss * len(part) / len(batch)\n",
@@ -73,12 +73,12 @@ WAYS = {
         ),
     ),
     "drops-sequences": Way(
-        "{missing} of {batch} sequences never came to the model. A batch that does not divide evenly has a shorter last part, "
-        "and that one counts as well",
+        "{missing} of {batch} sequences never reached the model. A batch that does not divide evenly has a shorter last part, "
+        "and that one counts, too",
         ("batch.to(device).chunk(PARTS)", "batch[: len(batch) // PARTS * PARTS or None].split(max(1, len(batch) // PARTS))"),
     ),
     "not-trained": Way(
-        "{count} of {total} tensors of weights got no gradient, {name} first of all: what is computed under torch.no_grad, or "
+        "{count} of {total} tensors of weights got no gradient, the first is {name}: what is computed under torch.no_grad, or "
         "detached, saves its memory because backward cannot go through it",
         (
             "        for block in model.blocks:\n            x = checkpoint(block, x, use_reentrant=False)\n",
@@ -100,25 +100,25 @@ WAYS = {
         ("        loss = loss * len(part) / len(batch)\n", "        loss = loss / torch.zeros(())\n"),
     ),
     "large-batch": Way(
-        "right for small batches, and wrong for {batch} sequences, where the memory is measured: its weights are not those of "
+        "right for small batches, but wrong for {batch} sequences, where the memory is measured: its weights are not those of "
         "the plain step. Every sequence of the batch counts there, too",
         ("    optimizer.zero_grad()\n", "    optimizer.zero_grad()\n    batch = batch[:8]\n"),
     ),
     "many-steps": Way(
-        "the optimizer stepped {steps} times for one batch, and the plain step does so once: add up the gradients of all parts "
-        "first. {steps} steps on small batches are another training",
+        "the optimizer stepped {steps} times for one batch, instead of once as in the plain step: first add up the gradients "
+        "of all parts. {steps} steps on small batches are another training",
         (
             "        total += loss.detach()\n    optimizer.step()\n",
             "        total += loss.detach()\n        optimizer.step()\n",
         ),
     ),
     "gradients-kept": Way(
-        "the first step is right, and the second is not: gradients of the first were still there, and backward adds to them. "
-        "Clear them once a step, before the first part or after the optimizer",
+        "the first step is right, but the second is not: gradients of the first were still there, and backward adds to them. "
+        "Clear them once per step, before the first part or after the optimizer",
         ("    optimizer.zero_grad()\n", ""),
     ),
     "sixteen-bits": Way(
-        "its blocks compute in {dtype}: that is another training, and the task is the same one. Weights, gradients and moments "
+        "its blocks compute in {dtype}: that is another training, but the task is the same one. Weights, gradients and moments "
         "would stay in float32 in any case",
         (
             "        x = model.token(part[:, :-1]) + model.place\n        for block in model.blocks:\n"
@@ -129,15 +129,15 @@ WAYS = {
         ),
     ),
     "too-much-work": Way(
-        "it makes {times:.2f} times the operations of the plain step, and at most {limit} is the task. Each block computed "
-        "once more costs about a fifth; what else is computed twice?",
+        "it performs {times:.2f} times the operations of the plain step, but may perform at most {limit}. Computing each block "
+        "again costs about a fifth; what else is computed twice?",
         (
             "        total += loss.detach()\n",
             "        total += loss.detach()\n        with torch.no_grad():\n            model(part[:, :-1])\n",
         ),
     ),
     "graph-returned": Way(
-        "the loss that it returns still has its graph: whoever keeps the losses of a training keeps their graphs with them. "
+        "the loss that it returns still has its graph: a caller that keeps the losses of a training keeps their graphs, too. "
         "Return loss.detach()",
         ("        total += loss.detach()\n", "        total = total + loss\n"),
     ),
@@ -146,7 +146,7 @@ WAYS = {
 
 @dataclass
 class Record:
-    """What some steps did: the loss of each, the weights after each, and what came by on the way."""
+    """What some steps did: the loss of each, the weights after each, and what was seen on the way."""
 
     losses: list[Any] = field(default_factory=list)
     weights: list[list[torch.Tensor]] = field(default_factory=list)
@@ -158,15 +158,15 @@ class Record:
 
 
 def judge(part: Part) -> None:
-    """The same training first, for three sizes of batch, then memory and operations."""
+    """First the same training for three batch sizes, then memory and operations."""
     from techniques import Shape
 
     torch.set_num_threads(1)
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", says="as delivered: right, and too large for the device of the exercise")
+        raise Verdict("open", says="as delivered: right, but too large for the device of the exercise")
     step = part.function("step")
     record = [_judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, batch, VOCABULARY)) for batch in BATCHES]
-    part.note(f"losses and weights are those of the plain step for {', '.join(map(str, BATCHES))} sequences, with SGD")
+    part.note(f"losses and weights equal those of the plain step for {', '.join(map(str, BATCHES))} sequences, with SGD")
     _judge_memory(part, step, Shape(LAYERS, WIDTH, LENGTH, LARGE, VOCABULARY), record[0].backwards // STEPS)
 
 
@@ -220,13 +220,13 @@ def _judge_training(part: Part, step: Any, shape: Any) -> Record:
         if torch.is_tensor(loss) and loss.requires_grad:
             raise part.wrong("graph-returned", case)
         if not abs(float(loss) - float(expected)) <= 1e-4:  # NaN as well
-            says = f"its weights are right, and its loss in step {number} is {float(loss):.5f}, not {float(expected):.5f}"
-            raise Verdict("failed", "other-loss", f"{says}: the mean over all tokens of the batch", case)
+            says = f"its weights are right, but its loss in step {number} is {float(loss):.5f}, not {float(expected):.5f}"
+            raise Verdict("failed", "other-loss", f"{says}: return the mean over all tokens of the batch", case)
     return given
 
 
 def _judge_ways(part: Part, shape: Any, right: Record, given: Record, case: str) -> None:
-    """Raise what shows without looking at a number."""
+    """Raise the verdict on what shows without comparing numbers."""
     missing = right.rows - given.rows
     if given.rows and missing:
         raise part.wrong("drops-sequences", case, missing=len(missing) // STEPS or 1, batch=shape.batch)

@@ -17,7 +17,7 @@ WAYS = {
         ("gradient * (share if stage >= 2", "gradient * (share if stage >= 3"),
     ),
     "gradients-too-early": Way(
-        "at stage 1 you divide the gradients. Stage 1 divides the optimizer's state alone, and stage 2 the gradients as well",
+        "at stage 1 you divide the gradients. Stage 1 divides only the optimizer's state, stage 2 the gradients as well",
         ("gradient * (share if stage >= 2", "gradient * (share if stage >= 1"),
     ),
     "weights-too-early": Way(
@@ -29,7 +29,7 @@ WAYS = {
         ("share = parameters / ranks", "share = parameters / max(1, ranks - 1)"),
     ),
     "optimizer-whole": Way(
-        "at stage 1 you hold the whole optimizer state: dividing it is what stage 1 does",
+        "at stage 1 you hold the whole optimizer state: stage 1 divides it",
         ("optimizer * (share if stage >= 1", "optimizer * (share if stage >= 2"),
     ),
     "ddp-divided": Way(
@@ -37,15 +37,15 @@ WAYS = {
         ("optimizer * (share if stage >= 1", "optimizer * (share if stage >= 0"),
     ),
     "one-number": Way(
-        "you gave back one number, {given}: asked for are three, the bytes of weights, of gradients and of optimizer state",
+        "you returned one number, {given}, instead of three: the bytes of weights, of gradients and of optimizer state",
         ("return weights, gradients, state", "return weights + gradients + state"),
     ),
     "whole-bytes": Way(
-        "{given} is rounded: {right} is right. The padding that makes shares whole is no part of the formula",
+        "{given} is rounded: {right} is right. The padding that makes shares whole is not in the formula",
         ("share = parameters / ranks", "share = -(-parameters // ranks)"),
     ),
     "rounded-down": Way(
-        "{given} is rounded down: {right} is right. Divide with /, for // drops the rest",
+        "{given} is rounded down: {right} is right. Divide with /, as // drops the remainder",
         ("share = parameters / ranks", "share = parameters // ranks"),
     ),
     "no-ring": Way(
@@ -54,7 +54,7 @@ WAYS = {
         ("(ranks - 1) / ranks * parameters", "parameters"),
     ),
     "all-ranks-together": Way(
-        "traffic: that is what all {ranks} ranks send together. Asked for is one of them",
+        "traffic: that is what all {ranks} ranks send together. Return what one of them sends",
         ("(ranks - 1) / ranks * parameters", "(ranks - 1) * parameters"),
     ),
     "all-reduce-once": Way(
@@ -63,13 +63,13 @@ WAYS = {
         ("3 if stage == 3 else 2", "2 if stage == 3 else 1"),
     ),
     "weights-once": Way(
-        "traffic: at stage 3 weights are let go after forward, and gathered again for backward: two all-gathers and a "
+        "traffic: at stage 3 weights are freed after forward, and gathered again for backward: two all-gathers and a "
         "reduce-scatter",
         ("3 if stage == 3 else 2", "2"),
     ),
     "torch-stage-1": Way(
         "traffic: that is what ZeroRedundancyOptimizer sends at stage 1, an all-reduce of the gradients and a broadcast of the "
-        "weights. The paper's stage 1 needs of the sums only this rank's share: a reduce-scatter, then an all-gather",
+        "weights. The paper's stage 1 needs only this rank's share of the sums: a reduce-scatter, then an all-gather",
         ("3 if stage == 3 else 2", "3 if stage in (1, 3) else 2"),
     ),
     "less-at-2": Way(
@@ -78,12 +78,12 @@ WAYS = {
         ("3 if stage == 3 else 2", "{2: 1, 3: 3}.get(stage, 2)"),
     ),
     "in-bytes": Way(
-        "traffic: you give bytes, 4 for each number. Numbers are asked for",
+        "traffic: you return bytes, 4 for each number. Return numbers",
         ("return collectives *", "return 4 * collectives *"),
     ),
     "more-and-more": Way(
-        "traffic: you count one collective more with each stage. Stages 1 and 2 send what stage 0 sends: they take the "
-        "all-reduce apart, and put the optimizer's step between its halves",
+        "traffic: you count one more collective with each stage. Stages 1 and 2 send what stage 0 sends: they split the "
+        "all-reduce, and put the optimizer's step between its halves",
         ("3 if stage == 3 else 2", "2 + stage"),
     ),
 }  # fmt: skip
@@ -95,7 +95,7 @@ def judge(part: Part) -> None:
     part.compare([case for given in INPUTS for stage in range(4) for case in _compare_bytes(part, formula, stage, *given)])
     part.compare([_compare_traffic(part, traffic, stage, *given[:2]) for given in INPUTS for stage in range(4)])
     sums = [sum(formula(stage, *PAPER)) / 1e9 for stage in range(4)]
-    part.note(f"7.5 billion parameters on 64 ranks: {', '.join(f'{size:.1f}' for size in sums)} GB a rank, as in the paper")
+    part.note(f"7.5 billion parameters on 64 ranks: {', '.join(f'{size:.1f}' for size in sums)} GB per rank, as in the paper")
     part.note(f"right for {len(INPUTS)} sizes at four stages, in bytes held and in numbers sent")
 
 
@@ -105,7 +105,7 @@ def _show(number: object) -> str:
 
 
 def _divide(stages: tuple[int, int, int], stage: int, parameters: int, ranks: int, sizes: tuple[float, ...]) -> list[float]:
-    """The three kinds, each divided from its stage on."""
+    """The three kinds, each divided from a certain stage on."""
     return [
         size * parameters / (ranks if stage >= first else 1) for size, first in zip(sizes, stages, strict=True)
     ]  # fmt: skip
@@ -121,7 +121,7 @@ def _compare_bytes(
     if not isinstance(given, (tuple, list)) or len(given) != 3:
         if given is None:
             raise Verdict("failed", "no-answer", "bytes_per_rank returned None: is the return missing?", name)
-        raise Verdict("failed", "shape", f"bytes_per_rank gave {given!r}: asked for are three numbers", name)
+        raise Verdict("failed", "shape", f"bytes_per_rank returned {given!r}, not three numbers", name)
     given = [float(number) if isinstance(number, Real) else number for number in given]
     right = _divide((3, 2, 1), stage, parameters, ranks, sizes)
     ways = {

@@ -1,4 +1,4 @@
-"""Your part of 6.3, written."""
+"""A solution of 6.3: places digit by digit."""
 
 from __future__ import annotations
 

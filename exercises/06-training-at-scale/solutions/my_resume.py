@@ -1,4 +1,4 @@
-"""Your part of 6.5: which checkpoint a training goes on from, and how often it saves one."""
+"""A solution of 6.5: which checkpoint a training continues from, and how often it saves one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """The checkpoint to go on from: of those in `folder` that are whole, the one of the latest step; None where none is."""
+    """The checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None where none is."""
     candidates = folder.iterdir() if folder.is_dir() else ()
     steps = {path: re.fullmatch(r"step_(\d+)", path.name) for path in candidates}
     whole = {int(name[1]): path for path, name in steps.items() if name and (path / ".metadata").is_file()}

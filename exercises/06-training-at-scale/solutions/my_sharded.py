@@ -1,4 +1,4 @@
-"""All weights in one row, cut into equal shares; AdamW's own arithmetic on one of them."""
+"""All weights in one flat tensor, cut into equal shares; AdamW's own arithmetic on one of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 
 class ShardedAdamW:
-    """Each rank updates a piece of the flat row of all weights."""
+    """Each rank updates a piece of the flat tensor of all weights."""
 
     def __init__(
         self,
@@ -19,7 +19,7 @@ class ShardedAdamW:
         eps: float,
         weight_decay: float,
     ) -> None:
-        """Two moments for the own share, and nothing else."""
+        """Two moments for this rank's share, and nothing else."""
         self.parameters, self.lr, self.betas, self.eps, self.weight_decay = parameters, lr, betas, eps, weight_decay
         self.rank, self.ranks, self.steps = dist.get_rank(), dist.get_world_size(), 0
         self.size = math.ceil(sum(p.numel() for p in parameters) / self.ranks)
@@ -27,13 +27,13 @@ class ShardedAdamW:
         self.square = parameters[0].new_zeros(self.size)
 
     def flatten(self, tensors: list[torch.Tensor]) -> torch.Tensor:
-        """All numbers in a row, with zeros behind them until every rank has an equal share."""
+        """All numbers in a flat tensor, padded with zeros so that every rank has an equal share."""
         flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
         return torch.nn.functional.pad(flat, (0, self.size * self.ranks - flat.numel()))
 
     @torch.no_grad()
     def step(self) -> None:
-        """Gradients of the own share from all ranks, its new weights, and all weights again."""
+        """Gradients of this rank's share from all ranks, its new weights, then all weights."""
         self.steps += 1
         gradient = torch.empty_like(self.mean)
         dist.reduce_scatter_tensor(gradient, self.flatten([p.grad for p in self.parameters]))

@@ -62,7 +62,7 @@ def test_a_layout_that_cannot_be_is_left_out_with_its_rule(report: ModuleType, s
         "dp x micro_batches, 32",
         "1x1x8 is left out: tp 8 does not divide the 4 heads: a slice consists of whole heads",
         "1x8x1 is left out: pp 8 is more stages than the model has layers (4)",
-        "2x2x1 is left out: it takes 4 ranks, and there are 8",
+        "2x2x1 is left out: it takes 4 ranks, but there are 8",
     ]
 
 

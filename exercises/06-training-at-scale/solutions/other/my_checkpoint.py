@@ -1,4 +1,4 @@
-"""6.4, solved another way: no helper of torch, but the parameters by name, their moments made by hand, all loaded in place."""
+"""Another solution of 6.4, without torch's helper: parameters by name, moments created by hand, all loaded in place."""
 
 from __future__ import annotations
 

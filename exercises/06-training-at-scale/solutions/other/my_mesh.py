@@ -1,4 +1,4 @@
-"""Your part of 6.3, by strides: a step of one in a dimension is a step of so many ranks."""
+"""Another solution of 6.3, by strides: a step of one in a dimension is a step of that many ranks."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ ORDER = ("dp", "pp", "tp")
 
 
 def strides(sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """How many ranks further the next coordinate of each dimension is."""
+    """By how many ranks the next coordinate of each dimension is further on."""
     return {name: math.prod(sizes[inner] for inner in order[at + 1 :]) for at, name in enumerate(order)}
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """A coordinate is how often its stride has gone by, modulo its size."""
+    """A coordinate is the rank over its stride, modulo its size."""
     return {name: rank // stride % sizes[name] for name, stride in strides(sizes, order).items()}
 
 
 def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> list[list[int]]:
-    """Begin at each rank whose coordinate is 0, and go by strides."""
+    """Start at each rank whose coordinate is 0, and go by strides."""
     stride, size = strides(sizes, order)[dimension], sizes[dimension]
     firsts = [rank for rank in range(math.prod(sizes.values())) if rank // stride % size == 0]
     return [[first + stride * at for at in range(size)] for first in firsts]
 
 
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
-    """Rank by rank: what it sends to its next in each dimension, and gets back from the next stage, where that is away."""
+    """Rank by rank: what it sends to the next rank in each dimension, and gets back from the next stage, if on another node."""
     total = 0.0
     for name, stride in strides(sizes, order).items():
         size = sizes[name]

@@ -1,4 +1,4 @@
-"""Your part of 6.5 by another way: from the newest name down, and the interval by trying which one loses least."""
+"""Another solution of 6.5: from the newest name down, and the interval by trying which one loses the least."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def latest(folder: Path) -> Path | None:
-    """The checkpoint to go on from: of those in `folder` that are whole, the one of the latest step; None where none is."""
+    """The checkpoint to continue from: of those in `folder` that are whole, the one of the latest step; None where none is."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries]

@@ -1,4 +1,4 @@
-"""Tensor by tensor: a share of each is a parameter of its own, which torch's AdamW updates."""
+"""Tensor by tensor: a share of each is a separate parameter, which torch's AdamW updates."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class ShardedAdamW:
         eps: float,
         weight_decay: float,
     ) -> None:
-        """The own pieces, copied out of the weights."""
+        """This rank's pieces, copied from the weights."""
         self.parameters, self.rank, self.ranks = parameters, dist.get_rank(), dist.get_world_size()
         self.pieces = [nn.Parameter(self.divide(p.detach())[self.rank].clone()) for p in parameters]
         self.adamw = torch.optim.AdamW(self.pieces, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def divide(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Equal pieces, one a rank; zeros fill up the last ones."""
+        """Equal pieces, one per rank; the last ones are padded with zeros."""
         size = -(-tensor.numel() // self.ranks)
         padded = nn.functional.pad(tensor.flatten(), (0, size * self.ranks - tensor.numel()))
         return list(padded.split(size))
 
     def step(self) -> None:
-        """The gradients of the own pieces, AdamW, and all pieces back into their weights."""
+        """The gradients of this rank's pieces, AdamW, then all pieces back into their weights."""
         for piece, parameter in zip(self.pieces, self.parameters, strict=True):
             piece.grad = torch.empty_like(piece)
             dist.reduce_scatter(piece.grad, self.divide(parameter.grad / self.ranks))

@@ -10,7 +10,7 @@ DIVIDED = {0: (), 1: (2,), 2: (1, 2), 3: (0, 1, 2)}
 def bytes_per_rank(
     stage: int, parameters: int, ranks: int, weight: float, gradient: float, optimizer: float
 ) -> tuple[float, float, float]:
-    """The three kinds in their order, each whole or divided."""
+    """The three kinds in order, each whole or divided."""
     sizes = [parameters * size for size in (weight, gradient, optimizer)]
     for place in DIVIDED[stage]:
         sizes[place] /= ranks
