@@ -1,6 +1,6 @@
-"""Five decisions of those who build GPU systems: the cases that follow from a number, and what is right for each by rule.
+"""Five decisions of people who build GPU systems: the cases that follow from a number, and what is right for each by rule.
 
-The listing of PCI devices is composed for this course in the format of `lspci -nn`, group by group; the profiles are the
+The listing of PCI devices was written for this course in the format of `lspci -nn`, group by group; the profiles are the
 Q-series of an L40S (NVIDIA, "Virtual GPU Software User Guide").
 """
 
@@ -19,8 +19,8 @@ _WORDS = {
     DISK: "Non-Volatile memory controller [0108]: Samsung Electronics NVMe SSD Controller PM9A1 [144d:a80a]",
     NETWORK: "Ethernet controller [0200]: Mellanox Technologies MT2892 [ConnectX-6 Dx] [15b3:101d]",
 }
-PROFILES = {1: 32, 2: 24, 3: 16, 4: 12, 6: 8, 8: 6, 12: 4, 16: 3, 24: 2, 48: 1}  # GiB of a profile: how many of it a GPU holds
-WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the scheduler that gives it
+PROFILES = {1: 32, 2: 24, 3: 16, 4: 12, 6: 8, 8: 6, 12: 4, 16: 3, 24: 2, 48: 1}  # GiB of a profile: how many fit on a GPU
+WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the scheduler that offers it
     "a chat service with users day and night": {"runs": "for ever", "starts": "by itself", "shares": "by autoscaling"},
     "pre-training on 64 GPUs for three weeks": {"runs": "to its end", "starts": "all ranks at once", "shares": "by queue"},
     "400 students, each with a batch job a day": {
@@ -34,7 +34,7 @@ WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the schedule
 
 @dataclass(frozen=True)
 class Passthrough:
-    """A computer's PCI devices by group, the GPU that a virtual machine is to get, and what the host cannot give away."""
+    """A computer's PCI devices by group, the GPU that a virtual machine is to get, and what the host itself needs."""
 
     devices: tuple[tuple[int, str, str], ...]  # group, address, class
     gpu: str
@@ -42,18 +42,18 @@ class Passthrough:
 
     @property
     def listing(self) -> str:
-        """A line a device, as people print them from /sys/kernel/iommu_groups."""
+        """A line for each device, as commonly printed from /sys/kernel/iommu_groups."""
         return "\n".join(f"IOMMU Group {group:2} {address} {_WORDS[kind]}" for group, address, kind in self.devices)
 
     def right(self) -> list[str]:
-        """All devices of the GPU's group but bridges, in order; none where the host needs one of them."""
+        """All devices of the GPU's group except bridges, in order; none if the host needs one of them."""
         mine = next(group for group, address, _ in self.devices if address == self.gpu)
         together = sorted(address for group, address, kind in self.devices if group == mine and kind != BRIDGE)
         return [] if self.host_needs & set(together) else together
 
 
 def make_passthrough(puzzle: int) -> list[Passthrough]:
-    """Three GPUs of a computer: one alone with its sound, one beside another GPU, one beside a device of the host."""
+    """Three GPUs of a computer: one alone with its audio device, one with another GPU, one with a device of the host."""
     chance = random.Random(puzzle)
     first, second, third, other = sorted(chance.sample(range(1, 30), 4))
     devices = [
@@ -73,9 +73,9 @@ def make_machines(puzzle: int) -> list[int]:
 
 
 def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
-    """The fewest GPUs, where all machines of a GPU have the same profile, and each machine one that is large enough.
+    """The fewest GPUs, if all machines of a GPU have the same profile, and each machine one that is large enough.
 
-    From the largest need down: a GPU is opened with the smallest profile for it, and its other places go to the next needs.
+    From the largest need down: a GPU gets the smallest profile for it, and its other places go to the next needs.
     """
     left, count = sorted(needs, reverse=True), 0
     while left:
@@ -86,21 +86,21 @@ def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
 
 @dataclass(frozen=True)
 class Network:
-    """A fat tree of two levels: so many nodes, switches with so many ports, and `ratio` links down for each link up."""
+    """A fat tree of two levels: the number of nodes, the ports of each switch, and `ratio` links down for each link up."""
 
     nodes: int
     ports: int
     ratio: int
 
     def right(self) -> tuple[int, int]:
-        """Switches below and above. Of each lower one's ports 1 in (ratio + 1) goes up; those fill the upper ones."""
+        """Lower and upper switches. Of a lower switch's ports 1 in (ratio + 1) goes up; these fill the upper ones' ports."""
         up = self.ports // (self.ratio + 1)
         leaves = math.ceil(self.nodes / (self.ratio * up))
         return leaves, math.ceil(leaves * up / self.ports)
 
 
 def make_networks(puzzle: int) -> list[Network]:
-    """Three networks; the first has 48 nodes, switches with 40 ports and two links down for each up."""
+    """Three networks; the first has 48 nodes, switches with 40 ports and two links down for each link up."""
     chance = random.Random(puzzle)
     more = [Network(chance.randint(100, 900), chance.choice([36, 40, 64]), chance.choice([1, 2, 3])) for _ in range(2)]
     return [Network(48, 40, 2), *more]
@@ -119,7 +119,7 @@ class Checkpoint:
     osts: int
 
     def right(self) -> tuple[int, int] | None:
-        """The fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds no bytes of two ranks;
+        """The fewest stripes, and the largest stripe in MiB (a power of two, at most 1,024) that holds bytes of only one rank;
         None where all targets together are too slow."""
         stripes = math.ceil(self.gib * 2**30 / (self.share * self.every_s) / (self.ost_gb_per_s * 1e9))
         of_rank = self.gib * 1024 // self.ranks
@@ -128,12 +128,12 @@ class Checkpoint:
 
 
 def make_checkpoints(puzzle: int) -> list[Checkpoint]:
-    """Three checkpoints; the first has 2 TiB of 64 ranks every ten minutes, the last is more than the targets can take."""
+    """Three checkpoints; the first has 2 TiB of 64 ranks every ten minutes, the last is more than the targets can write."""
     chance = random.Random(puzzle)
     some = Checkpoint(chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40)
     return [Checkpoint(2048, 64, 600, 0.05, 2.0, 64), some, Checkpoint(16384, 512, 600, 0.05, 2.0, 48)]
 
 
 def right_scheduler(needs: Mapping[str, object]) -> str:
-    """Kubernetes for what runs for ever and grows with its load; Slurm for what ends, waits its turn and starts at once."""
+    """Kubernetes for what runs for ever and scales with load; Slurm for what ends, waits its turn and starts all at once."""
     return "kubernetes" if needs["runs"] == "for ever" else "slurm"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ENGINES = ("bare", "namespaces", "charliecloud", "docker", "podman", "apptainer")
 LIMIT_S = 120.0
-IMAGE = "course-1.1"  # built by the learner from my_dockerfile.txt
+IMAGE = "course-1.1"  # which the learner builds from my_dockerfile.txt
 REAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "overlay", "nfs", "nfs4", "9p", "virtiofs", "f2fs")
 LOOK = """
 echo "hostname $(cat /proc/sys/kernel/hostname)"
@@ -25,7 +25,7 @@ if (: >"/tmp/.probe$$") 2>&-; then rm -f "/tmp/.probe$$"; echo "own_tmp yes"; fi
 for place in /dev/nvidia*; do [ -e "$place" ] && echo "gpu $place"; done
 [ -r /sys/fs/cgroup/memory.max ] && echo "memory_limit $(cat /sys/fs/cgroup/memory.max)"
 while read -r line; do echo "mount $line"; done </proc/self/mounts
-"""  # a shell's work: a Python may lie where a container does not see it
+"""  # in a shell, because Python may lie where a container does not see it
 PRODUCT = """
 import time, torch
 torch.manual_seed(0); torch.set_num_threads(1)
@@ -39,15 +39,15 @@ print(sorted(times)[25] * 1e3, value, device)
 
 
 def _environment() -> dict[str, str]:
-    """Charliecloud wants both of these set."""
+    """Charliecloud needs both of these to be set."""
     return os.environ | {"USER": os.environ.get("USER", "learner"), "HOME": os.environ.get("HOME", "/")}
 
 
 def need_linux() -> None:
-    """End with a sentence where there is nothing to look at: on macOS."""
+    """End with a message where there is nothing to measure, as on macOS."""
     if sys.platform != "linux":
         sys.exit(
-            "containers are made of namespaces, mounts and /proc, which Linux alone has: run 7.4 on a Linux machine, after "
+            "containers consist of namespaces, mounts and /proc, which only Linux has: run 7.4 on a Linux machine, after "
             "gpucourse deploy 7 --target hosts, or --target aws"
         )
 
@@ -58,7 +58,7 @@ def find_reason(engine: str) -> str | None:
     if engine == "bare":
         return None
     if shutil.which(program) is None:
-        return f"{program} is not there"
+        return f"{program} is not installed"
     check = {
         "namespaces": ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "true"],
         "charliecloud": ["ch-run", "--version"],
@@ -82,7 +82,7 @@ def find_reason(engine: str) -> str | None:
 
 @contextmanager
 def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
-    """The words that come before a command so that it runs in that engine; what they need is gone afterwards."""
+    """The words to put before a command so that it runs in that engine; what they need is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="image-") as folder:
         root = Path(folder)
         places = ["/usr", *_python_folders()]
@@ -100,8 +100,8 @@ def open_engine(engine: str, container: Path, gpu: bool) -> Iterator[list[str]]:
 
 
 def _make_image(root: Path, places: Sequence[str]) -> list[str]:
-    """Make a folder an image without files, for the host's to be bound into: the links of its root, and the folders that are no
-    links and have to be bound as well."""
+    """Turn a folder into an image without files, to bind the host's files into: creates the links of its root; returns the
+    folders that are not links and have to be bound as well."""
     more = []
     for name in ("bin", "sbin", "lib", "lib64"):
         own = Path("/") / name
@@ -117,8 +117,8 @@ def _make_image(root: Path, places: Sequence[str]) -> list[str]:
 
 
 def _python_folders() -> list[str]:
-    """The folders of this Python and of its packages, but those below another of them, below /usr and below /tmp: both
-    are in the container anyway."""
+    """The folders of this Python and of its packages, except those below another of them, below /usr and below /tmp: both are
+    in the container anyway."""
     places = {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, *sys.path[1:]) if Path(path).is_dir()}
     return sorted(
         place
@@ -128,7 +128,7 @@ def _python_folders() -> list[str]:
 
 
 def _call(words: Sequence[str]) -> tuple[str, str | None]:
-    """What a command prints, and the last line of why it failed or None."""
+    """What a command prints, and the last line of its error, or None."""
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
@@ -142,19 +142,19 @@ def _call(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def run(before: Sequence[str], code: str) -> tuple[str, str | None]:
-    """What a Python program prints in an engine, and why it failed or None."""
+    """What a Python program prints in an engine, and why it failed, or None."""
     python = "python" if before[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
     printed, why = _call([*before, python, "-c", code])
-    return printed, f"{python} does not lie where the container sees it" if why and "No such file" in why else why
+    return printed, f"the container does not see {python}" if why and "No such file" in why else why
 
 
 def look(before: Sequence[str]) -> tuple[dict, str | None]:
-    """What a shell sees from inside, and why it saw nothing or None."""
+    """What a shell sees from inside, and why it saw nothing, or None."""
     printed, why = _call([*before, "sh", "-c", LOOK])
     lines = [line.partition(" ")[::2] for line in printed.splitlines()[:100_000]]
     seen = dict(lines)
     if not {"hostname", "pid", "uid"} <= seen.keys():
-        return {}, why or "a shell in it said nothing"
+        return {}, why or "a shell in it printed nothing"
     mounts = [words for kind, rest in lines if kind == "mount" and len(words := rest.split()) > 3]
     writable = {place for _, place, kind, flags, *_ in mounts if kind in REAL and "rw" in flags.split(",") and place != "/tmp"}
     return {
@@ -166,7 +166,7 @@ def look(before: Sequence[str]) -> tuple[dict, str | None]:
 
 
 def repeat(before: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
-    """The words as a command in an engine gets them, and why it got none or None."""
+    """The arguments as a command in an engine gets them, and why it got none, or None."""
     printed, why = _call([*before, "printf", "%s\\n", *words])
     return printed.splitlines(), why
 

@@ -1,4 +1,4 @@
-"""Decide: virtual machines, networks, file systems, schedulers. Your five rules beside what is right for the cases of a puzzle.
+"""Decide about virtual machines, networks, file systems, schedulers: your five rules, tested on the cases of a puzzle.
 
 You will learn    what belongs together in an IOMMU group; what a profile costs; how many switches and stripes a system needs
 You will produce  a decision for each of thirteen cases, and the reason for each that is wrong
@@ -27,12 +27,12 @@ SEED = 0
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="five decisions about the cases of a puzzle")
-parser.add_argument("--puzzle", type=int, default=1, help="the numbers of all cases follow from it")
+parser.add_argument("--puzzle", type=int, default=1, help="the numbers in all cases follow from it")
 args = parser.parse_args()
 if args.puzzle < 1:
-    parser.error("--puzzle from 1 is needed")
+    parser.error("--puzzle must be at least 1")
 
-# --- the cases: kind, name, what is right, and how your part is asked ------------------------------------------------------
+# --- the cases: kind, name, what is right, and how your part is called -----------------------------------------------------
 Question = tuple[str, str, object, Callable[[], object]]
 questions: list[Question] = []
 for case in cases.make_passthrough(args.puzzle):
@@ -56,7 +56,7 @@ for name, needs_of in cases.WORKLOADS.items():
 
 
 def _plain(value: object) -> object:
-    """A list for a tuple: a pair is right as either."""
+    """A list instead of a tuple: a pair is right as either."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -82,7 +82,7 @@ bench.say_table(
 
 
 def count_wrong(kind: str) -> int | None:
-    """Cases of a kind that are decided wrong; None where the function is not written."""
+    """How many cases of a kind are decided wrongly; None where the function is not written."""
     verdicts = [row["right"] for row in rows if row["kind"] == kind]
     return None if None in verdicts else verdicts.count(False)
 

@@ -1,4 +1,4 @@
-"""Several processes on one GPU, with time-slicing and with MPS: requests a second, and how long one takes.
+"""Several processes on one GPU, with time-slicing and with MPS: requests per second, and how long one takes.
 
 Started as a program, this file is one of the processes.
 """
@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LOADS = {"small": 256, "full": 8192}  # the side of a product of matrices: one leaves most of a card idle, one fills it
+LOADS = {"small": 256, "full": 8192}  # the side of a matrix product: one leaves most of a card idle, one fills it
 WAIT_S = 120
 
 
 def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | None]:
-    """A row a way, load and number of processes: requests a second in all, and the median and 99th percentile of a request. The
-    reason where MPS could not be measured."""
+    """A row for each way, load and number of processes: requests per second in total, median and 99th percentile of a request;
+    and the reason where MPS could not be measured."""
     rows = [_run("time-slicing", load, count, seconds, {}) for load in LOADS for count in processes]
     with _start_mps() as (environment, why):
         if environment is not None:
@@ -33,7 +33,7 @@ def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | Non
 
 
 def find_gain(rows: list[dict], load: str) -> float | None:
-    """Requests a second of MPS over those of time-slicing, with the most processes; None where MPS was not measured."""
+    """Requests per second with MPS over those with time-slicing, with the most processes; None where MPS was not measured."""
     most = max((row["processes"] for row in rows), default=0)
     by_way = {row["way"]: row["requests_per_s"] for row in rows if row["load"] == load and row["processes"] == most}
     return by_way["mps"] / by_way["time-slicing"] if "mps" in by_way else None
@@ -41,9 +41,9 @@ def find_gain(rows: list[dict], load: str) -> float | None:
 
 @contextmanager
 def _start_mps() -> Iterator[tuple[dict[str, str] | None, str | None]]:
-    """The environment of MPS clients while the daemon of its own folder runs; the daemon ends in any case."""
+    """The environment of MPS clients while a daemon with its own folder runs; the daemon always ends."""
     if shutil.which("nvidia-cuda-mps-control") is None:
-        yield None, "not measured: nvidia-cuda-mps-control is not there"
+        yield None, "not measured: nvidia-cuda-mps-control is not installed"
         return
     with tempfile.TemporaryDirectory(prefix="mps-") as folder:
         environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe", "CUDA_MPS_LOG_DIRECTORY": f"{folder}/log"}
@@ -75,7 +75,7 @@ def _run(way: str, load: str, count: int, seconds: float, environment: dict[str,
         for process in started:
             assert process.stdout is not None
             if process.stdout.readline() != "ready\n":
-                raise RuntimeError(f"a process of {count} with {way} could not use the GPU: its words are above")
+                raise RuntimeError(f"one of {count} processes with {way} could not use the GPU: its message is above")
         for process in started:  # all at once
             assert process.stdin is not None
             process.stdin.write("go\n")

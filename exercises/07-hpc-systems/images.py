@@ -1,4 +1,4 @@
-"""Faults of the files that images are built from, a Dockerfile and an Apptainer definition, found by reading them."""
+"""Faults in the files that images are built from, a Dockerfile and an Apptainer definition, found by reading them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 CUDA_OF_DRIVER = {525: (12, 0), 535: (12, 2), 550: (12, 4), 560: (12, 6), 570: (12, 8), 580: (13, 0), 590: (13, 1)}
-"""The newest CUDA that a branch of the driver knows (NVIDIA, "CUDA Toolkit Release Notes", table of driver versions)."""
+"""The newest CUDA that a driver branch supports (NVIDIA, "CUDA Toolkit Release Notes", table of driver versions)."""
 SECRET = re.compile(
     r"\b\w*(TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY)\b\s*[= ]\s*(?!\"\"|''|\"?\$\()\S+", re.IGNORECASE
-)  # what a command prints, `$(cat /run/secrets/token)`, is not written in the file
+)  # the output of a command, `$(cat /run/secrets/token)`, is not written in the file
 DATA = re.compile(
     r"^\.?/?$|(^|/)(data|dataset|datasets|checkpoints)(/|$)|\.(tar|tar\.gz|zip|bin|pt|pth|ckpt|npz|h5|parquet|safetensors)$"
 )
@@ -20,12 +20,12 @@ INSTRUCTIONS = {
     "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
 }  # fmt: skip
 PLAIN_BASE = re.compile(r"^(docker\.io/)?(library/)?(python|ubuntu|debian|nvidia/cuda|pytorch/pytorch)[:@]")
-SYSTEM_USERS = {"nobody", "www-data", "daemon", "ubuntu"}  # ubuntu: of Ubuntu 24.04
+SYSTEM_USERS = {"nobody", "www-data", "daemon", "ubuntu"}  # ubuntu: in Ubuntu 24.04
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault by a word, where it is, and what to do about it."""
+    """A fault: a word for its kind, where it is, and what to do about it."""
 
     word: str
     line: int
@@ -33,14 +33,14 @@ class Fault:
 
 
 def newest_cuda(driver: str) -> tuple[int, int]:
-    """The newest CUDA for a driver such as 580.126: that of the newest branch that is not newer than it."""
+    """The newest CUDA for a driver such as 580.126: that of the newest branch that is not newer than the driver."""
     branch = int(driver.partition(".")[0])
     known = [number for number in CUDA_OF_DRIVER if number <= branch]
     return CUDA_OF_DRIVER[max(known)] if known else (11, 8)
 
 
 def find_faults(text: str, driver: str) -> list[Fault]:
-    """The faults of a Dockerfile, or of an Apptainer definition, by what its first lines are. At most 1,000 lines are read."""
+    """The faults of a Dockerfile or an Apptainer definition; its first lines tell which. At most 1,000 lines are read."""
     lines = list(enumerate(text.splitlines()[:1000], start=1))
     if any(re.match(r"\s*Bootstrap\s*:", line, re.IGNORECASE) for _, line in lines):
         return list(_of_definition(lines, driver))
@@ -48,12 +48,12 @@ def find_faults(text: str, driver: str) -> list[Fault]:
 
 
 def without_comments(text: str) -> str:
-    """The lines of a file that are no comments."""
+    """The lines of a file that are not comments."""
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
 def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Lines that end in a backslash go on in the next; a comment goes on in a comment alone."""
+    """Lines that end in a backslash continue on the next; a comment only continues in a comment."""
     whole: list[tuple[int, str]] = []
     goes_on = False
     for number, line in lines:
@@ -72,7 +72,7 @@ def _of_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
     stages: set[str] = set()
     defaults: dict[str, str] = {}
     if not any(order == "FROM" for _, order, _ in named):
-        yield Fault("no-base", 1, "it has no FROM: from which image is it built?")
+        yield Fault("no-base", 1, "it has no FROM: which image is it built from?")
     for number, order, rest in named:
         if order == "FROM":
             image, *more = _fill_in([word for word in rest.split() if not word.startswith("--")] or [rest], defaults)
@@ -83,7 +83,7 @@ def _of_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
             yield from _of_install(number, rest if order == "RUN" else f"{order.lower()} {rest}")
         elif order in ("ENV", "ARG") and SECRET.search(rest):
             yield Fault(
-                "secret", number, f"{rest.split('=')[0].split()[0]} stays in the image for everybody: give it at run time"
+                "secret", number, f"{rest.split('=')[0].split()[0]} stays in the image for everybody: pass it at run time"
             )
         elif order == "ARG":
             defaults.update([rest.partition("=")[::2]])
@@ -103,12 +103,12 @@ def _fill_in(words: list[str], defaults: dict[str, str]) -> list[str]:
 
 
 def _plain(rest: str) -> str:
-    """The words of an instruction whose arguments are written as a list: ["pip", "install"]."""
+    """The words of an instruction whose arguments are a list: ["pip", "install"]."""
     return re.sub(r'[\[\]",]+', " ", rest) if rest.startswith("[") else rest
 
 
 def _of_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
-    """The user of the last stage: not root, and one that the image has. A stage on top of another one keeps its user."""
+    """The user of the last stage: not root, and one that the image has. A stage built on another one keeps its user."""
     stages: dict[str, tuple[str, str]] = {}
     stage = base = user = ""
     for number, order, rest in named:
@@ -120,12 +120,12 @@ def _of_users(named: list[tuple[int, str, str]], last: int) -> Iterator[Fault]:
             user, last = words[0].split(":")[0], number
         stages[stage] = (base, user)
     if user in ("", "root", "0"):
-        yield Fault("root", last, "the program runs as root: add a user and a USER line behind the last RUN")
+        yield Fault("root", last, "the program runs as root: add a user and a USER line after the last RUN")
         return
     commands = " ".join(rest for _, order, rest in named if order == "RUN" or order not in INSTRUCTIONS)
     known = user in SYSTEM_USERS or re.match(r"\d|\$", user) or re.search(rf"(?<!\w){re.escape(user)}(?!\w)", commands)
     if PLAIN_BASE.match(base) and not known:
-        yield Fault("root", last, f"the image has no user {user}, so docker refuses to start it: make it before, with useradd")
+        yield Fault("root", last, f"the image has no user {user}, so docker refuses to start it: create it first, with useradd")
 
 
 def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]:
@@ -140,7 +140,7 @@ def _of_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fault]
         elif section == "%post":
             yield from _of_install(number, text)
         elif section == "%environment" and SECRET.search(text):
-            yield Fault("secret", number, "a secret in %environment stays in the image for everybody: give it at run time")
+            yield Fault("secret", number, "a secret in %environment stays in the image for everybody: pass it at run time")
         elif section == "%files" and text:
             yield from _of_copy(number, [*text.split(), "."][: max(2, len(text.split()))])
         if section in bodies and not text.startswith("%"):
@@ -160,11 +160,11 @@ def _of_base(number: int, image: str, driver: str) -> Iterator[Fault]:
         return
     tag = name.rsplit("/", 1)[-1].partition(":")[2]
     if tag in ("", "latest") and not digest.startswith("sha256:"):
-        yield Fault("latest", number, f"{image} is another image tomorrow: name a version")
+        yield Fault("latest", number, f"{image} may be another image tomorrow: name a version")
     elif match := re.match(r"(\d+)\.(\d+)", tag) if "cuda" in name.removesuffix(tag) else re.search(r"cuda(\d+)\.(\d+)", tag):
         wanted, there = (int(match[1]), int(match[2])), newest_cuda(driver)
         if wanted > there:
-            says = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} knows: at most {there[0]}.{there[1]}"
+            says = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} supports: at most {there[0]}.{there[1]}"
             yield Fault("cuda", number, says)
 
 
@@ -176,18 +176,18 @@ def _of_install(number: int, command: str) -> Iterator[Fault]:
                 yield Fault(
                     "torch",
                     number,
-                    "torch without a version is another torch tomorrow, and may want another CUDA: torch==2.13.0",
+                    "torch without a version may be another one tomorrow, and need another CUDA: torch==2.13.0",
                 )
     if SECRET.search(command):
-        yield Fault("secret", number, "what is written in a RUN line stays in the image's history: give it at run time")
+        yield Fault("secret", number, "a secret in a RUN line stays in the image's history: pass it at run time")
 
 
 def _of_copy(number: int, words: list[str]) -> Iterator[Fault]:
     if any(word.startswith("--from") for word in words):
-        return  # of another stage, and nothing of this computer
+        return  # copied from another stage, not from this computer
     sources = [word for word in words[:-1] if not word.startswith("--")]
     for source in sources:
         if DATA.search(source):
             yield Fault(
-                "data", number, f"{source} becomes a layer of the image, for everybody who pulls it: mount it at run time"
+                "data", number, f"{source} becomes a layer of the image for everybody who pulls it: mount it at run time"
             )

@@ -1,6 +1,6 @@
-"""The same measurement, bare and in containers: every engine that is here, your own among them, and the files of two images.
+"""The same measurement, bare and in containers: in every installed engine and in your own; and the files of two images.
 
-You will learn    what a container divides and what it shares with its host; what a start costs; which faults an image can have
+You will learn    what a container separates from its host and what it shares; what a start costs; what faults an image can have
 You will produce  one product and one sum in every engine; an image for Docker and one for Apptainer without faults
 Run it            python in_containers.py --engines bare,namespaces
 Your part         my_container.sh; the faults of my_dockerfile.txt and of my_definition.def
@@ -30,16 +30,16 @@ FILES = ("my_container.sh", "my_dockerfile.txt", "my_definition.def")
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="one measurement in every container engine that is here")
 parser.add_argument(
-    "--engines", type=str, default="bare,namespaces,charliecloud,docker,podman,apptainer", help="which to try, parted by commas"
+    "--engines", type=str, default="bare,namespaces,charliecloud,docker,podman,apptainer", help="engines to try"
 )
-parser.add_argument("--driver", type=str, default="580.126", help="of NVIDIA, which the images have to fit")
+parser.add_argument("--driver", type=str, default="580.126", help="NVIDIA's driver, which the images have to fit")
 parser.add_argument("--repeats", type=int, default=5, help="starts of each engine; the median counts")
 args = parser.parse_args()
 engines = args.engines.split(",")
 if unknown := [name for name in engines if name not in containers.ENGINES]:
     parser.error(f"there is no engine {unknown[0]}: {', '.join(containers.ENGINES)}")
 if not args.driver.partition(".")[0].isdigit() or args.repeats < 1:
-    parser.error("--driver such as 580.126, and --repeats from 1 are needed")
+    parser.error("--driver must be a version such as 580.126, and --repeats at least 1")
 containers.need_linux()
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")

@@ -2,7 +2,7 @@
 
 You will learn    to read `nvidia-smi topo -m`; why groups and rings are chosen by their slowest link; what a message costs, and
                   what each of its bytes costs
-You will produce  the best groups and rings of five computers; bytes a second by size over each link that is here
+You will produce  the best groups and rings of five computers; bytes per second by size over each link of this computer
 Run it            python interconnect.py --puzzle 3
 Your part         `read`, `find_groups` and `find_ring` in my_topology.py
 Reading           modules/07-hpc-systems/lesson-2-links.md
@@ -33,22 +33,22 @@ SEED = 0
 SPEEDS = {"PCIe 3 x16": 15.75, "PCIe 4 x16": 31.5, "NVLink 3": 300.0, "25 Gbit/s Ethernet": 3.125}  # GB/s in one direction
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="listings of links read and judged, and the links of this computer timed")
+parser = argparse.ArgumentParser(description="read and judge listings of links, and time the links of this computer")
 parser.add_argument("--puzzle", type=int, default=1, help="the fifth computer follows from this number")
 parser.add_argument("--size", type=int, default=4, help="GPUs of a group; it divides the GPUs of every computer: 2 or 4")
-parser.add_argument("--gib", type=float, default=1.0, help="GiB of the all-reduce whose time is reckoned")
+parser.add_argument("--gib", type=float, default=1.0, help="GiB of the all-reduce whose time is calculated")
 parser.add_argument("--ranks", type=int, default=8, help="ranks of that all-reduce")
 parser.add_argument("--max-bytes", type=int, default=536870912, help="the largest message; the smallest has 64 KiB")
 args = parser.parse_args()
 if args.puzzle < 1 or args.size not in (2, 4) or args.gib <= 0 or args.ranks < 2 or args.max_bytes < 1 << 18:
-    parser.error("--puzzle from 1, --size 2 or 4, --gib above 0, --ranks from 2 and --max-bytes from 262144 are needed")
+    parser.error("--puzzle must be at least 1, --size 2 or 4, --gib above 0, --ranks at least 2, --max-bytes at least 262144")
 device = bench.here()
 gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 
 
 # --- the listings --------------------------------------------------------------------------------------------------------
 def judge(listing: topology.Listing) -> dict[str, object]:
-    """What your part makes of a listing, beside the best that there is."""
+    """What your part returns for a listing, and the best possible."""
     table = listing.links
     given = my_topology.read(listing.text)
     cells = [(a, b) for a in range(len(table)) for b in range(len(table))]
@@ -89,7 +89,7 @@ sizes = links.sizes_up_to(args.max_bytes)
 sweep: list[dict] = []
 values_wrong = 0
 with links.Links(args.max_bytes) as here:
-    for size in sizes:  # one way after the other, so that what else the computer does meets all of them
+    for size in sizes:  # one way after the other, so that other load of the computer affects all of them
         for way in (links.INSIDE, links.SHARED, links.TCP):
             median_s = statistics.median(here.time(way, size))
             values_wrong += not here.has_arrived(way, size)

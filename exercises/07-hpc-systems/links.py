@@ -1,6 +1,6 @@
-"""The links of this computer, timed: a copy inside a process, and from one process to another through shared memory or TCP.
+"""Times the links of this computer: a copy inside a process, and from one process to another through shared memory or TCP.
 
-Copies are those of one processor, without torch. Started as a program, this file is the other process.
+One processor copies, without torch. Started as a program, this file is the other process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHARE, _SEND, _SUM = b"S", b"T", b"C"
 
 
 class Links:
-    """Moves up to `most` bytes over each link. To be used with `with`: the other process ends with it."""
+    """Moves up to `most` bytes over each link. Use it in a `with`: the other process ends with it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -45,13 +45,13 @@ class Links:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.control.close()  # the other process ends where it waits for the next command
+        self.control.close()  # the other process, waiting for the next command, then ends
         self.tcp.close()
         self._other.wait()
         self._shared.close()
 
     def move(self, way: str, size: int) -> None:
-        """Bring `size` bytes over a link, and wait until they have arrived."""
+        """Move `size` bytes over a link, and wait until they have arrived."""
         if way == INSIDE:
             self._target[:size] = self._source[:size]
         elif way == SHARED:
@@ -64,7 +64,7 @@ class Links:
             self.tcp.recv(1)
 
     def has_arrived(self, way: str, size: int) -> bool:
-        """Whether what was moved last lies there unchanged, by its CRC-32."""
+        """Whether the last bytes arrived unchanged, by their CRC-32."""
         if way == INSIDE:
             there = zlib.crc32(self._target[:size])
         else:
@@ -73,7 +73,7 @@ class Links:
         return there == zlib.crc32(self._source[:size])
 
     def time(self, way: str, size: int, *, budget_s: float = 0.08, at_least: int = 5) -> list[float]:
-        """Seconds of each of several moves after two cold ones."""
+        """The seconds of several moves after two cold ones."""
         for _ in range(2):
             self.move(way, size)
         seconds: list[float] = []
@@ -88,7 +88,7 @@ class Links:
 
 
 def sizes_up_to(most: int) -> list[int]:
-    """64 KiB and its doublings, up to `most` bytes."""
+    """64 KiB, then twice as much each time, up to `most` bytes."""
     sizes = [1 << 16]
     while 2 * sizes[-1] <= most:
         sizes.append(2 * sizes[-1])
@@ -96,12 +96,12 @@ def sizes_up_to(most: int) -> list[int]:
 
 
 def _memory_folder() -> str | None:
-    """Where a file lies in memory: /dev/shm on Linux, else the usual folder."""
+    """A folder whose files lie in memory: /dev/shm on Linux, else the usual folder."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def _be_the_other(shared_fd: int, control_fd: int, most: int, port: int) -> None:
-    """Take what comes, and say so, until the first process is gone."""
+    """Receive what comes and confirm it, until the first process ends."""
     own = memoryview(bytearray(most))
     with (
         mmap.mmap(shared_fd, most) as shared,

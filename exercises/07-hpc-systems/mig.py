@@ -1,7 +1,7 @@
-"""The instances of a GPU that is divided by MIG: which there are, where each may begin, and how few GPUs hold a list of them.
+"""The instances of a GPU that is divided by MIG: which exist, where each may begin, and how few GPUs hold a list of them.
 
-Places as `nvidia-smi mig -lgipp` prints them: a profile may begin at some memory slices only, and takes so many. A GPU also has
-compute slices. Profiles of A100 and H100 from NVIDIA's "MIG User Guide"; those of an A30 from its table of profiles.
+Places are as `nvidia-smi mig -lgipp` prints them: a profile may begin only at certain memory slices, and takes several. A GPU
+also has compute slices. Profiles of A100 and H100 are from NVIDIA's "MIG User Guide"; those of an A30 from its own table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Card:
         return next((profile for profile in self.profiles if profile.name == name), None)
 
     def describe(self) -> dict[str, object]:
-        """The card as plain values, which the learner's functions get."""
+        """The card as plain values, for the learner's functions."""
         profiles = {
             profile.name: {
                 "compute": profile.compute,
@@ -74,7 +74,7 @@ Place = tuple[int, int]  # the GPU's number, and the memory slice at which the i
 
 
 def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> list[str]:
-    """What a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices; else nothing."""
+    """What a driver would refuse: unknown profiles, forbidden starts, overlaps, too many compute slices; empty if nothing."""
     if len(names) != len(places):
         return [f"{len(names)} instances and {len(places)} places"]
     problems = []
@@ -95,11 +95,11 @@ def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> 
         slices.update(dict.fromkeys(range(start, start + profile.memory), f"{name} at {start}"))
         compute[gpu] = compute.get(gpu, 0) + profile.compute
     many = [(gpu, count) for gpu, count in compute.items() if count > card.compute]
-    return problems + [f"GPU {gpu}: {count} compute slices, it has {card.compute}" for gpu, count in many]
+    return problems + [f"GPU {gpu}: {count} compute slices, but it has {card.compute}" for gpu, count in many]
 
 
 def place(card: Card, names: Sequence[str]) -> list[Place]:
-    """Places with the fewest GPUs, by search: one GPU more until all starts of all instances, the largest first, find a way."""
+    """Places with the fewest GPUs, by search: tries all starts of all instances, largest first, adding a GPU until all fit."""
     sizes = {profile.name: profile.memory for profile in card.profiles}
     order = sorted(range(len(names)), key=lambda number: -sizes[names[number]])
     for gpus in range(1, len(names) + 1):
@@ -123,7 +123,7 @@ def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> 
         for gpu in range(gpus):
             state = (frozenset(free[gpu]), left[gpu])
             if state in seen or left[gpu] < profile.compute:
-                continue  # a GPU like one that was tried
+                continue  # equal to a GPU that was tried
             seen.add(state)
             for start in profile.starts:
                 slices = set(range(start, start + profile.memory))
@@ -142,7 +142,7 @@ def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> 
 
 
 def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
-    """A line a GPU, a cell a memory slice."""
+    """A line for each GPU, a cell for each memory slice."""
     for gpu in sorted({gpu for gpu, _ in places}):
         cells = ["."] * card.memory
         for name, (there, start) in zip(names, places, strict=True):
@@ -154,7 +154,7 @@ def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[
 
 @dataclass(frozen=True)
 class Service:
-    """What shares a GPU: GiB, percent of the processors, whether it must be out of reach, and ms to answer."""
+    """A service that shares a GPU: GiB, percent of the processors, whether it must be isolated, and ms to answer."""
 
     name: str
     gib: float
@@ -179,8 +179,8 @@ def make_services(puzzle: int, card: Card) -> list[Service]:
 
 
 def right_way(service: Service, card: Card) -> str:
-    """How a service should share a card: alone where it needs more than half; by MIG where it must be isolated and the card has
-    MIG; by MPS where it has to answer within a time; else by time-slicing."""
+    """How a service should share a card: alone if it needs more than half; by MIG if it must be isolated and the card has MIG;
+    by MPS if it has to answer within a time limit; else by time-slicing."""
     if service.gib > card.gib / 2 or service.percent > 50:
         return "none"
     if service.isolated:

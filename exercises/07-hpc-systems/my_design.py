@@ -1,7 +1,7 @@
-"""Your part of 7.5: five decisions of those who build GPU systems, each as a rule that works for any numbers.
+"""Your part of 7.5: five decisions of people who build GPU systems, each as a rule that works for any numbers.
 
-You will learn    what leaves the host with a GPU; what one profile a GPU costs; how many switches and stripes are needed
-You will produce  five functions; the run asks them about the cases of your puzzle
+You will learn    what goes to a guest with a GPU; what one profile per GPU costs; how many switches and stripes you need
+You will produce  five functions; the run calls them with the cases of your puzzle
 Try it            gpucourse try 7.5
 Your part         the bodies of the five functions; keep their names and parameters
 Reading           modules/07-hpc-systems/lesson-5-decisions.md
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
-    """The PCI addresses that have to be given to vfio-pci, in order, so that a virtual machine can get `gpu`.
+    """The PCI addresses to bind to vfio-pci, in order, so that a virtual machine can get `gpu`.
 
     A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group goes as a whole, but for its PCI
     bridges, class [0604]. Empty where the group has a device that the host needs.
@@ -20,10 +20,10 @@ def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
 
 
 def gpus_needed(needs: list[int], profiles: dict[int, int]) -> int:
-    """The fewest GPUs for virtual machines that need so many GiB each.
+    """The fewest GPUs for virtual machines with these needs in GiB.
 
-    `profiles` says for each profile's GiB how many of it fit on a GPU. All machines of a GPU have the same profile; a machine
-    may have a larger one than it needs.
+    `profiles` maps the GiB of each profile to how many of them fit on a GPU. All machines of a GPU have the same profile; a
+    machine may have a larger one than it needs.
     """
     raise NotImplementedError("gpus_needed: which machine decides the profile of a GPU?")
 
@@ -41,14 +41,14 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
     """The stripe count and the stripe size in MiB of a checkpoint that `ranks` write as one file, in equal parts.
 
     It is written every `every_s` seconds and may take `share` of that time; a target writes `ost_gb_per_s` GB/s (10**9 bytes).
-    As few stripes as possible; the largest power of two up to 1,024 MiB, so that no stripe has bytes of two ranks. None where
-    `osts` targets are too few.
+    Take as few stripes as possible, and the largest power of two up to 1,024 MiB with which no stripe has bytes of two ranks.
+    Return None where `osts` targets are too few.
     """
-    raise NotImplementedError("stripes: how many bytes a second have to be written?")
+    raise NotImplementedError("stripes: how many bytes per second have to be written?")
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
     """ "slurm" or "kubernetes" for a workload that `runs` "to its end" or "for ever", `starts` "all ranks at once", "when it is
     its turn" or "by itself", and `shares` its GPUs "by queue", "by fair share" or "by autoscaling".
     """
-    raise NotImplementedError("scheduler: what ends, and what goes on for ever?")
+    raise NotImplementedError("scheduler: what ends, and what runs for ever?")

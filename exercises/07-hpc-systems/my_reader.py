@@ -14,11 +14,11 @@ from pathlib import Path
 
 
 def batches(path: Path, size: int, order: list[int], batch: int, window: int) -> Iterator[Sequence[bytes]]:
-    """The records of a shard, `batch` at a time; the last batch may be shorter.
+    """Yields the records of a shard, `batch` at a time; the last batch may be shorter.
 
     Record n has `size` bytes and begins at byte n * size. `order` is the random order in which a training wants them. Within
     each `window` records of the order (0 to window-1, window to 2 window-1, ...) yours may come in any order; each comes once.
-    A batch is used before the next is asked for. Not more than two windows of records may be in memory at the same time.
+    A batch is used before the next is requested. At most two windows of records may be in memory at the same time.
     """
     with path.open("rb", buffering=0) as shard:
         for start in range(0, len(order), batch):

@@ -1,4 +1,4 @@
-"""Your part of 7.1: who shares a GPU with whom, in which way, and where the instances of MIG lie.
+"""Your part of 7.1: which services share a GPU, in which way, and where the instances of MIG lie.
 
 You will learn    what time-slicing, MPS and MIG divide, and what they do not; why instances have places
 You will produce  a way for any service, the smallest profile for it, and places on as few GPUs as possible
@@ -17,22 +17,22 @@ from __future__ import annotations
 def way(service: dict, card: dict) -> str:
     """ "none", "mig", "mps" or "time-slicing".
 
-    "none", a GPU of its own, where it needs more than half of the memory or of the processors, and where it must be isolated
-    and the card has no MIG. Of the others: "mig" where neighbours must not reach it, "mps" where it has to answer within a
-    time, "time-slicing" for the rest.
+    "none", a separate GPU, if it needs more than half of the memory or of the processors, or if it must be isolated and the
+    card has no MIG. Of the others: "mig" if it must be isolated, "mps" if it has to answer within a time limit, and
+    "time-slicing" for the rest.
     """
     raise NotImplementedError("way: what does each of the three ways not divide?")
 
 
 def profile(service: dict, card: dict) -> str:
     """The smallest profile of the card with enough GiB and enough of the processors: a profile has `compute` of the card's."""
-    raise NotImplementedError("profile: which share of the processors has a profile?")
+    raise NotImplementedError("profile: what share of the processors does a profile have?")
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """For each profile in `names`, in their order: the number of its GPU, from 0, and the memory slice at which it begins.
+    """For each profile in `names`, in this order: the number of its GPU, from 0, and the memory slice at which it begins.
 
     On a GPU no memory slice may belong to two instances, the compute slices of all together may not exceed the card's, and an
-    instance begins only where its profile allows it. On as few GPUs as possible: 3g, 2g and 2g fit on one.
+    instance begins only where its profile allows it. Use as few GPUs as possible: 3g, 2g and 2g fit on one.
     """
     raise NotImplementedError("place: where may a 3g begin, and what does that leave?")

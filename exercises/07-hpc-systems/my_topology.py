@@ -1,4 +1,4 @@
-"""Your part of 7.2: how the GPUs of a computer are linked, who should work together, and in which order a ring goes.
+"""Your part of 7.2: how the GPUs of a computer are linked, which should work together, and in which order a ring goes.
 
 You will learn    what `nvidia-smi topo -m` says; why groups and rings of GPUs are as fast as their slowest link
 You will produce  a reader of the listing, the best groups for tensor parallelism, the best ring for an all-reduce
@@ -9,30 +9,29 @@ Reading           modules/07-hpc-systems/lesson-2-links.md, "What the listing sa
 
 from __future__ import annotations
 
-# Links from the fastest to the slowest; NV18 is eighteen NVLinks at once, and faster than NV2.
+# Links from the fastest to the slowest; NV18 is eighteen NVLinks together, and faster than NV2.
 ORDER = ("NV#", "PIX", "PXB", "PHB", "NODE", "SYS")
 
 
 def read(text: str) -> list[list[str]]:
     """The links between the GPUs of a listing: `read(text)[2][5]` is the link between GPU 2 and GPU 5, such as "NV2".
 
-    In its diagonal stands "X". Network cards have rows and columns in the same table, and below it stands a legend: neither is
-    a GPU.
+    On the diagonal is "X". Network cards have rows and columns in the same table, and below it is a legend: neither is a GPU.
     """
     raise NotImplementedError("read: which lines and which columns of the text belong to GPUs?")
 
 
 def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
-    """All GPUs, divided into groups of `size`, so that the slowest link inside of any group is as fast as it can be.
+    """All GPUs, divided into groups of `size`, so that the slowest link inside any group is as fast as possible.
 
-    Of several such divisions, one with as few links of that speed as can be. There are at most eight GPUs: all may be tried.
+    Of several such divisions, return one with as few links of that speed as possible. There are at most eight GPUs: try all.
     """
-    raise NotImplementedError("find_groups: which link of a group decides how fast its members agree?")
+    raise NotImplementedError("find_groups: which link of a group decides how fast its members communicate?")
 
 
 def find_ring(links: list[list[str]]) -> list[int]:
-    """All GPUs in an order whose slowest hop is as fast as it can be, the hop from the last to the first included.
+    """All GPUs in an order whose slowest hop is as fast as possible, including the hop from the last to the first.
 
-    Of several such orders, one with as few hops of that speed as can be.
+    Of several such orders, return one with as few hops of that speed as possible.
     """
     raise NotImplementedError("find_ring: how many different rings are there through eight GPUs?")

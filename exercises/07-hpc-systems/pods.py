@@ -1,4 +1,4 @@
-"""What has to hold of pods that share a GPU, and what Kubernetes itself would refuse where its schemas are at hand."""
+"""What must be true of pods that share a GPU, and what Kubernetes itself would refuse, if its schemas are installed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def find_faults(objects: list[dict[str, Any]], profiles: Mapping[str, int]) -> I
     if sharing is None:
         yield "no-sharing", "no ConfigMap has a config.yaml with `sharing` for nvidia.com/gpu: each pod would take a whole GPU"
     elif sharing[0] != "mps":
-        yield "no-sharing", f"the pods share the GPU by MPS, and the ConfigMap says {sharing[0]}"
+        yield "no-sharing", f"the pods share the GPU by MPS, but the ConfigMap says {sharing[0]}"
     elif sharing[1] != len(shared):
-        yield "replicas", f"the ConfigMap makes {sharing[1]} shares of a GPU, and {len(shared)} pods ask for one"
+        yield "replicas", f"the ConfigMap has {sharing[1]} shares of a GPU, but {len(shared)} pods ask for one"
     for pod in pods:
         name = manifests.name_of(pod)
         for box in manifests.containers(pod):
@@ -40,12 +40,12 @@ def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, 
         if resource not in limits or str(requests.get(resource, limits[resource])) != str(limits[resource]):
             yield (
                 "limits",
-                f"pod {pod}: requests and limits of {resource} differ; a GPU is given out whole, so they must be equal",
+                f"pod {pod}: requests and limits of {resource} differ; a GPU is assigned whole, so they must be equal",
             )
         elif str(limits[resource]) != "1":
             yield (
                 "limits",
-                f"pod {pod}: it asks for {limits[resource]} of {resource}, and a pod of these gets 1 share or instance",
+                f"pod {pod}: it asks for {limits[resource]} of {resource}, but a pod gets 1 share or instance",
             )
         if str(resource).startswith(MIG) and str(resource).removeprefix(MIG) not in profiles:
             yield (
@@ -53,13 +53,13 @@ def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, 
                 f"pod {pod}: the card has no profile {str(resource).removeprefix(MIG)}; it has {', '.join(profiles)}",
             )
     if not manifests.has_version(box.get("image")):
-        yield "image", f"pod {pod}: {box.get('image') or 'no image'} has no version, so tomorrow it may be another program"
+        yield "image", f"pod {pod}: {box.get('image') or 'no image'} has no version, so it may be another program tomorrow"
     if not manifests.ports_are_numbers(box):
         yield "port", f"pod {pod}: containerPort has to be a number, without quotes"
 
 
 def _find_sharing(objects: list[dict[str, Any]]) -> tuple[str, int] | None:
-    """The way of sharing, or both, and the number of replicas that the device plugin is told."""
+    """The way of sharing, or both, and the number of replicas in the device plugin's configuration."""
     for thing in objects:
         data = thing.get("data") if thing.get("kind") == "ConfigMap" else None
         if not isinstance(data, dict) or not isinstance(data.get("config.yaml"), str):

@@ -1,4 +1,4 @@
-"""A file of records on a disk: written, read in several ways, cold or warm, with what really came from the disk.
+"""A file of records on a disk: writes it, reads it in several ways, cold or warm, and counts what came from the disk.
 
 A record begins with its number (8 bytes), and its last 4 bytes are the CRC-32 of all before them.
 """
@@ -19,7 +19,7 @@ Reader = Callable[[Path, int, list[int], int, int], Iterator[Sequence[bytes]]]
 
 
 def write_shard(path: Path, records: int, size: int, seed: int = 0) -> None:
-    """Write so many records of `size` bytes, and wait until they are on the disk."""
+    """Write that many records of `size` bytes, and wait until they are on disk."""
     filler = random.Random(seed).randbytes(size)
     with path.open("wb") as file:
         for number in range(records):
@@ -30,14 +30,14 @@ def write_shard(path: Path, records: int, size: int, seed: int = 0) -> None:
 
 
 def check_record(record: bytes | memoryview) -> int | None:
-    """The number of a record; None where its bytes are not those that were written."""
+    """The number of a record; None if its bytes differ from those that were written."""
     if zlib.crc32(record[:-4]) != int.from_bytes(record[-4:], "little"):
         return None
     return int.from_bytes(record[:8], "little")
 
 
 def shuffle(records: int, seed: int) -> list[int]:
-    """All records in a random order, in which a training wants them."""
+    """All records in the random order in which a training wants them."""
     order = list(range(records))
     random.Random(seed).shuffle(order)
     return order
@@ -45,7 +45,7 @@ def shuffle(records: int, seed: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What came of an order: records in all, how many were changed on the way, never came, or came twice; whether each window
+    """The result of an order: how many records came, were changed on the way, never came, or came twice; whether each window
     was whole before the next began; and whether all batches but the last were full."""
 
     records: int
@@ -57,7 +57,7 @@ class Delivery:
 
 
 def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[int], batch: int, window: int) -> Delivery:
-    """Take all batches and compare them with the order. A batch is checked before the next is asked for."""
+    """Take all batches and compare them with the order. A batch is checked before the next is requested."""
     came: list[int] = []
     wrong, sizes = 0, []
     for records in batches:
@@ -78,7 +78,7 @@ def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[
 
 
 def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window: int) -> Iterator[Sequence[bytes]]:
-    """The records in exactly that order, a read call for each."""
+    """The records in exactly that order, with a read call for each."""
     with path.open("rb", buffering=0) as shard:
         for start in range(0, len(order), batch):
             records = []
@@ -92,7 +92,7 @@ def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window
 
 
 def _read_all(path: Path, block: int, flags: int = 0) -> int:
-    """Read a file from front to back into one buffer, which lies on a page as O_DIRECT needs it; the bytes read."""
+    """Read a file from front to back into one buffer, aligned to a page as O_DIRECT needs it; returns the bytes read."""
     with mmap.mmap(-1, block) as buffer:
         descriptor = os.open(path, os.O_RDONLY | flags)
         try:
@@ -119,7 +119,7 @@ def _read_random(path: Path, block: int = 4096, count: int = 4096) -> int:
 
 
 def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
-    """What reads a file in each way, and whether the page cache has to be without it. O_DIRECT is there on Linux alone."""
+    """The function for each way to read a file, and whether the page cache must not have it. O_DIRECT exists only on Linux."""
     direct = getattr(os, "O_DIRECT", 0)
     always: dict[str, tuple[Callable[[Path], int], bool]] = {
         "1 MiB, cold": (lambda path: _read_all(path, MIB), True),
@@ -137,7 +137,7 @@ def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
 
 
 def forget(path: Path) -> None:
-    """Take a file out of the page cache. Needs no rights; a host that caches below this computer is not reached."""
+    """Remove a file from the page cache. Needs no special rights; does not reach the cache of a host below this computer."""
     if hasattr(os, "posix_fadvise"):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -148,7 +148,7 @@ def forget(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a call: seconds, processor seconds, read calls and bytes that came from a disk. None where the system does not say."""
+    """A call's seconds, processor seconds, read calls and bytes that came from a disk. None where the system does not say."""
 
     seconds: float
     cpu_s: float
@@ -167,7 +167,7 @@ def measure(call: Callable[[], object]) -> Cost:
 
 
 def _count_io() -> dict[str, int] | None:
-    """The counters of this process. Reading them is a read call itself, which `measure` takes off."""
+    """The counters of this process. Reading them is itself a read call, which `measure` subtracts."""
     try:
         text = Path("/proc/self/io").read_bytes().decode()
     except OSError:

@@ -1,6 +1,6 @@
-"""Sharing a GPU: a way for each of a list of services, places for the instances of MIG, and pods that ask for their shares.
+"""Sharing a GPU: a way for each of several services, places for the instances of MIG, and pods that ask for their shares.
 
-You will learn    what time-slicing, MPS and MIG divide; why an instance cannot begin anywhere; what Kubernetes is told
+You will learn    what time-slicing, MPS and MIG divide; where an instance may begin and why; what Kubernetes needs to know
 You will produce  a plan for the services of your puzzle, drawn slice by slice; manifests without faults
 Run it            python sharing.py --puzzle 3 --gpu h100-80
 Your part         `way`, `profile` and `place` in my_sharing.py; the faults of my_pods.yaml
@@ -31,13 +31,13 @@ SEED = 0
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="services that share GPUs")
 parser.add_argument("--puzzle", type=int, default=1, help="the services follow from it")
-parser.add_argument("--gpu", type=str, default="a100-80", choices=list(mig.CARDS), help="the card that is planned with")
-parser.add_argument("--processes", type=str, default="1,2,4", help="processes that share this computer's GPU, where it has one")
-parser.add_argument("--seconds", type=float, default=5.0, help="of each of those measurements")
+parser.add_argument("--gpu", type=str, default="a100-80", choices=list(mig.CARDS), help="the card to plan for")
+parser.add_argument("--processes", type=str, default="1,2,4", help="processes that share this computer's GPU, if it has one")
+parser.add_argument("--seconds", type=float, default=5.0, help="length of each of those measurements")
 args = parser.parse_args()
 counts = [int(word) for word in args.processes.split(",")]
 if args.puzzle < 1 or args.seconds <= 0 or min(counts) < 1:
-    parser.error("--puzzle from 1, --seconds above 0 and --processes from 1 are needed")
+    parser.error("--puzzle must be at least 1, --seconds above 0, and --processes at least 1")
 card, device = mig.CARDS[args.gpu], bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)

@@ -14,8 +14,8 @@ BLOCK = 16 << 20
 
 
 def measure(path: Path, device: torch.device) -> tuple[list[dict], dict[str, object]]:
-    """A row a way, warm, with GB/s and processor seconds a GB (GB/s above the link is None and `refused`); then what GPUDirect
-    Storage does here: `mode` is gds, compat or None, with the reason in words."""
+    """A row for each way, warm, with GB/s and processor seconds per GB (GB/s above the link's is None and `refused`); then what
+    GPUDirect Storage does here: `mode` is gds, compat or None, with the reason in words."""
     link = nvidia_smi.find_pcie_gb_per_s()
     ways: dict[str, Callable[[Path, torch.device], None]] = {
         "pageable": _copy_pageable,
@@ -59,7 +59,7 @@ def _copy_pinned(path: Path, device: torch.device) -> None:
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(buffer.numpy()):
             target[:count].copy_(buffer[:count], non_blocking=True)
-            torch.cuda.synchronize(device)  # the buffer is filled again
+            torch.cuda.synchronize(device)  # as the buffer is filled again next
 
 
 def _copy_with_two(path: Path, device: torch.device) -> None:
@@ -84,7 +84,7 @@ def _load_by_cufile(path: Path, device: torch.device) -> None:
 
 
 def _find_gds() -> tuple[str | None, str]:
-    """Whether cuFile can be used, and whether the kernel's nvidia-fs is there: without it cuFile copies through the host."""
+    """Whether cuFile can be used, and whether nvidia-fs is loaded: without it cuFile copies through the host."""
     if not hasattr(torch.cuda, "gds"):
         return None, "not measured: this torch has no torch.cuda.gds"
     try:
@@ -94,5 +94,5 @@ def _find_gds() -> tuple[str | None, str]:
     except (RuntimeError, OSError) as error:
         return None, f"not measured: cuFile cannot be used ({str(error).splitlines()[0][:100]})"
     if Path("/proc/driver/nvidia-fs/stats").exists():
-        return "gds", "nvidia-fs is there"
+        return "gds", "nvidia-fs is loaded"
     return "compat", "no nvidia-fs: cuFile reads into the host's memory and copies, which is not GPUDirect Storage"

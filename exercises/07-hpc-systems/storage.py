@@ -1,7 +1,7 @@
 """From storage to the GPU: one file read in every way, cold and warm, and a training's random order with fewer reads.
 
 You will learn    what the page cache hides; what a read call costs; why records are sorted within a window
-You will produce  MB/s, read calls and bytes from the disk of each way; your reader beside the delivered one
+You will produce  MB/s, read calls and bytes from the disk for each way; your reader compared with the delivered one
 Run it            python storage.py --megabytes 128
 Your part         `batches` in my_reader.py
 Reading           modules/07-hpc-systems/lesson-3-storage.md
@@ -31,11 +31,11 @@ parser = argparse.ArgumentParser(description="one file of records, read in every
 parser.add_argument("--megabytes", type=int, default=4096, help="MiB of the file")
 parser.add_argument("--record", type=int, default=4096, help="bytes of a record, a multiple of 512")
 parser.add_argument("--batch", type=int, default=256, help="records of a batch")
-parser.add_argument("--windows", type=int, default=8, help="of the order; within one records may come in any order")
-parser.add_argument("--seed", type=int, default=0, help="of the order")
+parser.add_argument("--windows", type=int, default=8, help="of the random order; within one, records may come in any order")
+parser.add_argument("--seed", type=int, default=0, help="of the random order")
 args = parser.parse_args()
 if args.record % 512 or args.record < 512 or args.megabytes < 8 or args.batch < 1 or not 1 <= args.windows <= 64:
-    parser.error("--record a multiple of 512, --megabytes from 8, --batch from 1 and --windows 1 to 64 are needed")
+    parser.error("--record must be a multiple of 512, --megabytes at least 8, --batch at least 1, and --windows from 1 to 64")
 records = args.megabytes * MIB // args.record
 if records < args.batch * args.windows:
     parser.error(f"{records} records are fewer than one batch in each of {args.windows} windows: take larger --megabytes")
@@ -43,9 +43,9 @@ window = -(-records // args.windows)
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-place = Path(os.environ.get("TMPDIR") or out)  # in a run it lies beside the outputs, and is gone with the run's last process
+place = Path(os.environ.get("TMPDIR") or out)  # in a run it is beside the outputs, and removed with the run's last process
 if (free := shutil.disk_usage(place).free) < 3 * args.megabytes * MIB:
-    sys.exit(f"{free // MIB:,} MiB are free where the file would lie, and three times {args.megabytes} are needed: "
+    sys.exit(f"{free // MIB:,} MiB are free for the file, but three times {args.megabytes} are needed: "
              "take a smaller --megabytes")  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def find_filesystem(path: Path) -> str | None:
 
 
 def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
-    """What came of a reader, and what it cost without the checking."""
+    """The result of a reader, and what it cost without the checks."""
     delivery = shards.check_delivery(make(path, args.record, list(order), args.batch, window), order, args.batch, window)
     shards.forget(path)
 

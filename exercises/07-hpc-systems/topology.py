@@ -1,6 +1,6 @@
 """How the GPUs of a computer are linked: listings as `nvidia-smi topo -m` prints them; the best groups and rings by search.
 
-The listings are composed for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
+The listings were written for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
 V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4), those of the others follow from their names.
 """
 
@@ -15,7 +15,7 @@ Links = list[list[str]]  # links[i][j] between GPU i and GPU j, "X" where i is j
 
 Score = tuple[int, int]
 
-PCIE = ("SYS", "NODE", "PHB", "PXB", "PIX")  # from the longest way to the shortest
+PCIE = ("SYS", "NODE", "PHB", "PXB", "PIX")  # from the longest path to the shortest
 _LEGEND = """
 Legend:
 
@@ -41,7 +41,7 @@ SYS SYS SYS NV1 NV2 NV1 NV2  X
 
 @dataclass(frozen=True)
 class Listing:
-    """A computer: the links between its GPUs, and how many network cards stand in the same table."""
+    """A computer: the links between its GPUs, and how many network cards are in the same table."""
 
     name: str
     links: Links
@@ -49,7 +49,7 @@ class Listing:
 
     @property
     def text(self) -> str:
-        """What `nvidia-smi topo -m` prints of it: rows and columns of GPUs and network cards, and the legend."""
+        """What `nvidia-smi topo -m` prints for it: rows and columns of GPUs and network cards, and the legend."""
         count = len(self.links)
         names = [f"GPU{place}" for place in range(count)] + [f"NIC{place}" for place in range(self.nics)]
         head = ["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"]
@@ -82,23 +82,23 @@ class Listing:
 
 
 def rank_link(link: str) -> int:
-    """The rank of a link: the more, the faster. NVLink is above all of PCIe, and counts its lanes."""
+    """The rank of a link: the higher, the faster. NVLink is above all PCIe links, and counts its lanes."""
     return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
 
 
 def score(links: Links, pairs: Iterable[tuple[int, int]]) -> Score:
-    """What the pairs of GPUs are worth, the larger the better: the rank of their slowest link, then how few have that rank."""
+    """The score of pairs of GPUs, the higher the better: the rank of their slowest link, then how few have that rank."""
     speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds))) if speeds else (1000, 0)
 
 
 def group_score(links: Links, groups: Sequence[Sequence[int]]) -> Score:
-    """Of all links inside of the groups."""
+    """The score of all links inside the groups."""
     return score(links, (pair for group in groups for pair in itertools.combinations(group, 2)))
 
 
 def ring_score(links: Links, ring: Sequence[int]) -> Score:
-    """Of all hops of a ring, the one from its last GPU to its first included."""
+    """The score of all hops of a ring, including the one from its last GPU to its first."""
     return score(links, zip(ring, [*ring[1:], ring[0]], strict=True))
 
 
@@ -132,7 +132,7 @@ def divisions(members: list[int], size: int) -> Iterator[list[list[int]]]:
 
 
 def listings(puzzle: int) -> list[Listing]:
-    """Five computers: four that are built, and one that follows from `puzzle`."""
+    """Five computers: four that exist, and one that follows from `puzzle`."""
     return [
         Listing("8 x H100 with NVSwitch", _matrix(8, lambda _a, _b: "NV18"), nics=4),
         Listing("hybrid cube, 8 x V100", _cube(), nics=4),
@@ -143,7 +143,7 @@ def listings(puzzle: int) -> list[Listing]:
 
 
 def compose(puzzle: int) -> Listing:
-    """A computer with eight GPUs on two sockets whose numbers say nothing of their links: of pairs joined by NVLinks, a hybrid
+    """A computer with eight GPUs on two sockets whose numbers say nothing about their links: pairs linked by NVLinks, a hybrid
     cube, or two islands that two NVLinks join. The same puzzle gives the same computer."""
     chance = random.Random(puzzle)
     kinds = [_pairs("NV2", "NV12"), _pairs("PXB", "NV4"), _pairs("NODE", "NV2"), _cube(), _islands()]

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a message by TCP has arrived before its time ends."""
+"""Judges a repaired copy: a message over TCP has arrived before its time ends."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "the time of a message by TCP still ends when the kernel has taken it: nothing waits for the receiver's answer"
+        "the time of a message over TCP still ends when the kernel has taken it: nothing waits for the receiver's answer"
     )
 }
 SIZE = 1 << 16
 
 
 class Socket:
-    """Notes what it is asked to do, and answers each request for bytes."""
+    """Records what it is asked to do, and answers each request for bytes."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -29,7 +29,7 @@ class Socket:
 
 
 def judge(part: Part) -> None:
-    """One message, with sockets that note what they are asked."""
+    """One message, with sockets that record what they are asked to do."""
     moving = part.function("Links")(SIZE)
     moving.control, moving.tcp = Socket(), Socket()
     part.call(moving.move, part.module.TCP, SIZE)

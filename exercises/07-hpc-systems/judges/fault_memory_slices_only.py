@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("{name} at {start} is still taken: it may begin at {starts} only")}
+WAYS = {"still": Way("{name} at {start} is still accepted: it may begin only at {starts}")}
 
 
 def judge(part: Part) -> None:
@@ -17,4 +17,4 @@ def judge(part: Part) -> None:
                 if refused == (start in profile.starts):
                     starts = ", ".join(map(str, profile.starts))
                     raise part.wrong("still", name=profile.name, start=start, starts=starts)
-    part.note("every start is the driver's")
+    part.note("every start is one that the driver accepts")

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a cold read begins without the file in the page cache."""
+"""Judges a repaired copy: before a cold read the file is not in the page cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unittest import mock
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("the file stays in the page cache: what a cold read then measures is memory")}
+WAYS = {"still": Way("the file stays in the page cache: then a cold read measures memory")}
 
 
 def judge(part: Part) -> None:
@@ -22,4 +22,4 @@ def judge(part: Part) -> None:
             part.call(forget, path)
     if not any(call.args[3] == os.POSIX_FADV_DONTNEED for call in told.call_args_list):
         raise part.wrong("still")
-    part.note("the file is taken out of the page cache")
+    part.note("the file is removed from the page cache")

@@ -1,4 +1,4 @@
-"""Judging the file of an image, whichever engine it is for: by the faults that images.py finds in it."""
+"""Judges the file of an image for either engine by the faults that images.py finds in it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DRIVER = "580.126"
 
 
 def judge_image(part: Part, kept: tuple[str, ...], as_delivered: str) -> None:
-    """The first fault names the way, the others are below it. `kept` are words that a repaired file still has outside of its
-    comments; of "CMD|ENTRYPOINT" one is enough."""
+    """The first fault names the way, the others are listed below it. `kept` are words that a repaired file must still have
+    outside its comments; of "CMD|ENTRYPOINT" one is enough."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says=f"as delivered: {as_delivered}")
     text = images.without_comments(part.text)

@@ -11,18 +11,18 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "host-processes": Way(
-        "the program sees {pids} processes, and {host} run on this computer: process numbers of its own need --pid, with "
+        "the program sees {pids} processes, and {host} run on this computer: its own process numbers need --pid, with "
         "--fork, since the process that calls unshare keeps its number",
         ("--pid --fork --uts --ipc sh -c '\n",
          "--uts --ipc sh -c '\n    mount() { case $* in *proc*) ;; *) command mount \"$@\" ;; esac; }\n"),
     ),
     "old-proc": Way(
-        "the program is process {pid} and still sees {pids} processes: /proc is the host's. Mount one of its own where the "
+        "the program is process {pid} and still sees {pids} processes: /proc is the host's. Mount a separate one where the "
         "root folder will be",
         ("    mount -t proc proc /tmp/root/proc\n", ""),
     ),
     "host-name": Way(
-        "the program's hostname is {hostname}: it has to be container. In a namespace of its own (--uts) setting it does not "
+        "the program's hostname is {hostname}: it has to be container. In a separate namespace (--uts) setting it does not "
         "change the host's",
         ("    hostname container\n", ""),
     ),
@@ -32,15 +32,15 @@ WAYS = {
         ("2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec", "--fake 2>/dev/null || mount -o remount,bind,rw"),
     ),
     "no-tmp": Way(
-        "the program cannot write in /tmp: give it a tmpfs of its own there",
+        "the program cannot write to /tmp: give it a separate tmpfs there",
         ("    mount -t tmpfs none /tmp/root/tmp\n", ""),
     ),
     "words-split": Way(
-        'the program got its arguments as {given}, and they were {right}: pass them on as "$@", with the quotes',
+        'the program got the arguments {given}, but they were {right}: pass them on as "$@", with the quotes',
         ('exec chroot /tmp/root "$@"', "exec chroot /tmp/root $@"),
     ),
     "no-user": Way(
-        "unshare was refused ({why}): without being root, only a user namespace allows the others: --user --map-root-user",
+        "unshare was refused ({why}): if you are not root, only a user namespace allows the others: --user --map-root-user",
         ("unshare --user --map-root-user --mount", "unshare --mounts"),
     ),
     "does-not-run": Way(
@@ -54,10 +54,10 @@ WORDS = ["two words", "$HOME"]
 
 
 def judge(part: Part) -> None:
-    """One program, looked at from inside."""
+    """One program, and what it sees from inside."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: it sees the host's processes, has its name, and can write")
-    reason = containers.find_reason("namespaces") if sys.platform == "linux" else "namespaces are a part of Linux"
+    reason = containers.find_reason("namespaces") if sys.platform == "linux" else "only Linux has namespaces"
     if reason is not None:
         raise Verdict("open", says=f"it cannot be tried here: {reason}")
     before = containers.look([])[0]
@@ -76,6 +76,4 @@ def judge(part: Part) -> None:
         raise part.wrong("no-tmp")
     if seen["writable"]:
         raise part.wrong("root-writable", places=", ".join(seen["writable"][:4]))
-    part.note(
-        f"the program sees {seen['pids']} of {before['pids']} processes, is called container, and can write in /tmp alone"
-    )
+    part.note(f"the program sees {seen['pids']} of {before['pids']} processes, is called container, and can write only to /tmp")

@@ -16,7 +16,7 @@ WAYS = {
         "{fault}", ("    export PATH=/opt/course/bin:$PATH", "    export PATH=/opt/course/bin:$PATH HF_TOKEN=hf_0123456789")
     ),
     "emptied": Way(
-        "it has no {word} any more: repair it, and keep what it is for",
+        "it no longer has {word}: repair it, but keep its purpose",
         ('%runscript\n    exec python /course/hello_gpu.py "$@"\n', ""),
     ),
 }

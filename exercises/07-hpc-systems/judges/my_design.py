@@ -1,4 +1,4 @@
-"""Judges my_design.py of 7.5 on cases of several puzzles, each beside what the usual mistakes give."""
+"""Judges my_design.py of 7.5 on cases of several puzzles, each compared with what the usual mistakes lead to."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "gpu-alone": Way(
-        "you gave away the GPU alone: all functions of an IOMMU group can reach each other's memory, so {right} go together",
+        "you passed through only the GPU: all functions of an IOMMU group can access each other's memory: {right} go together",
         ('kind != "0604"]', "address == gpu]"),
     ),
     "bridges-too": Way(
-        "you gave away the PCI bridge of the group, too: bridges (class 0604) stay with the host's driver",
+        "you passed through the PCI bridge of the group, too: bridges (class 0604) stay with the host's driver",
         (' and kind != "0604"]', "]"),
     ),
     "same-slot": Way(
-        "you took what has the GPU's own slot, {gpu}: what counts is the group. 41:00.0 shares its group with a second GPU",
+        "you took the devices in the GPU's own slot, {gpu}: the group decides. 41:00.0 shares its group with a second GPU",
         ("if group == mine and", "if address[:5] == gpu[:5] and"),
     ),
     "host-loses-it": Way(
-        "the group of {gpu} has a device that the host needs: that GPU cannot be given away alone, so the list is empty",
+        "the group of {gpu} has a device that the host needs: that GPU cannot be passed through alone, so the list is empty",
         ("[] if host_needs.intersection(together) else sorted(together)", "sorted(together)"),
     ),
     "memory-summed": Way(
@@ -34,13 +34,13 @@ WAYS = {
         ("    left = sorted(needs, reverse=True)\n", "    return math.ceil(sum(needs) / 48)\n    left = list(needs)\n"),
     ),
     "no-sharing": Way(
-        "you kept places free: a machine may have a larger profile than it needs, so free places take smaller ones",
+        "you left places free: a machine may have a larger profile than it needs, so free places can take smaller machines",
         ("left = left[profiles[profile] :]",
          "left = [need for need in left if min(s for s in profiles if s >= need) != profile] + [profile] * max("
          "0, sum(min(s for s in profiles if s >= need) == profile for need in left) - profiles[profile])"),
     ),
     "smallest-first": Way(
-        "you began with the smallest need: its profile is too small for the machines that follow, so they do not fit into it",
+        "you began with the smallest need: its profile is too small for the machines that follow",
         ("sorted(needs, reverse=True)", "sorted(needs)"),
     ),
     "all-ports-down": Way(
@@ -52,19 +52,19 @@ WAYS = {
         ("up = ports // (ratio + 1)", "up = ports // max(ratio, 2)"),
     ),
     "upper-as-lower": Way(
-        "your upper switches are counted by nodes: their ports are filled by the links that come up, {up} of a lower switch",
+        "you counted upper switches by nodes: their ports are filled by the links that come up, {up} from each lower switch",
         ("math.ceil(lower * up / ports)", "math.ceil(nodes / ports)"),
     ),
     "whole-interval": Way(
-        "you let the checkpoint take the whole {every} s: it may take {share:.0%} of them, for the GPUs wait meanwhile",
+        "you let the checkpoint take the whole {every} s: it may take {share:.0%} of that, as the GPUs wait meanwhile",
         ("every_s * share", "every_s"),
     ),
     "gib-as-gb": Way(
-        "you took {gib} GiB for {gib} GB: a GiB has 1,073,741,824 bytes, and targets are told in 10⁹",
+        "you took {gib} GiB for {gib} GB: a GiB has 1,073,741,824 bytes, but targets are given in 10⁹ bytes",
         ("gib * 2**30", "gib * 10**9"),
     ),
     "too-few-targets": Way(
-        "{osts} targets cannot write that in time: the answer is None, and another decision is due (fewer bytes, more time)",
+        "{osts} targets cannot write that in time: return None, and take another decision (fewer bytes, more time)",
         ("if count <= osts else None", ""),
     ),
     "stripe-of-the-file": Way(
@@ -73,7 +73,7 @@ WAYS = {
         ("part = gib * 1024 // ranks", "part = gib * 1024"),
     ),
     "turned-round": Way(
-        "you sent {name} to the other scheduler: Kubernetes keeps alive what goes on for ever, Slurm queues what ends",
+        "you sent {name} to the wrong scheduler: Kubernetes keeps alive what runs for ever, Slurm queues what ends",
         ('"kubernetes" if runs == "for ever" else "slurm"', '"slurm" if runs == "for ever" else "kubernetes"'),
     ),
 }  # fmt: skip

@@ -15,7 +15,7 @@ WAYS = {
     "root": Way("{fault}", ("USER learner\n", "")),
     "shared-memory": Way("{fault}", (" --shm-size=1g", "")),
     "no-base": Way("{fault}", ("FROM python:3.12-slim-bookworm\n", "")),
-    "emptied": Way("it has no {word} any more: repair it, and keep what it is for", ('CMD ["python", "hello_gpu.py"]\n', "")),
+    "emptied": Way("it no longer has {word}: repair it, but keep its purpose", ('CMD ["python", "hello_gpu.py"]\n', "")),
 }
 
 

@@ -1,4 +1,4 @@
-"""Judges my_pods.yaml of 7.1 by what the device plugin and Kubernetes ask of it."""
+"""Judges my_pods.yaml of 7.1 by what the device plugin and Kubernetes require."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ WAYS = {
     "no-sharing": Way("{fault}", ("- name: nvidia.com/gpu", "- name: amd.com/gpu")),
     "not-yaml": Way("it cannot be read: {fault}", ("name: tenant\nspec:", "name: tenant\nspec")),
     "no-instance": Way(
-        "pod tenant asks for no MIG instance any more: its limits have to name one",
+        "pod tenant no longer asks for a MIG instance: its limits have to name one",
         ("limits: {nvidia.com/mig-1g.10gb: 1}", "limits: {}"),
     ),
     "no-share": Way(
-        "pod {name} asks for no share of a GPU any more: three pods share one, so each asks for nvidia.com/gpu in its limits",
+        "pod {name} no longer asks for a share of a GPU: three pods share one, so each asks for nvidia.com/gpu in its limits",
         ("8000\n      resources:\n        requests: {nvidia.com/gpu: 1}\n        limits: {nvidia.com/gpu: 1}", "8000"),
     ),
     "other-instance": Way(
-        "pod tenant is to have an instance of 1g.10gb, and asks for another profile",
+        "pod tenant should have an instance of 1g.10gb, but asks for another profile",
         (
             "requests: {nvidia.com/mig-1g.10gb: 1}\n        limits: {nvidia.com/mig-1g.10gb: 1}",
             "limits: {nvidia.com/mig-7g.80gb: 1}",
         ),
     ),
     "pods-gone": Way(
-        "{count} pods are left of four: repair them, and keep chat, search, speech and tenant with what they ask for",
+        "{count} of four pods are left: repair them, but keep chat, search, speech and tenant with what they ask for",
         ("  name: tenant", "  name: guest"),
     ),
 }
@@ -55,7 +55,7 @@ NAMES = {"chat", "search", "speech", "tenant"}
 
 
 def judge(part: Part) -> None:
-    """All faults are said; the first names the way."""
+    """All faults are listed; the first names the way."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: six faults")
     try:

@@ -16,8 +16,8 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "still-one-by-one": Way(
-        "all records came, with {percent:.0f} % of the read calls of the delivered reader, and at most {most} % are allowed. "
-        "Sort within a window: neighbours then come with one read",
+        "all records came, but with {percent:.0f}% of the read calls of the delivered reader, where {most}% are allowed. "
+        "Sort within a window: then one read returns neighbours",
         ("GAP = 16", "GAP = 1"),
     ),
     "twice-at-the-edge": Way(
@@ -25,29 +25,29 @@ WAYS = {
         ("order[start : start + window]", "order[start : start + window + 1]"),
     ),
     "short-batch-dropped": Way(
-        "the last {count} records never came: the last batch may be shorter, and has to come all the same",
+        "the last {count} records never came: the last batch may be shorter, but you must yield it",
         ("        if ready:\n            yield ready", "        return"),
     ),
     "windows-broken": Way(
-        "records came before their window: a training would see a sorted file, and not the order that it asked for",
+        "records came before their window: a training would see a sorted file, not the order that it asked for",
         ("wanted = sorted(order[start : start + window])",
          "wanted = sorted(order)[start : start + window]"),
     ),
     "shifted": Way(
-        "{count} records have other bytes than were written: where does a record begin within what one read brought?",
+        "{count} records have other bytes than were written: where does a record begin in the bytes of one read?",
         ("shard.seek(run[0] * size)", "shard.seek(max(0, run[0] * size - 8))"),
     ),
     "gap-taken-along": Way(
-        "{count} records came that nobody asked for: what lies between two wanted records is read along, and dropped",
+        "{count} records came that were not in the order: drop what you read between two wanted records",
         ("for number in run]", "for number in range(run[0], run[-1] + 1)]"),
     ),
     "uneven-batches": Way(
-        "your batches have {sizes} records; each but the last has to have {batch}",
+        "your batches have {sizes} records; all but the last must have {batch}",
         ("                while len(ready) >= batch:\n                    yield ready[:batch]\n"
          "                    ready = ready[batch:]\n", "            yield ready\n            ready = []\n"),
     ),
     "whole-file": Way(
-        "{mib:.1f} MiB were in memory at once, of a file with {file:.1f}. Two windows of records are allowed: a shard may "
+        "{mib:.1f} MiB of a file with {file:.1f} were in memory at once. Two windows of records are allowed: a shard may "
         "be larger than the memory",
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),

@@ -1,4 +1,4 @@
-"""Judges my_sharing.py of 7.1: ways and profiles by rule, places by the driver's geometry and against the fewest GPUs."""
+"""Judges my_sharing.py of 7.1: ways and profiles by rule, places by the driver's geometry and the fewest GPUs."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "slices-for-isolation": Way(
-        "{name} must be out of its neighbours' reach, and you gave it {given}: time-slicing and MPS share memory controllers, "
+        "{name} must be isolated, but you returned {given}: time-slicing and MPS share memory controllers, "
         "caches and faults. Only MIG divides them",
         ('return "mig" if card["profiles"] else "none"', 'return "mps"'),
     ),
     "mig-without-mig": Way(
-        "{card} has no MIG: what must be isolated there gets a GPU of its own",
+        "{card} has no MIG: a service that must be isolated gets a separate GPU",
         ('"mig" if card["profiles"] else "none"', '"mig"'),
     ),
     "large-ones-shared": Way(
-        "{name} needs {gib:g} of {all:g} GiB and {percent} % of the processors: more than half, so nobody fits beside it",
+        "{name} needs {gib:g} of {all:g} GiB and {percent}% of the processors: more than half, so it gets a separate GPU",
         (' or service["percent"] > 50', ""),
     ),
     "slices-for-latency": Way(
-        "{name} has to answer within {within} ms: a time slice waits for the others' slices to end, MPS runs side by side",
+        "{name} has to answer within {within} ms: with time slices it waits for the others, MPS runs them at the same time",
         ('"mps" if service["within_ms"] is not None else "time-slicing"', '"time-slicing"'),
     ),
     "memory-alone": Way(
-        "{given} has the memory for {name}, and {share:.0f} % of the processors where {percent} % are needed",
+        "{given} has the memory for {name}, but {share:.0f}% of the processors where {percent}% is needed",
         (' and 100 * size["compute"] / card["compute"] >= service["percent"]', ""),
     ),
     "processors-alone": Way(
-        "{given} has the processors for {name}, and less than the {gib:g} GiB that it needs",
+        "{given} has the processors for {name}, but less than the {gib:g} GiB that it needs",
         ('size["gib"] >= service["gib"] and ', ""),
     ),
     "memory-slices-for-share": Way(
@@ -47,11 +47,11 @@ WAYS = {
         ('reversed(size["starts"])', 'range(card["memory"] - size["memory"], -1, -1)'),
     ),
     "overlap": Way(
-        "{problem}: an instance takes all memory slices from its start on, and none may belong to two",
+        "{problem}: an instance takes several memory slices from its start on, and none may belong to two",
         ("            if own & slices:\n                continue\n", ""),
     ),
     "more-gpus": Way(
-        "{names} took {given} GPUs in yours, and {best} are enough: an instance at the first free slice may take the only "
+        "{names} took {given} GPUs in yours, but {best} are enough: an instance at the first free slice may take the only "
         "place of the next one",
         ("        for start in reversed(size[\"starts\"]):", "        for start in size[\"starts\"][:1]:"),
     ),
@@ -67,11 +67,11 @@ PUZZLES = (1, 2, 3, 4, 5)
 EDGES = [(Service("half-of-it", 40.0, 40, False, None), "a100-80"), (Service("half-busy", 8.0, 50, False, 50), "a100-80"),
          (Service("exactly-half", 40.0, 40, True, None), "a100-80"), (Service("exact-memory", 10.0, 9, True, 20), "a100-80"),
          (Service("exact-share", 6.0, 25, True, 50), "a30")]  # fmt: skip
-"""Needs that a limit meets exactly: more than half is meant, and as much as a profile has is enough."""
+"""Needs that are exactly at a limit: half is not more than half, and as much as a profile has is enough."""
 
 
 def judge(part: Part) -> None:
-    """Ways and profiles of the services of five puzzles on six cards; then places."""
+    """Ways and profiles of the services of five puzzles on six cards, then places."""
     way, profile, place = part.function("way"), part.function("profile"), part.function("place")
     some = [(service, card) for puzzle in PUZZLES for card in mig.CARDS.values() for service in mig.make_services(puzzle, card)]
     some += [(service, mig.CARDS[name]) for service, name in EDGES]
@@ -107,7 +107,7 @@ def _judge_way(part: Part, way: Callable[..., Any], service: Service, card: Card
         raise part.wrong("slices-for-isolation", case, **values)
     if right == "mps" and given == "time-slicing":
         raise part.wrong("slices-for-latency", case, **values)
-    raise Verdict("failed", "other", f"it gave {given!r}; right is {right!r}: {asdict(service)}", case)
+    raise Verdict("failed", "other", f"it returned {given!r}; {right!r} is right: {asdict(service)}", case)
 
 
 def _profile(part: Part, profile: Callable[..., Any], service: Service, card: Card) -> Case:
@@ -142,7 +142,7 @@ def _judge_places(part: Part, place: Callable[..., Any], card: Card, names: Sequ
         ) from None
     numbers = sorted({gpu for gpu, _ in places})
     if numbers != list(range(len(numbers))):
-        says = f"it uses the GPUs {', '.join(map(str, numbers[:8]))}: they are numbered from 0, and none is left out"
+        says = f"it uses the GPUs {', '.join(map(str, numbers[:8]))}: they are numbered from 0, without gaps"
         raise Verdict("failed", "numbering", says, case)
     for problem in mig.find_problems(card, names, places)[:1]:
         way = "forbidden-start" if "cannot begin" in problem else "overlap"

@@ -13,12 +13,12 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "cards-as-gpus": Way(
-        "the {cards} network cards (NIC) are in the same table, and you took them for GPUs: there are {count}",
+        "the {cards} network cards (NIC) are in the same table, and you took them for GPUs, of which there are {count}",
         ('sum(name.startswith("GPU") and name[3:].isdigit() for name in head.split("\\t"))',
          'sum(name[:3] in ("GPU", "NIC") and name[3:].isdigit() for name in head.split("\\t"))'),
     ),
     "spaces-kept": Way(
-        'the listing prints " X " with spaces around it for a GPU and itself: take them off',
+        'the listing prints " X " with spaces around it for a GPU and itself: strip them',
         ("[cell.strip() for cell", "[cell for cell"),
     ),
     "affinity-as-link": Way(
@@ -26,7 +26,7 @@ WAYS = {
         ("row[1 : count + 1]", "row[1:]"),
     ),
     "first-column": Way(
-        "your columns are shifted by one: the first cell of a row is the name of its GPU, and no link",
+        "your columns are shifted by one: the first cell of a row is the name of its GPU, not a link",
         ("row[1 : count + 1]", "row[0:count]"),
     ),
     "no-division": Way(
@@ -34,36 +34,36 @@ WAYS = {
         ("key=lambda division: score(links, inside(division)))", "key=lambda division: score(links, inside(division)))[:1]"),
     ),
     "no-ring": Way(
-        "it has to return a list with each of the GPUs 0 to {last} once; the way back to the first is not written down",
+        "it has to return a list with each of the GPUs 0 to {last} once; do not add the way back to the first",
         ("return max(rings, key=lambda order: score(links, hops(order)))",
          "return [*max(rings, key=lambda order: score(links, hops(order))), 0]"),
     ),
     "turned-away": Way(
-        "you looked for the fastest among the slowest links the wrong way round: yours has {given}, the worst that there is",
+        "you maximised the wrong way round: the slowest link of your groups is {given}, the worst possible",
         ("return max(divide(", "return min(divide("),
     ),
     "as-numbered": Way(
         "you grouped the GPUs as they are numbered. The numbers say nothing of the links: in {given} the slowest pair has to "
-        "wait for each other, and {best} can be had",
+        "wait for each other, but {best} is possible",
         ("return max(divide(list(range(len(links))), size), key=lambda division: score(links, inside(division)))",
          "return [list(range(at, at + size)) for at in range(0, len(links), size)]"),
     ),
     "nvlinks-by-text": Way(
-        "your slowest links are {given}, and {best} can be had: a link of many NVLinks is faster than one of few. Compare "
+        "your slowest links are {given}, but {best} is possible: a link of many NVLinks is faster than one of few. Compare "
         'their numbers as numbers: as text, "NV12" comes before "NV2"',
         ("100 + int(link[2:])", "100 + ord(link[2])"),
     ),
     "pairs-alone": Way(
         "you looked only at links between neighbours of a group. All members of a group exchange data with each other, so "
-        "each pair counts: yours has {given}, and {best} can be had",
+        "each pair counts: yours has {given}, but {best} is possible",
         ("for pair in combinations(group, 2)]", "for pair in zip(group, group[1:])]"),
     ),
     "ring-as-numbered": Way(
-        "your ring goes in the order of the numbers: its slowest hops are {given}, and {best} can be had",
+        "your ring goes in the order of the numbers: its slowest hops are {given}, but {best} is possible",
         ("return max(rings, key=lambda order: score(links, hops(order)))", "return list(range(len(links)))"),
     ),
     "ring-left-open": Way(
-        "you forgot the hop from the last GPU back to the first: with it your ring has {given}, and {best} can be had",
+        "you forgot the hop from the last GPU back to the first: with it your ring has {given}, but {best} is possible",
         ("[*order[1:], order[0]], strict=True)", "order[1:], strict=False)"),
     ),
     "ring-worst": Way(
@@ -71,7 +71,7 @@ WAYS = {
         ("return max(rings", "return min(rings"),
     ),
     "slowest-alone": Way(
-        "your slowest link is as fast as it can be, but yours has more of it than needed: {given}, and {best} can be had",
+        "your slowest link is as fast as possible, but you have it more often than necessary: {given}, but {best} is possible",
         ("(min(speeds), -speeds.count(min(speeds)))", "(min(speeds), 0)"),
     ),
 }  # fmt: skip
@@ -155,7 +155,7 @@ def _describe(part: Part, name: str, links: Links, mine: Score, best: Score) -> 
     nvlinks = {link for row in links for link in row if link.startswith("NV")}
     if len(nvlinks) > 1:
         return part.wrong("nvlinks-by-text", name, **values)
-    return Verdict("failed", "other", "its slowest links are {given}, and {best} can be had".format(**values), name)
+    return Verdict("failed", "other", "its slowest links are {given}, but {best} is possible".format(**values), name)
 
 
 def _beside(links: Links, groups: Sequence[Sequence[int]]) -> Score:
@@ -164,7 +164,7 @@ def _beside(links: Links, groups: Sequence[Sequence[int]]) -> Score:
 
 
 def _lists(given: Any) -> list[list[int]] | None:
-    """A division as lists of numbers; None where it is no such thing."""
+    """A division as lists of numbers; None where it is something else."""
     groups = given if isinstance(given, (list, tuple)) else []
     whole = groups and all(
         isinstance(group, (list, tuple, set, frozenset)) and all(isinstance(gpu, int) for gpu in group) for group in groups

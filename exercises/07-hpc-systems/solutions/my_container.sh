@@ -1,5 +1,5 @@
 #!/bin/sh
-# Namespaces for mounts, processes, hostname and IPC; every mount of the host's files read-only; a /proc and a /tmp of its own.
+# Namespaces for mounts, processes, hostname and IPC; every mount of the host's files read-only; a separate /proc and /tmp.
 exec unshare --user --map-root-user --mount --pid --fork --uts --ipc sh -c '
     set -e
     hostname container
@@ -8,7 +8,7 @@ exec unshare --user --map-root-user --mount --pid --fork --uts --ipc sh -c '
     mount --rbind / /tmp/root
     while read -r _ place _; do
         case $place in
-        /tmp/root/dev | /tmp/root/dev/*) ;;    # devices, no files
+        /tmp/root/dev | /tmp/root/dev/*) ;;    # devices, not files
         /tmp/root | /tmp/root/*)
             mount -o remount,bind,ro "$place" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$place" 2>/dev/null || :
         esac

@@ -7,7 +7,7 @@ import re
 
 
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
-    """The whole group but its bridges."""
+    """The whole group except its bridges."""
     devices = re.findall(r"^IOMMU Group +(\d+) (\S+) .*?\[(\w{4})\]:", listing, re.MULTILINE)
     mine = next(group for group, address, _ in devices if address == gpu)
     together = [address for group, address, kind in devices if group == mine and kind != "0604"]
@@ -34,7 +34,7 @@ def switches(nodes: int, ports: int, ratio: int) -> tuple[int, int]:
 
 
 def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: float, osts: int) -> tuple[int, int] | None:
-    """Bytes a second over those of a target."""
+    """Bytes per second over those of a target."""
     seconds = every_s * share
     count = math.ceil(gib * 2**30 / seconds / (ost_gb_per_s * 1e9))
     part = gib * 1024 // ranks
@@ -43,5 +43,5 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
-    """What goes on for ever is kept alive by Kubernetes."""
+    """Kubernetes keeps alive what runs for ever."""
     return "kubernetes" if runs == "for ever" else "slurm"

@@ -1,11 +1,11 @@
-"""Sorted within a window; neighbours with small gaps between them come with one read."""
+"""Sorted within a window; one read returns neighbours with small gaps between them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-GAP = 16  # records that nobody asked for and that are read along
+GAP = 16  # the most records to read unnecessarily between two wanted ones
 
 
 def batches(path: Path, size: int, order: list[int], batch: int, window: int) -> Iterator[Sequence[bytes]]:

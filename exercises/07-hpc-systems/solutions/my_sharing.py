@@ -1,4 +1,4 @@
-"""Rules for the way; the largest instances first, from their last permitted start, and back where that leads nowhere."""
+"""Rules for the way; places the largest instances first, from their last permitted start, and backtracks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def profile(service: dict, card: dict) -> str:
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """One GPU more until all fit."""
+    """Adds a GPU until all fit."""
     order = sorted(range(len(names)), key=lambda number: -card["profiles"][names[number]]["memory"])
     for count in range(1, len(names) + 1):
         chosen: dict[int, tuple[int, int]] = {}
@@ -31,7 +31,7 @@ def place(names: list[str], card: dict) -> list[tuple[int, int]]:
 
 
 def fit(order: list[int], names: list[str], card: dict, used: list[set], compute: list[int], chosen: dict) -> bool:
-    """Whether what is left of the order can be placed; `chosen` then says where."""
+    """Whether the rest of the order can be placed; `chosen` then says where."""
     if not order:
         return True
     size = card["profiles"][names[order[0]]]

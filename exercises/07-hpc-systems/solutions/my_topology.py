@@ -1,4 +1,4 @@
-"""The listing read by its head, and every division and every ring tried."""
+"""Reads the listing by its header, and tries every division and every ring."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rank_link(link: str) -> int:
 
 
 def score(links: list[list[str]], pairs: list[tuple[int, int]]) -> tuple[int, int]:
-    """The slowest link, then how few there are of it."""
+    """The slowest link, then how few of them there are."""
     speeds = [rank_link(links[a][b]) for a, b in pairs]
     return (min(speeds), -speeds.count(min(speeds)))
 

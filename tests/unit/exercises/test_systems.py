@@ -83,7 +83,7 @@ def test_faults_of_images_are_found_where_they_stand() -> None:
 
 def test_containers_are_refused_in_a_sentence_on_macos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    with pytest.raises(SystemExit, match=r"Linux alone has: run 7\.4 on a Linux machine, after gpucourse deploy 7"):
+    with pytest.raises(SystemExit, match=r"only Linux has: run 7\.4 on a Linux machine, after gpucourse deploy 7"):
         containers.need_linux()
     with pytest.raises(SystemExit, match=r"on macOS .* cannot be forked: .*--set ranks_per_node=1"):
         crew.start(2)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A new root folder on a tmpfs: the host's folders are put into it one by one, each read-only, and it is closed at the end.
+# A new root folder on a tmpfs: the host's folders are bound into it one by one, each read-only; then it becomes read-only itself.
 exec unshare --user --map-root-user --mount --pid --fork --uts sh -c '
     set -e
     echo container >/proc/sys/kernel/hostname 2>/dev/null || hostname container
@@ -12,7 +12,7 @@ exec unshare --user --map-root-user --mount --pid --fork --uts sh -c '
         elif [ -d "$folder" ] && [ "$name" != proc ] && [ "$name" != sys ] && [ "$name" != tmp ]; then
             mkdir "$root/$name"
             mount --bind "$folder" "$root/$name" || continue
-            [ "$name" != dev ] || continue    # devices, no files
+            [ "$name" != dev ] || continue    # devices, not files
             mount -o remount,bind,ro "$root/$name" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$root/$name" || :
         fi
     done

@@ -1,4 +1,4 @@
-"""The same five rules, reckoned step by step."""
+"""The same five rules, computed step by step."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def stripes(gib: int, ranks: int, every_s: int, share: float, ost_gb_per_s: floa
 
 
 def scheduler(runs: str, starts: str, shares: str) -> str:
-    """By how it ends, or does not."""
+    """By whether it ends."""
     return {"to its end": "slurm", "for ever": "kubernetes"}[runs]

@@ -1,4 +1,4 @@
-"""The next window is read by a thread while this one is used: large blocks, of which the wanted records are kept."""
+"""A thread reads the next window while this one is used, in large blocks of which the wanted records are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same by tables: every set of instances that one GPU holds is made once, then GPUs are filled with the fullest sets."""
+"""The same by tables: lists every set of instances that fits on one GPU, then fills GPUs with the fullest sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 
 def way(service: dict, card: dict) -> str:
-    """A table of what is asked for."""
+    """A table of the needs."""
     alone = max(service["gib"] / card["gib"], service["percent"] / 100) > 0.5
     if alone or (service["isolated"] and not card["profiles"]):
         return "none"
@@ -54,7 +54,7 @@ def place(names: list[str], card: dict) -> list[tuple[int, int]]:
 
     @cache
     def cover(left: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
-        """Sets, as few as possible, for so many instances of each kind."""
+        """As few sets as possible for that many instances of each kind."""
         if not any(left):
             return ()
         first = next(number for number, count in enumerate(left) if count)

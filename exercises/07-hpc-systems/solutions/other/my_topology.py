@@ -1,4 +1,4 @@
-"""The listing read with a pattern, groups and rings built step by step, given up where they cannot become the best."""
+"""Reads the listing with a pattern; builds groups and rings step by step, and drops those that cannot become the best."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def read(text: str) -> list[list[str]]:
 
 
 def cost(link: str) -> int:
-    """So much is a link worth avoiding: one slow link outweighs any number of faster ones."""
+    """The cost of a link: one slow link outweighs any number of faster ones."""
     rank = 20 - int(link[2:]) if link.startswith("NV") else 20 + ("PIX", "PXB", "PHB", "NODE", "SYS").index(link)
     return 30**rank
 
