@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpucourse.cli.documents.describe import describe_plan, describe_run
 from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode
-from gpucourse.model.event import Event, RankEvent, Watcher
+from gpucourse.model.event import Event, LogBytes, Watcher
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
@@ -25,14 +25,28 @@ if TYPE_CHECKING:
     from gpucourse.ui.live import Live
 
 
+_NEEDED_AT_THE_END = (
+    "gpucourse.coach.recognise",
+    "gpucourse.grading.contradictions",
+    "gpucourse.grading.predictions",
+    "gpucourse.learning.answer_sheet",
+    "gpucourse.learning.next_",
+    "gpucourse.ui.views.result",
+    "gpucourse.ui.views.run",
+)
+
+
 def import_before_end(watch: Watcher) -> Watcher:
-    """The watcher; when the first rank has ended well it also imports what showing the result needs, 70 ms of processor time:
-    torchrun is still closing down then, and later the person waits for it."""
+    """The watcher; at the first words of a rank it also imports what the end of the run needs, 70 ms of processor time: ranks
+    wait for each other now and then, while before their first words and when they close down no processor is free."""
+    is_ready = False
 
     def tell(event: Event) -> None:
+        nonlocal is_ready
         watch(event)
-        if isinstance(event, RankEvent) and event.code == 0:
-            for name in ("gpucourse.learning.next_", "gpucourse.ui.views.result"):
+        if not is_ready and isinstance(event, LogBytes) and event.rank is not None:
+            is_ready = True
+            for name in _NEEDED_AT_THE_END:
                 importlib.import_module(name)
             importlib.import_module("gpucourse.ui.screen").make_ready()
 
@@ -94,7 +108,9 @@ def _keep_screen(session: Session, record: RunRecord, live: Live, view: View) ->
     command = shlex.join(["gpucourse", "run", *what, "--nodes", str(nodes)])
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
-    deliver(context, context.catalog.exercise(record.exercise)[1], record)  # the captured screen may be among what is asked for
+    _, exercise = context.catalog.exercise(record.exercise)
+    if any(files.screen.match(wanted.source) for wanted in exercise.deliverables):  # the rest is handed in already
+        deliver(context, exercise, record)
 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:

@@ -15,8 +15,8 @@ from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.remote import jobs
-from gpucourse.remote.agent.pack import MOST_FILES
 from gpucourse.remote.exchange import Silent
+from gpucourse.remote.execute import max_files_of
 from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
 from gpucourse.remote.unpack import OUTPUT_LIMIT, CollectedOutputs, MissingOutputs, OutputLimits, unpack
@@ -26,8 +26,6 @@ from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
 
 _TRIES = 3
-MOST_FILES_OF_RUN = 128_000
-"""The most files of all nodes together: a run's seal names them all, and must stay within what is read of a file."""
 
 
 def collect(
@@ -75,11 +73,6 @@ def collect(
         whole.refused += collected.refused
         whole.environments |= collected.environments
     return whole
-
-
-def max_files_of(nodes: int) -> int:
-    """How many files of each node are collected where that many nodes take part: the seal of a run names every one."""
-    return max(1, min(MOST_FILES, MOST_FILES_OF_RUN // max(1, nodes)))
 
 
 def _persistently(

@@ -13,6 +13,7 @@ from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
 from gpucourse.remote import jobs
+from gpucourse.remote.agent.pack import MOST_FILES
 from gpucourse.remote.early import PORTS, EarlyTransport, NodeFindings, ProbeRequest, look_at
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
@@ -21,6 +22,8 @@ from gpucourse.remote.push import Parcel, parcels, push
 from gpucourse.units import format_bytes
 
 CANCEL_GRACE_S = 5.0
+MOST_FILES_OF_RUN = 128_000
+"""The most files of all nodes together: a run's seal names them all, and must stay within what is read of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +92,11 @@ def launch(
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
         fleet.do_on_each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
         raise combine_errors(failed, of=len(outcomes))
+
+
+def max_files_of(nodes: int) -> int:
+    """How many files of each node are collected where that many nodes take part: the seal of a run names every one."""
+    return max(1, min(MOST_FILES, MOST_FILES_OF_RUN // max(1, nodes)))
 
 
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.CancelResult]]:

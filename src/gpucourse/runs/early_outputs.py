@@ -7,6 +7,7 @@ again what was drawn from other metrics.
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 from copy import copy
 
@@ -17,9 +18,8 @@ from gpucourse.model.record import RunRecord
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import finish
 
-AT_ONCE_S = 0.05
-"""Where the end of the run follows the end of its ranks within that time, as it does in one that ended long ago, `finish` is as
-early, and asks once."""
+AT_ONCE_S = 0.5
+"""Ranks whose end is told so soon had mostly ended before: the end of the run follows at once, and `finish` asks as early."""
 
 
 class EarlyOutputs:
@@ -31,7 +31,7 @@ class EarlyOutputs:
         # Where one rank fails and restarts are left, torchrun also begins those again that have ended well.
         closes_slowly = record.launcher == "torchrun" and not record.drill and not record.max_restarts
         self._waited_for = set(range(record.world_size)) if closes_slowly else set()
-        self._over, self._at_once_s = threading.Event(), at_once_s
+        self._over, self._follows_until = threading.Event(), time.monotonic() + at_once_s
         self._thread: threading.Thread | None = None
         self._has_begun = False
 
@@ -56,7 +56,7 @@ class EarlyOutputs:
         return self._has_begun
 
     def _fetch(self) -> None:
-        if self._over.wait(self._at_once_s):
+        if self._over.wait(self._follows_until - time.monotonic()):
             return
         self._has_begun = True
         with suppress(GpucourseError, OSError):  # whatever it is, `finish` meets it again and says so

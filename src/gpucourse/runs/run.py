@@ -14,7 +14,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UsageError
 from gpucourse.launch.own_batch import refuse_shell_script
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Event, NodeEvent, Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
@@ -142,7 +142,7 @@ def run(
 
 def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:
     """The plan with the limits for what is collected."""
-    from gpucourse.remote.collect import max_files_of
+    from gpucourse.remote.execute import max_files_of
 
     settings = context.settings
     return replace(
@@ -211,8 +211,14 @@ def _import_rest() -> None:
 def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, faults: Faults) -> None:
     from gpucourse.remote.execute import launch
 
-    # What is needed once the ranks have begun is imported while the nodes start them: for as long this process only waits.
-    threading.Thread(target=_import_rest, name="import", daemon=True).start()
+    rest = threading.Thread(target=_import_rest, name="import", daemon=True)
+
+    def tell(event: Event) -> None:
+        context.watch(event)
+        # What is needed once the ranks have begun is imported while the nodes start them: from now on this process only waits.
+        if isinstance(event, NodeEvent) and event.step == "push" and rest.ident is None:
+            rest.start()
+
     record.state = "starting"
     runs.save(context.paths, record)
     try:
@@ -221,7 +227,7 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
         with stage(context.watch, "launch", what, record.phases_s):
             secrets = {name: context.environ[name] for name in plan.handed_on}
             collected = runs.list_collected(context.paths, record.stack)
-            launch(fleet, plan, context.watch, faults=faults, secrets=secrets, collected=collected)
+            launch(fleet, plan, tell, faults=faults, secrets=secrets, collected=collected)
     except (GpucourseError, KeyboardInterrupt) as error:
         from gpucourse.runs import follow
 

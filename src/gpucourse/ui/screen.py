@@ -52,6 +52,7 @@ _FORMAT = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {heigh
 
 def make_ready() -> None:
     """Import what drawing the picture needs."""
+    import rich.ansi
     import rich.console
     import rich.terminal_theme
     import rich.text  # noqa: F401

@@ -1,4 +1,4 @@
-"""What showing a result needs is imported while torchrun still closes down."""
+"""What showing a result needs is imported while the ranks are at work."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 SCRIPT = """
 import sys
 from gpucourse.cli.outcome import import_before_end
-from gpucourse.model.event import Note, RankEvent
+from gpucourse.model.event import LogBytes, Note
 heard = []
 watch = import_before_end(heard.append)
 def ready(): return {"gpucourse.learning.next_", "gpucourse.ui.views.result", "rich.console"} & set(sys.modules)
-events = [Note(text="x"), RankEvent(node="node0", rank=0, code=1), RankEvent(node="node0", rank=0, code=0)]
+events = [Note(text="x"), LogBytes(node="node0", rank=None, data=b"a"), LogBytes(node="node0", rank=0, data=b"b")]
 counts = []
 for event in events:
     watch(event)
@@ -22,6 +22,6 @@ print(counts)
 """
 
 
-def test_a_rank_that_ended_well_lets_the_result_get_ready() -> None:
+def test_the_first_words_of_a_rank_let_the_result_get_ready() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     assert done.stdout == "[0, 0, 3]\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
-from gpucourse.remote.collect import max_files_of
+from gpucourse.remote.execute import max_files_of
 from gpucourse.remote.unpack import OutputLimits, unpack
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.parcels import Parcel, everything, timed_member
