@@ -72,6 +72,7 @@ def collect(
         whole.outputs += collected.outputs
         whole.refused += collected.refused
         whole.environments |= collected.environments
+        whole.digests |= collected.digests
     return whole
 
 

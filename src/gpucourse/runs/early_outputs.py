@@ -1,22 +1,27 @@
 """Outputs that are fetched and drawn while torchrun still closes down: once all ranks have ended well, nobody writes any more.
 
-What is told of a run comes afterwards, from `finish`: it asks the nodes again, which send what has changed since, and draws
-again what was drawn from other metrics.
+What is told of a run comes afterwards, from `finish`. Where a node tells at the end of the run that its outputs are not as they
+were sent, it asks the nodes again, which send what has changed since, and draws again what was drawn from other metrics.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.model.event import Event, RankEvent, Watcher, ignore_event
+from gpucourse.model.event import Event, NodeEvent, RankEvent, Watcher
 from gpucourse.model.record import RunRecord
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import finish
+
+if TYPE_CHECKING:
+    from gpucourse.remote.unpack import CollectedOutputs
 
 AT_ONCE_S = 0.5
 """Ranks whose end is told so soon had mostly ended before: the end of the run follows at once, and `finish` asks as early."""
@@ -26,14 +31,16 @@ class EarlyOutputs:
     """The early outputs of one run: `watch` hears how its ranks end."""
 
     def __init__(self, context: Context, fleet: Fleet, record: RunRecord, *, at_once_s: float = AT_ONCE_S) -> None:
+        self._events: list[Event] = []
         self._context, self._fleet, self._record = copy(context), fleet, record
-        self._context.watch = ignore_event  # `finish` tells it
+        self._context.watch = self._events.append  # what `finish` does not tell of them
         # Where one rank fails and restarts are left, torchrun also begins those again that have ended well.
         closes_slowly = record.launcher == "torchrun" and not record.drill and not record.max_restarts
         self._waited_for = set(range(record.world_size)) if closes_slowly else set()
         self._over, self._follows_until = threading.Event(), time.monotonic() + at_once_s
         self._thread: threading.Thread | None = None
         self._has_begun = False
+        self._collected: CollectedOutputs | None = None
 
     def watch(self, watcher: Watcher) -> Watcher:
         """The watcher; when the last rank has ended well, the outputs are fetched beside it."""
@@ -55,9 +62,25 @@ class EarlyOutputs:
             self._thread.join()
         return self._has_begun
 
+    def take(self, digests: Mapping[str, str], watch: Watcher) -> CollectedOutputs | None:
+        """What was fetched, where the nodes tell by their `digests` that it is all that they have; `watch` then hears how it
+        came. The run has ended, and nothing is fetched any more."""
+        if (
+            self._collected is None
+            or self._collected.unreachable
+            or not all(digests.values())
+            or digests != self._collected.digests
+        ):
+            return None
+        for event in self._events:
+            if isinstance(event, NodeEvent):
+                watch(event)
+        return self._collected
+
     def _fetch(self) -> None:
         if self._over.wait(self._follows_until - time.monotonic()):
             return
         self._has_begun = True
         with suppress(GpucourseError, OSError):  # whatever it is, `finish` meets it again and says so
-            finish.fetch_early(self._context, self._fleet, self._record)
+            self._collected = finish.fetch_early(self._context, self._fleet, self._record)
+            finish.draw_early(self._context, self._record)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.unpack import MissingOutputs
+    from gpucourse.remote.unpack import CollectedOutputs, MissingOutputs
 
 _MOST_NOTES = 20
 """So many files that were not collected are named on the screen."""
@@ -43,12 +43,19 @@ _JUDGING = threading.Lock()
 
 
 def finish(
-    context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None, fetched_early: bool = False
+    context: Context,
+    fleet: Fleet,
+    record: RunRecord,
+    *,
+    until: float | None = None,
+    fetched_early: bool = False,
+    take_early: Callable[[], CollectedOutputs | None] = lambda: None,
 ) -> ExerciseVerdict | None:
     """Fetch what the run left on its nodes, then judge it. Gives the verdict, None if the run did not succeed.
 
     `until`: the time (by the monotonic clock) at which collecting ends in any case. `fetched_early`: outputs were fetched
-    before the run had ended; those that the nodes have no longer are removed. Raises UnreachableError (NodeUntrusted
+    before the run had ended; those that the nodes have no longer are removed. `take_early`: gives what was fetched where the
+    nodes have told since that it is all. Raises UnreachableError (NodeUntrusted
     if a node sent what cannot be true) where outputs of a node are not collected: the run is not judged then, and is stored
     as `collecting`, so that the next command about it tries again.
     """
@@ -62,29 +69,34 @@ def finish(
             not record.drill and end_state(record.node_exits) == "succeeded" and parts.prepare_judge(context, exercise, record)
         )
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
-        digests = _collect(context, fleet, record, exercise, files, until)
+        digests = _collect(context, fleet, record, exercise, files, until, take_early())
         if fetched_early:
             remove_other_outputs(files, digests)
     with _JUDGING:
         return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
 
 
-def fetch_early(context: Context, fleet: Fleet, record: RunRecord) -> None:
-    """Fetch and draw what a run leaves whose ranks have ended, before it has ended itself. Changes neither its record nor what
-    is judged. Raises UnreachableError, StorageError, MissingError."""
+def fetch_early(context: Context, fleet: Fleet, record: RunRecord) -> CollectedOutputs:
+    """Fetch what a run leaves whose ranks have ended, before it has ended itself. Changes neither its record nor what is
+    judged. Raises UnreachableError, StorageError."""
     from gpucourse.remote.collect import collect
 
-    files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    collect(
+    return collect(
         fleet,
         record.id,
         _list_wanted(exercise, record),
-        files,
+        runs.files_of(context.paths, record),
         exercise.max_output,
         context.watch,
         output_limit=context.settings.output_limit,
     )
+
+
+def draw_early(context: Context, record: RunRecord) -> None:
+    """Draw what was fetched early. Raises MissingError."""
+    files = runs.files_of(context.paths, record)
+    _, exercise = context.catalog.exercise(record.exercise)
     metrics = _read_node_metrics(context, record, files)
     if metrics is not None and exercise.plots and not record.own_script and context.plot_worker.process is not None:
         _draw(context, exercise, {**metrics, "mode": record.mode}, record, files)
@@ -187,14 +199,22 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
 
 
 def _collect(
-    context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths, until: float | None
+    context: Context,
+    fleet: Fleet,
+    record: RunRecord,
+    exercise: Exercise,
+    files: RunPaths,
+    until: float | None,
+    early: CollectedOutputs | None = None,
 ) -> dict[str, str]:
-    """Collect the outputs; their digests, by path relative to the run's folder."""
+    """Collect the outputs, where they were not all fetched `early`; their digests, by path relative to the run's folder."""
     from gpucourse.remote.collect import collect
 
     wanted = _list_wanted(exercise, record)
     limit = context.settings.output_limit
-    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
+    home = early or collect(
+        fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until
+    )
     record.outputs, record.refused = home.outputs[:MOST_LISTED], list(home.refused)
     record.output_files, record.output_bytes = len(home.outputs), sum(output.bytes for output in home.outputs)
     for error in home.unreachable:

@@ -7,8 +7,9 @@ itself, and the next command takes it up where the files end.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,12 +64,18 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
     from gpucourse.runs.early_outputs import EarlyOutputs
 
     early = EarlyOutputs(context, fleet, record)
-    _follow(context, fleet, record, limit_s, early.watch(context.watch))
-    return conclude(context, fleet, record, early)
+    digests = _follow(context, fleet, record, limit_s, early.watch(context.watch))
+    return conclude(context, fleet, record, early, digests)
 
 
-def conclude(context: Context, fleet: Fleet, record: RunRecord, early: EarlyOutputs | None = None) -> FollowedRun:
-    """Collect what an ended run left, besides what is fetched `early`, and judge it.
+def conclude(
+    context: Context,
+    fleet: Fleet,
+    record: RunRecord,
+    early: EarlyOutputs | None = None,
+    digests: Mapping[str, str] = {},
+) -> FollowedRun:
+    """Collect what an ended run left, besides what is fetched `early`, and judge it. `digests`: what `_follow` gives.
 
     Raises Interrupted when the person presses Ctrl-C, UnreachableError if a node's outputs are not collected: the next command
     about the run then tries again.
@@ -79,7 +86,8 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord, early: EarlyOutp
     )
     try:
         fetched_early = early is not None and early.wait()
-        verdict = finish(context, fleet, record, fetched_early=fetched_early)
+        take_early = partial(early.take, digests, context.watch) if early is not None else lambda: None
+        verdict = finish(context, fleet, record, fetched_early=fetched_early, take_early=take_early)
     except KeyboardInterrupt as error:
         raise Interrupted(what, hint=hint) from error
     except UnreachableError as error:
@@ -89,8 +97,9 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord, early: EarlyOutp
     return FollowedRun(record=record, verdict=verdict)
 
 
-def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None, watch: Watcher) -> None:
-    """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
+def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None, watch: Watcher) -> dict[str, str]:
+    """Write down the run's logs and how it ends; gives the digest of its outputs that each node told then. Raises Interrupted,
+    UnreachableError, StorageError: the run then continues."""
     from gpucourse.remote.follow import follow
     from gpucourse.remote.follow_result import FollowBroken
     from gpucourse.remote.patience import AFTER_LIMIT_S
@@ -130,6 +139,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     if result.detached:
         raise _make_detach_error(record)
     note_exits(record, result)
+    return result.outputs
 
 
 def name_nodes(names: Sequence[str]) -> str:

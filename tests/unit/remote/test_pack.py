@@ -6,6 +6,7 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ def pack_and_list(
     with tarfile.open(fileobj=out) as archive:
         listing = archive.extractfile(pack.LISTING)
         assert listing is not None
-        left = {entry["name"]: entry["reason"] for entry in json.load(listing)["left"]}
+        told = json.load(listing)
+        assert told["outputs"] == pack.tell_outputs(job.Job("otter"))
+        left = {entry["name"]: entry["reason"] for entry in told["left"]}
         return {name.removeprefix("files/") for name in archive.getnames() if name.startswith("files/")}, left
 
 
@@ -39,6 +42,36 @@ def work(tmp_path: Path) -> Path:
     (folder / "loop").symlink_to(".")
     (folder / "gone").symlink_to("nowhere")
     return folder
+
+
+def _rewrite(file: Path) -> None:
+    before = file.stat()
+    file.write_text("WEIGHTS")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _rewrite,
+        lambda file: file.unlink(),
+        lambda file: file.with_name("more").touch(),
+        lambda file: file.rename(file.with_name("other")),
+        lambda file: file.parents[2].joinpath("env.json").write_text('{"cores": 2}'),
+    ],
+    ids=["written", "removed", "another", "renamed", "described"],
+)
+def test_the_digest_of_outputs_tells_whether_they_have_changed(
+    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    otter = job.Job("otter")
+    assert pack.tell_outputs(otter) == ""  # nobody asked for them yet
+    pack_and_list(tmp_path, monkeypatch, "**")
+    sent = pack.tell_outputs(otter)
+    assert sent == pack.tell_outputs(otter) != ""
+    change(work / "run1/model.pt")
+    assert pack.tell_outputs(otter) not in {"", sent}
 
 
 @pytest.mark.parametrize("globs", [("**",), ("*",), ("run1", "gone", "latest", "loop")])

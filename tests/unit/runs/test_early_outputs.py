@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.model.event import RankEvent
+from gpucourse.model.event import Event, RankEvent, ignore_event
 from gpucourse.model.record import RunRecord
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs.early_outputs import EarlyOutputs
@@ -128,3 +128,31 @@ def test_what_was_fetched_early_and_is_no_output_in_the_end_is_gone(context: Con
     remove_other_outputs(files, digests)
     assert everything(files.outputs) == {"node0/kept"}
     assert set(digests) == {"outputs/node0/kept"}
+
+
+DIGEST = "0123"
+
+
+@pytest.mark.parametrize(("told", "asked_again"), [(DIGEST, 0), ("4567", 1), ("", 1)])
+def test_unchanged_outputs_are_not_asked_for_again(context: Context, record: RunRecord, told: str, asked_again: int) -> None:
+    files, node = runs.files_of(context.paths, record), Answering(Parcel(outputs=DIGEST).add("files/kept").finish())
+    with Fleet(node, [NODE]) as fleet:
+        early = EarlyOutputs(context, fleet, record, at_once_s=0.0)
+        _end(early, {0: 0, 1: 0})
+        until(lambda: early._collected)
+        early.wait()
+        heard: list[Event] = []
+        taken = early.take({"node0": told}, heard.append)
+        digests = _collect(context, fleet, record, EXERCISE, files, None, taken)
+    assert set(digests) == {"outputs/node0/kept"}
+    assert len(node.asked) == 1 + asked_again
+    assert len(heard) == 1 - asked_again
+
+
+def test_a_node_that_tells_no_digest_is_asked_again(context: Context, record: RunRecord) -> None:
+    with Fleet(Answering(Parcel().add("files/kept").finish()), [NODE]) as fleet:
+        early = EarlyOutputs(context, fleet, record, at_once_s=0.0)
+        _end(early, {0: 0, 1: 0})
+        until(lambda: early._collected)
+        early.wait()
+        assert early.take({"node0": ""}, ignore_event) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import json
 import os
 import stat
@@ -28,7 +29,7 @@ MOST_LEFT = 2000
 """The most files that are named as not sent; the rest is counted."""
 
 PACKED = "packed.json"
-"""What was asked for when all of it had been sent, and when that began: `prune` goes by it."""
+"""What was asked for when all of it had been sent, and when that began: `prune` goes by it, and `tell_outputs`."""
 
 _PIECE = 1 << 18
 
@@ -39,25 +40,46 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     is listed with the reason."""
     if not job.has("job.json"):
         raise JobRefused(f"there is no run {job.run_id} on this node", "absent")
-    began, globs = time.time(), words(wanted.get("globs", []))
-    offers, left = list_offers(job, globs, int(str(wanted["max_files"])))
-    sending, same, unsent = _choose(offers, wanted)
+    began, globs, most = time.time(), words(wanted.get("globs", [])), int(str(wanted["max_files"]))
+    env = job.read("env.json")
+    offers, left = list_offers(job, globs, most)
+    infos = {name: os.lstat(path) for name, path in offers.items()}
+    sending, same, unsent = _choose(offers, infos, wanted)
     pieces = _Pieces(out)
-    listing = {"left": _shorten([*left, *unsent]), "same": same, "state": job.state(), "env": job.read("env.json")}
+    listing = {"left": _shorten([*left, *unsent]), "same": same, "state": job.state(), "env": env}
+    listing["outputs"] = _compute_digest(infos, left, env)
     pieces.write(_note(LISTING, listing))
     changed = [_spell_out(name) for name, path in sending if not _send_file(pieces, name, path)]
     pieces.write(_note(CLOSING, {"changed": changed}) + tar.END)
     pieces.flush()
     with suppress(OSError):  # on a full disk, too, outputs are collected; the run then stays on the node
-        job.write(PACKED, {"globs": globs, "at": began})
+        job.write(PACKED, {"globs": globs, "at": began, "max_files": most})
+
+
+def tell_outputs(job: Job) -> str:
+    """The digest of what `pack` would offer now, asked as it was last; empty where it was not, or where a file vanishes now."""
+    packed = job.read(PACKED)
+    if packed is None:
+        return ""
+    offers, left = list_offers(job, words(packed["globs"]), int(str(packed["max_files"])))
+    try:
+        infos = {name: os.lstat(path) for name, path in offers.items()}
+    except OSError:
+        return ""
+    return _compute_digest(infos, left, job.read("env.json"))
+
+
+def _compute_digest(infos: dict[str, os.stat_result], left: list[dict[str, object]], env: object) -> str:
+    """A digest of everything that `pack` goes by."""
+    files = [(name, info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns) for name, info in sorted(infos.items())]
+    return hashlib.sha256(json.dumps([files, left, env]).encode()).hexdigest()
 
 
 def _choose(
-    offers: dict[str, str], wanted: dict[str, object]
+    offers: dict[str, str], infos: dict[str, os.stat_result], wanted: dict[str, object]
 ) -> tuple[list[tuple[str, str]], list[str], list[dict[str, object]]]:
     """The files to send, the names of those that the client has as they are, and what is not sent, with the reason."""
     have, limit, in_all = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"])), int(str(wanted["output_limit"]))
-    infos = {name: os.lstat(path) for name, path in offers.items()}
     known = {name for name, info in infos.items() if have.get(name) == [info.st_size, info.st_mtime_ns]}
     room = in_all - sum(infos[name].st_size for name in known)
     sending: list[tuple[str, str]] = []
