@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -146,6 +147,8 @@ class Group:
                 errors="replace",
                 bufsize=1,
             )
+            if self.stopped:  # while it was being started
+                self.stop()
             with self.process as process:
                 for line in process.stdout or ():
                     output.write(line)
@@ -189,7 +192,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
-    """Run the groups at the same time; show the first as it goes, then the others, then the summary. Returns the exit code."""
+    """Run the groups at the same time; show the first as it goes, then the others, then the summary. Returns the exit code.
+
+    SIGTERM ends them all; the summary counts what was run by then.
+    """
     began = time.monotonic()
     first, *others = groups
     with ExitStack() as stack:
@@ -200,6 +206,8 @@ def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
         logs = [stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in others]
         threads = [threading.Thread(target=group.run, args=(arguments, log)) for group, log in zip(others, logs, strict=True)]
         stack.callback(_end, groups, threads)
+        before = signal.signal(signal.SIGTERM, lambda *_: _stop(groups))
+        stack.callback(signal.signal, signal.SIGTERM, before)
         for thread in threads:
             thread.start()
         _write(f"{first.title} (beside them, shown afterwards: {'; '.join(group.title for group in others)})")
@@ -212,9 +220,13 @@ def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
     return _summarize(groups, time.monotonic() - began)
 
 
-def _end(groups: Sequence[Group], threads: Sequence[threading.Thread]) -> None:
+def _stop(groups: Sequence[Group]) -> None:
     for group in groups:
         group.stop()
+
+
+def _end(groups: Sequence[Group], threads: Sequence[threading.Thread]) -> None:
+    _stop(groups)
     for thread in threads:
         thread.join()
 

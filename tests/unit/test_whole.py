@@ -101,6 +101,16 @@ def test_workers_are_forks_of_a_process_that_imported_the_tests(tmp_path: Path) 
     assert (tmp_path / "imported").read_text() == "once "
 
 
+WAITS = "import signal\ndef test_waits(): signal.pause()\n"
+TERMINATES = "import os\ndef test_ends_all(): os.kill(os.getppid(), 15)\n" + WAITS
+
+
+def test_sigterm_ends_the_groups_too(tmp_path: Path) -> None:
+    code, out = run(tmp_path, busy=TERMINATES, waiting=WAITS)
+    assert code == 15, out
+    assert out.splitlines()[-1].startswith("===== no tests ran in ")
+
+
 BREAKS_OFF = """
 def pytest_runtest_logreport(report):
     if report.nodeid.endswith("test_is_well") and report.when == "teardown":
