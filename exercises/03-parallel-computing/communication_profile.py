@@ -1,8 +1,8 @@
-"""Communication profiling: how long each collective takes for which size, and what bandwidth that is.
+"""Communication profiling: how long each collective takes at each size, and which bandwidth that is.
 
-You will learn    what AllReduce, Broadcast, AllGather and ReduceScatter cost; algorithm and bus bandwidth; how to take a
-                  latency and a bandwidth out of a sweep; from which size on a link is busy (the plateau)
-You will produce  a line a size; metrics.json with times, bandwidths, the fitted line and the plateau of each collective
+You will learn    what AllReduce, Broadcast, AllGather and ReduceScatter cost; algorithm and bus bandwidth; how to read
+                  latency and bandwidth from a sweep; from which size on a link is fully used (the plateau)
+You will produce  a line for each size; metrics.json with times, bandwidths, the fitted line and the plateau of each collective
 Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            communication_profile.py --link-gbps 10     (on the first node; --node-rank=1 on the second)
@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bandwidth
 import bench
@@ -39,7 +39,7 @@ parser = argparse.ArgumentParser(description="time, bandwidth, latency and plate
 parser.add_argument("--collective", type=str, default="all", choices=["all", *TITLES], help="which one, or all")
 parser.add_argument("--min-bytes", type=int, default=1024, help="the smallest tensor")
 parser.add_argument("--max-bytes", type=int, default=1073741824, help="the largest tensor")
-parser.add_argument("--factor", type=int, default=2, help="from one size to the next")
+parser.add_argument("--factor", type=int, default=2, help="ratio of each size to the one before")
 parser.add_argument("--link-gbps", type=float, default=0.0, help="speed of the slowest link, Gbit/s; 0: what the lab says")
 args = parser.parse_args()
 if not (4 <= args.min_bytes <= args.max_bytes and args.factor >= 2 and 0 <= args.link_gbps < math.inf):
@@ -60,7 +60,7 @@ scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_te
 
 
 def can_scatter() -> bool:
-    """Older versions of gloo cannot, and say so at once, every rank alike."""
+    """Whether this backend has ReduceScatter: older versions of gloo do not, and every rank gets an error at once."""
     try:
         scatter(torch.zeros(1, device=device), torch.zeros(size, device=device))
     except (RuntimeError, NotImplementedError) as error:
@@ -107,9 +107,9 @@ for collective in collectives:
         call, source, result, expected = prepare(collective, count)
         call()
         wrong = int(world.over_ranks(float((result != expected).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
-        source.zero_()  # AllReduce works in place: repeated, any other sum would grow without end
+        source.zero_()  # AllReduce works in place: repeated, any other sum would grow without limit
         seconds = bench.time_calls(call, device, budget_s=0.1, agree=lambda mine: world.slowest([mine])[0], before=dist.barrier)
-        slowest = world.slowest(seconds)  # all begin together (the barrier), and the last one through ends the call
+        slowest = world.slowest(seconds)  # all begin together (the barrier), and the last one to finish ends the call
         median = bench.percentile(slowest, 50)
         row = {
             "collective": TITLES[collective], "bytes": 4 * count, "elements": count, "dtype": "float32",
@@ -123,7 +123,7 @@ for collective in collectives:
             speed = f"{row['busbw_gb_per_s']:>9.3g} GB/s on the bus"
             say(f"{TITLES[collective]:<13} {4 * count:>13,} bytes {median * 1e6:>12,.1f} us {speed}   {wrong} wrong")
 
-# --- what the sweep says: t = latency + S / bandwidth, and where the curve becomes flat ----------------------------------
+# --- results of the sweep: t = latency + S / bandwidth, and where the curve becomes flat ---------------------------------
 summary = []
 for collective in collectives:
     rows = [row for row in sweep if row["collective"] == TITLES[collective]]
@@ -148,7 +148,7 @@ def above_link(row: dict) -> bool:
     return link is not None and crossed - burst > 1.000001 * link * row["median_us"] * 1e3
 
 
-# --- beside NVIDIA's own program, where this node has it -----------------------------------------------------------------
+# --- comparison with NVIDIA's own program, if this node has it -----------------------------------------------------------
 hosts = len(set(world.gather(socket.gethostname())))
 if rank == 0:
     ours = {row["bytes"]: row["busbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
@@ -170,11 +170,11 @@ if rank == 0:
     titles = {"collective": "collective", "latency_us": "latency us", "asymptote_busbw_gb_per_s": "asymptote GB/s",
               "best_busbw_gb_per_s": "best GB/s", "plateau": "plateau"}  # fmt: skip
     bench.say_table(summary, titles)
-    say(f"beside NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
+    say(f"compared with NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
     if burst:
-        say(f"The link is a limit in software: up to {burst:,} bytes pass at once, so sizes below are faster than it.")
+        say(f"The link is a limit in software: up to {burst:,} bytes pass at once, so smaller sizes are faster than the link.")
     if device.type == "cpu" and not link:
-        say("gloo on one computer: memory copies through the loopback. The formulas hold everywhere, these numbers only here.")
+        say("gloo on one computer: memory copies over loopback. The formulas hold everywhere, these numbers only here.")
     path = bench.write_metrics("communication_profile/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

@@ -1,4 +1,4 @@
-"""The arithmetic of compressed gradients: bytes by formula, and the link at which fewer pay. Nothing is measured here."""
+"""The arithmetic of compressed gradients: bytes by formula, and the link speed below which it pays. Only formulas."""
 
 from __future__ import annotations
 

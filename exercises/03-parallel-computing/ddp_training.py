@@ -2,12 +2,12 @@
 
 You will learn    what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a
                   speed-up fairly (strong and weak scaling); how much of a step is communication
-You will produce  a line an epoch and rank; metrics.json with losses, proofs of agreement, the comparison with one rank
+You will produce  a line per epoch and rank; metrics.json with losses, proofs of agreement, the comparison with one rank
 Run it            python ddp_training.py --batch-size 128 --hidden 512 --steps 30 --samples 4096    (a world of one)
                   torchrun --nproc-per-node=2 ddp_training.py --batch-size 128 --hidden 512         (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            ddp_training.py                 (on the first node; --node-rank=1 on the second)
-Your part         my_ddp.py, DDP of your own; then change the batch size and the layers in `build`
+Your part         my_ddp.py, your own DDP; then change the batch size and the layers in `build`
 Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel" and "Strong and weak scaling"
 """
 
@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node the two lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node the two are beside this file
 
 import bench
 import ranks
@@ -32,16 +32,16 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 SEED, CLASSES, PIXELS = 0, 10, 784
-RATE, NOISY_BELOW, STEEP_ABOVE = 0.05, 128, 4096  # learning rate; samples a step; units
+RATE, NOISY_BELOW, STEEP_ABOVE = 0.05, 128, 4096  # learning rate; samples per step; units
 SLACK = 1.1  # how much longer a step may be than computing and then sending: medians of three measurements differ
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="DDP training with proofs of agreement and a fair comparison")
-parser.add_argument("--batch-size", type=int, default=1024, help="samples a rank and step")
+parser.add_argument("--batch-size", type=int, default=1024, help="samples per rank and step")
 parser.add_argument("--hidden", type=int, default=1024, help="width of the hidden layer")
 parser.add_argument("--epochs", type=int, default=3, help="passes over the training set")
-parser.add_argument("--samples", type=int, default=16384, help="training set over all ranks; at least one step of all")
-parser.add_argument("--steps", type=int, default=100, help="timed steps a measurement; more are dropped before")
+parser.add_argument("--samples", type=int, default=16384, help="training set of all ranks; at least one step of all")
+parser.add_argument("--steps", type=int, default=100, help="timed steps of each measurement, after warm-up steps")
 args = parser.parse_args()
 if min(vars(args).values()) < 1:
     parser.error("every value must be at least 1")
@@ -50,9 +50,9 @@ if min(vars(args).values()) < 1:
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
-source = torch.Generator().manual_seed(SEED)  # the same on every rank: the sampler divides the data, not chance
+source = torch.Generator().manual_seed(SEED)  # the same data on every rank: the sampler divides it
 images = torch.randn(max(args.samples, args.batch_size * size), PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network says what is right
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
 
 
 def build(*, parallel: bool) -> nn.Module:
@@ -62,7 +62,7 @@ def build(*, parallel: bool) -> nn.Module:
 
 
 def learning_rate() -> float:
-    """Smaller where RATE diverges: the gradient of few samples is noisy (all ranks' samples count), a wide layer's is steep."""
+    """Smaller where RATE would diverge: few samples (of all ranks) give a noisy gradient, a wide layer a steep one."""
     return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
 
 
@@ -83,7 +83,7 @@ def whole_loss(model: nn.Module) -> float:
 
 
 # --- proof: the average of all shares' gradients is the gradient of the whole batch --------------------------------------
-say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {args.batch_size} of {args.batch_size * size} samples a step")
+say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {args.batch_size} of {args.batch_size * size} samples per step")
 model, mine = build(parallel=True), slice(args.batch_size * rank, args.batch_size * (rank + 1))
 backward(model, images[mine], labels[mine])
 averaged = flat(weight.grad for weight in model.parameters())
@@ -97,7 +97,7 @@ if rank == 0:
 
 # --- training: each rank on its own share of every epoch -------------------------------------------------------------------
 sampler = DistributedSampler(images, num_replicas=size, rank=rank, seed=SEED, drop_last=True)
-numbered = TensorDataset(torch.arange(len(images)), images, labels)  # each sample with its number, to know who saw it when
+numbered = TensorDataset(torch.arange(len(images)), images, labels)  # each sample has its number, to record who saw it when
 loader = DataLoader(numbered, batch_size=args.batch_size, sampler=sampler)
 optimizer, epochs, orders, loss_before = new_optimizer(model), [], [], whole_loss(model.module)
 for epoch in range(args.epochs):
@@ -116,7 +116,7 @@ for epoch in range(args.epochs):
 loss_after, weights = whole_loss(model.module), flat(model.parameters())
 parameter_difference = world.difference(weights)
 shares, checksums = world.gather(orders[-1]), world.gather(ranks.checksum(weights))
-repeated = sum(order == orders[0] for order in orders[1:]) if args.epochs > 1 and len(orders[0]) > 7 else None  # of few: chance
+repeated = sum(order == orders[0] for order in orders[1:]) if args.epochs > 1 and len(orders[0]) > 7 else None  # few: chance
 
 
 # --- the comparison: fresh models, warm steps, one rank alone first ----------------------------------------------------------
@@ -127,17 +127,17 @@ def time_steps(model: nn.Module, batch: int) -> list[float]:
         backward(model, x, y)
         optimizer.step()
 
-    bench.time_each(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
+    bench.time_each(step, device, max(5, args.steps // 5))  # the first steps set up memory, buckets and connections
     return bench.time_each(step, device, args.steps)
 
 
 rank_batch = max(1, args.batch_size // size)  # strong scaling: the batch of one rank, divided
 alone_s = time_steps(build(parallel=False), args.batch_size) if rank == 0 else []
-world.wait_for_all()  # the others leave the machine to rank 0
+world.wait_for_all()  # the other ranks are idle while rank 0 measures
 weak_s = world.slowest(time_steps(build(parallel=True), args.batch_size))
 strong_s = world.slowest(time_steps(build(parallel=True), rank_batch))
-with (silent := build(parallel=True)).no_sync():  # the same steps without AllReduce: what is missing was communication
-    own_s = time_steps(silent, args.batch_size)  # each rank by itself: here a slow one shows, above all share its pace
+with (silent := build(parallel=True)).no_sync():  # the same steps without AllReduce: the difference is communication
+    own_s = time_steps(silent, args.batch_size)  # each rank alone: this shows a slow rank; above, all have its pace
 buffer = torch.zeros(sum(weight.numel() for weight in silent.parameters()), device=device)  # as large as all gradients
 allreduce_s = world.slowest(
     bench.time_calls(lambda: dist.all_reduce(buffer), device, budget_s=0.2, agree=lambda mine: world.slowest([mine])[0])
@@ -156,7 +156,7 @@ if rank == 0:
         row["speedup"] = row["samples_per_s"] / rows[0]["samples_per_s"]
         row["efficiency_percent"] = 100 * row["speedup"] / row["ranks"]
     two_gpus = device.type == "cuda" and size == 2
-    # Below zero the two times do not differ, and nothing is seen of communication.
+    # Below zero the two times do not differ, so communication cannot be seen.
     exposed = max(0.0, 100 * (1 - bench.percentile(silent_s, 50) / bench.percentile(weak_s, 50))) if size > 1 else None
     one_by_one = SLACK * (bench.percentile(silent_s, 50) + bench.percentile(allreduce_s, 50))  # a step that hides nothing
     metrics = {
@@ -173,7 +173,7 @@ if rank == 0:
         "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
         "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
         "own_steps": [{"rank": r, "node": node, "mean_ms": ms} for r, (node, ms) in enumerate(zip(nodes, own_ms, strict=True))],
-        "rule_of_thumb": [  # of two T4, one worker each; only two GPUs can be set beside it
+        "rule_of_thumb": [  # for two T4, one worker each; only two GPUs can be compared with it
             {"what": what, "expected": expected, "ideal": ideal, "measured": measured if two_gpus else None}
             for what, expected, ideal, measured in (
                 ("speed-up of 2 GPUs, weak", 1.8, 2.0, rows[min(1, size - 1)]["speedup"]),
@@ -183,7 +183,7 @@ if rank == 0:
         ],
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
-    titles = {"case": "case", "batch_per_rank": "batch a rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
+    titles = {"case": "case", "batch_per_rank": "batch per rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
     bench.say_table(rows, titles | {"samples_per_s": "samples/s", "speedup": "x", "efficiency_percent": "efficiency %"})
     if exposed is not None:
         say(f"exposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")

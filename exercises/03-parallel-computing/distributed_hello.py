@@ -1,12 +1,12 @@
-"""Distributed hello: processes find each other, get a number each, and agree on a sum.
+"""Distributed hello: processes find each other, each gets a number, and all agree on a sum.
 
-You will learn    what a process group, a rank and a world size are; what AllReduce does; what it costs by tensor size
-You will produce  one line a rank with the value before and after; metrics.json with the sync time of each size
+You will learn    what a process group, a rank and a world size are; what AllReduce does; what it costs for each tensor size
+You will produce  one line from each rank with the value before and after; metrics.json with the sync time of each size
 Run it            python distributed_hello.py                                             (a world of one)
                   torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000     (two ranks, one machine)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_hello.py                     (on the first node; --node-rank=1 on the second)
-Your part         my_ring.py, an AllReduce of your own; and change --elements, to see why small tensors all cost the same
+Your part         my_ring.py, your own AllReduce; then change --elements, to see why small tensors all cost the same
 Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
 """
 
@@ -20,7 +20,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
 import torch
@@ -30,25 +30,25 @@ from bench import say
 SEED = 0
 
 # --- knobs ---------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="rank map, exact AllReduce, sync time against tensor size")
+parser = argparse.ArgumentParser(description="table of ranks, exact AllReduce, sync time against tensor size")
 parser.add_argument("--elements", type=int, default=10_000_000, help="largest tensor, in float32 elements")
 args = parser.parse_args()
 if args.elements < 1:
     parser.error("--elements must be at least 1")
 
-# --- set-up: torchrun says who we are through the environment --------------------------------------------------------
+# --- set-up: torchrun tells each process who it is, in environment variables -----------------------------------------
 if "RANK" not in os.environ:  # started with plain python
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
-local_rank = int(os.environ["LOCAL_RANK"])  # the process on THIS node; `rank % GPUs` is wrong where nodes differ in GPUs
+local_rank = int(os.environ["LOCAL_RANK"])  # the process on THIS node; `rank % GPUs` is wrong if nodes differ in GPUs
 on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
 
 started = time.perf_counter()
-if on_gpu and local_rank >= torch.cuda.device_count():  # NCCL would hang, or fail in words of its own
+if on_gpu and local_rank >= torch.cuda.device_count():  # NCCL would hang, or fail with a less clear message
     sys.exit(
         f"rank {os.environ['RANK']} is process {local_rank + 1} of its node, with {torch.cuda.device_count()} GPUs: start one "
-        "process a GPU, or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
+        "process for each GPU, or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
     )
 if on_gpu:
     torch.cuda.set_device(device)
@@ -60,7 +60,7 @@ init_s = time.perf_counter() - started
 
 
 def slowest(seconds: list[float]) -> list[float]:
-    """Element by element the largest of all ranks: a collective has ended when its last rank is through."""
+    """Element by element the largest of all ranks: a collective has ended when its last rank has finished."""
     times = torch.tensor(seconds, dtype=torch.float64, device=device)
     dist.all_reduce(times, op=dist.ReduceOp.MAX)
     return times.tolist()
@@ -71,7 +71,7 @@ def wrong_elements(tensor: torch.Tensor, expected: float) -> int:
     return int((tensor != expected).sum())
 
 
-# --- the experiment: rank r brings r + 1 on every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 --------------------
+# --- the experiment: rank r contributes r + 1 in every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 ---------------
 say(f"rank {rank} of {world} is on {bench.node_label()} ({device}), process {os.getpid()}; joined in {init_s:.2f} s")
 expected_sum, expected_mean = world * (world + 1) / 2, (world + 1) / 2
 
@@ -96,7 +96,7 @@ dist.all_gather_object(ranks, mine)
 sizes = [4**power for power in range(16) if 4**power < args.elements] + [args.elements]
 sync = []
 for size in sizes:
-    zeros = torch.zeros(size, device=device)  # AllReduce works in place: repeated, any other sum would grow without end
+    zeros = torch.zeros(size, device=device)  # AllReduce works in place: repeated, any other sum would grow without limit
     dist.barrier()
     seconds = bench.time_calls(
         lambda zeros=zeros: dist.all_reduce(zeros), device, budget_s=0.25, agree=lambda estimate: slowest([estimate])[0]
@@ -117,7 +117,7 @@ if rank == 0:
         "expected_sum": expected_sum, "expected_average": expected_mean, "wrong_elements": int(wrong_in_all),
         "init_s": max(row["init_s"] for row in ranks), "sync": sync,
         "constant_up_to_bytes": max(row["bytes"] for row in sync if row["median_ms"] < 2 * sync[0]["median_ms"]),
-        "rule_of_thumb": [{  # of two T4 in two machines; only GPUs can be set beside it
+        "rule_of_thumb": [{  # for two T4 in two machines; only GPUs can be compared with it
             "what": "AllReduce of 1 MiB over 2 GPUs (ms)", "expected": 1.0, "ideal": 0.5,
             "measured": next((row["median_ms"] for row in sync if row["bytes"] == 1 << 20 and on_gpu and world == 2), None),
         }],
@@ -127,7 +127,7 @@ if rank == 0:
     titles = {"elements": "elements", "bytes": "bytes", "median_ms": "median ms", "p20_ms": "p20 ms", "p80_ms": "p80 ms"}
     bench.say_table(sync, titles)
     if not on_gpu:
-        say("gloo on CPUs: the values are proof, the times describe this machine, not a GPU and its network.")
+        say("gloo on CPUs: the values are a proof, but the times are those of this machine, not of a GPU and its network.")
     path = bench.write_metrics("distributed_hello/1", device, world_size=world, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

@@ -1,13 +1,13 @@
-"""Gradient accumulation: the step of a large batch, from small batches one after the other.
+"""Gradient accumulation: the step of a large batch, from small batches one after another.
 
-You will learn    how a batch that does not fit becomes several that do; why DDP must be told to keep quiet in between
-                  (no_sync); what weight each piece has, also in a last group that is not full
-You will produce  four ways side by side: all-reduce calls, bytes, time, peak memory, and how far each gradient is off
+You will learn    how a batch that does not fit becomes several that do; why DDP must not synchronise in between
+                  (no_sync); which weight each piece has, also in a last group that is not full
+You will produce  a comparison of four ways: all-reduce calls, bytes, time, peak memory, and the error of each gradient
 Run it            python gradient_accumulation.py --micro-batch 32 --accumulation-steps 4 --hidden 512        (a world of one)
                   torchrun --nproc-per-node=2 gradient_accumulation.py --micro-batch 32 --hidden 512          (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_accumulation.py        (on the first node; --node-rank=1 on the second)
-Your part         my_group.py, a group with no_sync of your own; predict calls and bytes for --accumulation-steps 8
+Your part         my_group.py, your own group with no_sync; predict calls and bytes for --accumulation-steps 8
 Reading           modules/03-parallel-computing/lesson-2-training.md, "Gradient accumulation"
 """
 
@@ -22,7 +22,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import ranks
@@ -39,28 +39,30 @@ SEED, CLASSES, PIXELS = 0, 10, 784
 NONE, EACH, LAST, BIG = "no accumulation", "sync every micro-step", "no_sync", "big batch"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="four ways to take the same samples: time, traffic, memory, gradients")
-parser.add_argument("--accumulation-steps", type=int, default=8, help="micro-batches a group, that is a step of the optimizer")
-parser.add_argument("--micro-batch", type=int, default=256, help="samples a rank and micro-batch")
+parser = argparse.ArgumentParser(description="four ways to process the same samples: time, traffic, memory, gradients")
+parser.add_argument(
+    "--accumulation-steps", type=int, default=8, help="micro-batches in a group, that is, in a step of the optimizer"
+)
+parser.add_argument("--micro-batch", type=int, default=256, help="samples per rank and micro-batch")
 parser.add_argument("--hidden", type=int, default=2048, help="width of the two hidden layers")
-parser.add_argument("--steps", type=int, default=50, help="timed groups a way; a fifth as many run before and do not count")
+parser.add_argument("--steps", type=int, default=50, help="timed groups of each way, after a fifth as many warm-up groups")
 args = parser.parse_args()
 if min(vars(args).values()) < 1 or args.accumulation_steps < 2:
     parser.error("every value must be at least 1, --accumulation-steps at least 2")
 
-# --- set-up: each rank's own samples, as many for every rank; a model without BatchNorm, which would tie samples together --
+# --- set-up: each rank has its own samples, equally many; a model without BatchNorm, which would tie samples together ------
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
 per_group = args.accumulation_steps * args.micro_batch
 source = torch.Generator().manual_seed(SEED)
 images = torch.randn(size * per_group, PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network says what is right
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
 images, labels = images[rank::size].to(device), labels[rank::size].to(device)
 
 
-def count_and_average(traffic, bucket):  # without types: DDP looks at them, and as text they would say nothing to it
-    """Stands where DDP sends a bucket of gradients: count it, then average it over all ranks as DDP itself would."""
+def count_and_average(traffic, bucket):  # without annotations: DDP checks them, and does not understand them as strings
+    """Called where DDP sends a bucket of gradients: count it, then average it over all ranks as DDP itself would."""
     traffic.update(calls=1, sent=bucket.buffer().nbytes)
     return allreduce_hook(None, bucket)
 
@@ -76,7 +78,7 @@ def build() -> tuple[DistributedDataParallel, torch.optim.Optimizer, Counter]:
 
 # --- the lesson: one group of samples, four ways ---------------------------------------------------------------------------
 def one_group(way: str, model: nn.Module, optimizer: torch.optim.Optimizer, count: int, *, by_k: bool = False) -> None:
-    """Take this rank's first `count` samples, as one batch or in micro-batches, and step. `by_k` is the usual mistake."""
+    """Process this rank's first `count` samples, as one batch or in micro-batches, and step. `by_k` is the usual mistake."""
     pieces = [count] if way == BIG else [len(piece) for piece in torch.arange(count).split(args.micro_batch)]
     begin = 0
     for piece in pieces:
@@ -99,14 +101,14 @@ def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
 
 
 def off(by_way: dict[str, torch.Tensor], way: str) -> float | None:
-    """How far `way` is off the big batch: the largest difference of any element, as a share of the largest element."""
+    """The error of `way` against the big batch: the largest difference of any element, as a share of the largest element."""
     if BIG not in by_way:
         return None
     return ((by_way[way] - by_way[BIG]).abs().max() / by_way[BIG].abs().max()).item()
 
 
 def compute_saving(key: str) -> float:
-    """How many times less no_sync sends than a sync every micro-step; without end where it sends nothing at all."""
+    """How many times less no_sync sends than a sync after every micro-step; infinite if it sends nothing at all."""
     return rows[1][key] / rows[2][key] if rows[2][key] else math.inf
 
 
@@ -151,7 +153,7 @@ for way in ways:
         "gradient_error": off(gradients, way), "last_group_error": off(last, way),
     }  # fmt: skip
     rows.append(row)
-    say(f"rank {rank}: {way:<22} {row['median_ms']:>8.2f} ms a group, {row['allreduce_calls']:.0f} all-reduces")
+    say(f"rank {rank}: {way:<22} {row['median_ms']:>8.2f} ms per group, {row['allreduce_calls']:.0f} all-reduces")
     del model, optimizer, take
 for row in rows:
     row["weights_error"] = off(weights, row["way"])
@@ -171,9 +173,9 @@ if rank == 0:
     if big:
         say(f"last group, not full: off by {quietly['last_group_error']:.0e}, and by {off(last, 'by k'):.2g} if divided by k")
     else:
-        say("The big batch does not fit on every rank, so there is nothing to compare with: take a smaller --micro-batch once.")
+        say("The big batch does not fit on every rank, so there is no comparison: run once with a smaller --micro-batch.")
     if device.type == "cpu":
-        say("On CPUs calls, bytes and gradients are as on GPUs; the time is this computer's, and peak memory is not measured.")
+        say("On CPUs calls, bytes and gradients are as on GPUs; times are this computer's, and peak memory is not measured.")
     path = bench.write_metrics("gradient_accumulation/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

@@ -1,7 +1,7 @@
-"""Communication optimisation: gradients sent in fewer bytes. How many, what it costs, and on which links it pays.
+"""Communication optimisation: gradients sent in fewer bytes. How many bytes, what it costs, and on which links it pays off.
 
 You will learn    what a DDP communication hook is; fp16, bf16 and PowerSGD; why bytes, time and loss must be seen together
-You will produce  a row a hook: bytes really sent, step time, loss after equal steps, the link below which it pays
+You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, the link speed below which it pays
 Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128     (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_compression.py                     (on the first node; --node-rank=1 on the second)
@@ -15,7 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import compression
@@ -57,7 +57,9 @@ torch.backends.cuda.matmul.allow_tf32 = False
 only_me = [dist.new_group([r]) for r in range(size)][rank]  # every rank makes every group, and keeps its own
 source = torch.Generator().manual_seed(SEED)
 images = torch.randn(args.batch_size * size, PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1).to(device)  # a teacher says what is right
+labels = (
+    (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1).to(device)
+)  # a teacher network gives the labels
 images, mine = images.to(device), slice(args.batch_size * rank, args.batch_size * (rank + 1))
 sent_bytes, sent_calls, all_reduce = 0, 0, dist.all_reduce
 
@@ -159,7 +161,7 @@ if rank == 0:
         "plain_communication_ms": rows[0]["communication_ms"], "plain_ratio": rows[0]["communication_per_compute"],
         "power_sgd_bytes": of_rank_1.get("bytes_per_step"), "power_sgd_times_smaller": of_rank_1.get("times_smaller"),
     }  # fmt: skip
-    titles = {"hook": "hook", "bytes_per_step": "bytes a step", "times_smaller": "x smaller", "messages_per_step": "messages"}
+    titles = {"hook": "hook", "bytes_per_step": "bytes per step", "times_smaller": "x smaller", "messages_per_step": "messages"}
     titles |= {"median_ms": "step ms", "compressing_ms": "compressing ms", "communication_ms": "communication ms"}
     bench.say_table(rows, titles | {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after"})
     for missing in left_out:

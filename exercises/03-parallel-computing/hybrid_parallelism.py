@@ -1,8 +1,8 @@
 """Hybrid parallelism: copies of a transformer (data parallel), each of them cut into slices (tensor parallel).
 
-You will learn    what a device mesh is, and who talks to whom in it; how a layer is cut into columns, then rows; what each
-                  layout costs in memory, messages and time
-You will produce  the coordinates of each rank; proof that every layout trains as one process does; a row a layout
+You will learn    what a device mesh is, and which ranks communicate in it; how a layer is cut into columns, then rows; what
+                  each layout costs in memory, messages and time
+You will produce  the coordinates of each rank; proof that every layout trains like one process; a row for each layout
 Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 --length 32 --layers 2 --steps 5   (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
                            hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
@@ -17,7 +17,7 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import ranks

@@ -1,8 +1,8 @@
-"""Model parallelism: one model's layers on several ranks, first one rank at a time, then as a pipeline.
+"""Model parallelism: the layers of one model on several ranks, first with one rank working at a time, then as a pipeline.
 
 You will learn    what happens when layers are split over ranks (all but one wait); how micro-batches fill the gaps; GPipe
                   and 1F1B; the bubble, and its formula (p - 1) / (m + p - 1)
-You will produce  proof that the split model trains as the whole one does; metrics.json with the bubble for each m
+You will produce  proof that the split model trains like the whole one; metrics.json with the bubble for each m
 Run it            torchrun --nproc-per-node=2 model_parallelism.py --hidden 256 --batch-size 256 --steps 5    (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            model_parallelism.py                     (on the first node; --node-rank=1 on the second)
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import bubble
@@ -34,11 +34,11 @@ SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="layers split over ranks; the bubble of a pipeline, measured and predicted")
-parser.add_argument("--micro-batches", type=int, default=8, help="pieces of a batch when it trains; in the sweep too")
-parser.add_argument("--schedule", type=str, default="1f1b", choices=[*SCHEDULES], help="when it trains; the sweep has both")
-parser.add_argument("--batch-size", type=int, default=2048, help="samples of one step, all micro-batches together")
+parser.add_argument("--micro-batches", type=int, default=8, help="pieces of a batch in training; also in the sweep")
+parser.add_argument("--schedule", type=str, default="1f1b", choices=[*SCHEDULES], help="in training; the sweep has both")
+parser.add_argument("--batch-size", type=int, default=2048, help="samples of one step, in all micro-batches together")
 parser.add_argument("--hidden", type=int, default=2048, help="width of each layer")
-parser.add_argument("--layers", type=int, default=16, help="of the model, divided over the ranks")
+parser.add_argument("--layers", type=int, default=16, help="layers of the model, divided over the ranks")
 parser.add_argument("--steps", type=int, default=20, help="timed steps of each measurement, and training steps")
 args = parser.parse_args()
 sweep = sorted({1, 2, 4, 8, args.micro_batches})
@@ -47,7 +47,7 @@ if min(args.micro_batches, args.batch_size, args.hidden, args.layers, args.steps
 if any(args.batch_size % m for m in sweep):
     parser.error(f"--batch-size must be a multiple of each of {sweep}: a batch is cut into equal micro-batches")
 
-# --- set-up: every rank builds the whole model alike, and keeps its share of the layers ------------------------------------
+# --- set-up: every rank builds the same whole model, and keeps its share of the layers -------------------------------------
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 if size < 2 or args.layers < size or (args.schedule == "1f1b" and args.micro_batches < size):
@@ -56,7 +56,7 @@ if size < 2 or args.layers < size or (args.schedule == "1f1b" and args.micro_bat
         f"a pipeline needs at least 2 ranks (here {size}), a layer for each (--layers {args.layers}), and with 1f1b at least "
         f"as many micro-batches as ranks (--micro-batches {args.micro_batches})"
     )
-torch.set_num_threads(1)  # on CPUs one thread a rank, so that its processor time is the time in which it was busy
+torch.set_num_threads(1)  # on CPUs one thread for each rank, so that its CPU time is the time in which it was busy
 torch.backends.cuda.matmul.allow_tf32 = False
 first, last, everything = rank == 0, rank == size - 1, range(args.layers)
 shares = [range(args.layers * r // size, args.layers * (r + 1) // size) for r in range(size)]
@@ -64,7 +64,7 @@ mine = shares[rank]  # of the layers
 
 
 class Layer(nn.Module):
-    """A layer of the model that is divided: the same work in each, so that equal shares of layers are equal work."""
+    """A layer of the divided model: each has the same work, so equal shares of layers are equal work."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -82,12 +82,12 @@ def build(share: range) -> nn.Sequential:
 
 source = torch.Generator().manual_seed(SEED)
 x, loss_of = torch.randn(args.batch_size, args.hidden, generator=source), nn.functional.cross_entropy
-y = (x @ torch.randn(args.hidden, CLASSES, generator=source)).argmax(dim=1).to(device)  # a teacher says what is right
+y = (x @ torch.randn(args.hidden, CLASSES, generator=source)).argmax(dim=1).to(device)  # a teacher network gives the labels
 x, part, watch = x.to(device), build(mine), stages.Watch(device)
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}) has layers {mine.start} to {mine.stop - 1} of {args.layers}")
 
 
-# --- the naive way, by hand: receive, compute, send. Whoever has nothing yet waits -----------------------------------------
+# --- the naive way, by hand: receive, compute, send. A rank that has received nothing yet waits ----------------------------
 def naive_step() -> torch.Tensor | None:
     given, loss = x, None
     if not first:
@@ -120,7 +120,7 @@ def pipeline(schedule: str, micro_batches: int) -> Callable[[], torch.Tensor | N
     return step
 
 
-# --- each way: is it the gradient of the whole model? How long was each rank busy, how long did all of it take? -----------
+# --- each way: is it the gradient of the whole model? How long was each rank busy, and how long did the step take? --------
 def whole_step(model: nn.Module) -> torch.Tensor:
     (loss := loss_of(model(x), y)).backward()
     return loss.detach()
@@ -151,11 +151,11 @@ def measure(way: str, micro_batches: int, step: Callable[[], torch.Tensor | None
 whole_step(whole := build(everything))
 gradient = ranks.flat(weight.grad for weight in mine_of(whole))
 alone_s = bench.time_each(lambda: whole_step(whole), device, args.steps) if first else []
-world.wait_for_all()  # the others leave the machine to rank 0
+world.wait_for_all()  # the other ranks are idle while rank 0 measures
 naive = measure("naive", 1, naive_step)
 rows = [measure(way, m, pipeline(way, m)) for way in SCHEDULES for m in sweep if way == "gpipe" or m >= size]
 
-# --- training: the parts together and, beside them, one process with the whole model take the same steps -------------------
+# --- training: the parts together, and for comparison one process with the whole model, take the same steps ----------------
 whole, step, losses = build(everything), pipeline(args.schedule, args.micro_batches), []
 optimizers = [torch.optim.SGD(model.parameters(), lr=0.05) for model in (part, whole)]
 for number in range(1, args.steps + 1):

@@ -1,4 +1,4 @@
-"""Your part of 3.3: from the time of a collective to the bandwidth that a link's data sheet can be compared with.
+"""Your part of 3.3: from the time of a collective to a bandwidth that you can compare with a link's data sheet.
 
 You will learn    why algorithm bandwidth says nothing about the link, and which factor makes it comparable
 You will produce  a `busbw` that is right for all four collectives and any number of ranks
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 
 def busbw(collective: str, size: float, seconds: float, ranks: int) -> float:
-    """The bus bandwidth in GB/s, with GB = 10**9 bytes.
+    """The bus bandwidth in GB/s, where GB = 10**9 bytes.
 
     `collective` is "all_reduce", "broadcast", "all_gather" or "reduce_scatter"; `size` is the whole tensor in bytes: for
-    all_gather what each rank holds afterwards, for reduce_scatter what each rank brings. `seconds` is the time of one call.
+    all_gather what each rank holds afterwards, for reduce_scatter what each contributes. `seconds` is the time of one call.
     """
     raise NotImplementedError("busbw: how often must each byte cross the busiest link?")

@@ -1,7 +1,7 @@
 """Your part of 3.8: a communication hook that sends gradients in half the bytes, and loses nothing for good.
 
-You will learn    what a hook must give back; why the mean is taken before the sum in float16; what error feedback does
-You will produce  a hook that DDP can use in place of its own AllReduce
+You will learn    what a hook must return; why to divide before the sum in float16; what error feedback does
+You will produce  a hook that DDP can use instead of its own AllReduce
 Try it            gpucourse try 3.8
 Your part         the body of `half_hook`; keep its name and its parameters
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "Sending fewer bytes"
@@ -19,11 +19,11 @@ def half_hook(kept: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Futur
     """The mean of all ranks' gradients in this bucket, sent as torch.float16: a communication hook of DDP.
 
     `bucket.buffer()` is a flat float32 tensor, this rank's gradients; `bucket.index()` is the number of the bucket. DDP calls
-    the hook in every step for every bucket, always with the same `kept`, which is empty at first and which is yours: what
-    rounding took off this rank's numbers in one step is kept there and added in the next (error feedback).
+    the hook in every step for every bucket, always with the same `kept`, which is empty at first and is yours to use: store
+    there the rounding error of this rank's numbers in one step, and add it in the next (error feedback).
 
-    Give back a future of the mean over all ranks, in float32. It may be the bucket's own buffer. Gradients may be as large as
-    60,000, and float16 ends at 65,504: the sum of all ranks must not overflow. At most 2 bytes a number go to all_reduce.
+    Return a future of the mean over all ranks, in float32. It may be the bucket's own buffer. Gradients may be as large as
+    60,000, and float16 ends at 65,504: the sum of all ranks must not overflow. Send at most 2 bytes per number to all_reduce.
     `dist.all_reduce(..., async_op=True).get_future()` is a future of a list of tensors, and has `then`.
     """
-    raise NotImplementedError("half_hook: what is lost when a number becomes float16, and where does it go?")
+    raise NotImplementedError("half_hook: what is lost when a number becomes float16, and where do you keep it?")

@@ -1,7 +1,7 @@
-"""Your part of 3.1: an AllReduce of your own, from messages between neighbours.
+"""Your part of 3.1: your own AllReduce, from messages between neighbours.
 
 You will learn    how a ring sums a tensor over n ranks while each sends only 2(n-1)/n of its bytes, however large n is
-You will produce  `ring_all_reduce`, exact on whole numbers, for any number of ranks, with 2(n-1) messages a rank
+You will produce  `ring_all_reduce`, exact on whole numbers, for any number of ranks, with 2(n-1) messages per rank
 Try it            gpucourse try 3.1
 Your part         the body of `ring_all_reduce`; keep its name and its parameters
 Reading           modules/03-parallel-computing/lesson.md, "The ring, step by step"
@@ -17,8 +17,8 @@ def ring_all_reduce(tensor: torch.Tensor, rank: int, size: int) -> None:
     """Sum `tensor` over all ranks, in place: afterwards every rank holds the sum. Nothing is returned.
 
     `tensor` is contiguous, of any shape and type, with at least `size` elements; their number need not be a multiple of `size`.
-    Cut it into `size` chunks. In `size - 1` steps send one chunk to the next rank and add the one that comes from the rank
-    before; in `size - 1` further steps pass the finished chunks on. Use `dist.isend` and `dist.irecv`, and `wait` for what
-    they give back: until then the chunk may not be sent yet, or not be there yet. One rank has nothing to send.
+    Cut it into `size` chunks. In `size - 1` steps send one chunk to the next rank and add the one that comes from the previous
+    rank; in `size - 1` further steps pass the finished chunks on. Use `dist.isend` and `dist.irecv`, and `wait` for what
+    they return: until then the chunk may not have been sent, or not have arrived. A single rank has nothing to send.
     """
-    raise NotImplementedError("ring_all_reduce: which chunk does rank r send first, so that each is finished on another rank?")
+    raise NotImplementedError("ring_all_reduce: which chunk does rank r send first, if each is to be finished on another rank?")

@@ -1,7 +1,7 @@
-"""Your part of 3.7: a point of a scaling curve taken apart, without naming what the noise hides.
+"""Your part of 3.7: break down one point of a scaling curve, without naming what the noise hides.
 
-You will learn    speed-up and efficiency of strong and weak scaling; what Karp and Flatt say; when a bottleneck may be named
-You will produce  a `take_apart` that is right for any number of workers, and says nothing where nothing can be said
+You will learn    speed-up and efficiency of strong and weak scaling; the Karp-Flatt fraction; when a bottleneck may be named
+You will produce  a `take_apart` that is right for any number of workers, and names no bottleneck if the noise is too large
 Try it            gpucourse try 3.7
 Your part         the body of `take_apart`; keep its name, its parameters and the names in what it returns
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "The scaling curve"
@@ -13,18 +13,18 @@ Times = tuple[float, float, float]  # of a step, in ms: low, median, high
 
 
 def take_apart(mode: str, workers: int, alone: Times, step: Times, silent: Times) -> dict[str, object]:
-    """What the times of `workers` workers (2 or more) say: {"speedup", "efficiency", "serial", "bottleneck"}.
+    """What follows from the times of `workers` workers (2 or more): {"speedup", "efficiency", "serial", "bottleneck"}.
 
     `alone` is the step of one worker with a batch of B samples. `step` is the step of the workers together: with
     `mode` "strong" they have B samples in all, with "weak" each of them has B. `silent` is the same step without AllReduce.
     Each is (low, median, high).
 
-    "speedup": how many times the samples a second of one worker the workers make together, by the medians.
-    "efficiency": in percent of the perfect speed-up.
+    "speedup": samples per second of all workers together, divided by those of one worker, by the medians.
+    "efficiency": the speed-up in percent of the perfect one.
     "serial": the serial share of the work by Karp and Flatt, 0.25 for a quarter.
-    "bottleneck": "communication" or "slower computing", whichever added more to the ideal step, by the medians. None where
-    nothing can be named: where the larger of the two losses, or the difference between the two, is not above the noise. The
+    "bottleneck": "communication" or "slower computing", whichever added more to the ideal step, by the medians. None if
+    neither can be named: if the larger of the two losses, or the difference between the two, is not above the noise. The
     noise is the sum of the spreads (high - low) of the ideal step, of `step` and of `silent`. The ideal step is one worker's,
-    times the share of B that each worker has now; its spread shrinks with it.
+    times the share of B that each worker has now; its spread shrinks in proportion.
     """
-    raise NotImplementedError("take_apart: how many samples does a step train, with one worker and with all of them?")
+    raise NotImplementedError("take_apart: how many samples does one step process, with one worker and with all of them?")

@@ -1,6 +1,6 @@
-"""Your part of 3.6: in which order a stage of a pipeline works with 1F1B.
+"""Your part of 3.6: the order in which a stage of a pipeline works with 1F1B.
 
-You will learn    why a stage sends a micro-batch back before it takes the next one, and how many it must hold meanwhile
+You will learn    why a stage runs one micro-batch backward before it takes the next one, and how many it must hold meanwhile
 You will produce  the order of every stage, for any number of stages and micro-batches
 Try it            gpucourse try 3.6
 Your part         the body of `order_of_stage`; keep its name and its parameters
@@ -11,17 +11,17 @@ from __future__ import annotations
 
 
 def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
-    """What this stage does in one step: ("forward", i) and ("backward", i) for each micro-batch i, in its order.
+    """What this stage does in one step: ("forward", i) and ("backward", i) for each micro-batch i, in order.
 
     Stages are numbered from 0, the first, to `stages` - 1, the last; micro-batches from 0. Forward of i on a stage needs
-    forward of i on the stage before; backward of i needs backward of i on the stage behind (on the last stage its own
+    forward of i on the previous stage; backward of i needs backward of i on the next stage (on the last stage its own
     forward). The orders of all stages together must
 
-    - never wait for each other for ever,
-    - keep the activations of at most `stages` - `stage` micro-batches on this stage (gone forward, not yet back),
-    - leave no larger bubble than (p - 1) / (m + p - 1), with forwards that all take one time and backwards
-      that all take one time.
+    - never deadlock,
+    - keep the activations of at most `stages` - `stage` micro-batches on this stage (forward done, backward not yet),
+    - leave no larger bubble than (p - 1) / (m + p - 1), if all forwards take the same time and all backwards
+      take the same time.
 
     `micro_batches` may be smaller than `stages`.
     """
-    raise NotImplementedError("order_of_stage: how many micro-batches can go forward before the first one comes back?")
+    raise NotImplementedError("order_of_stage: how many micro-batches can run forward before the first one comes back?")

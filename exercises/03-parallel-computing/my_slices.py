@@ -1,7 +1,7 @@
-"""Your part of 3.9: a layer that is cut over ranks, and gives what the whole layer gives, forward and backward.
+"""Your part of 3.9: a layer that is split over ranks and equals the whole layer, forward and backward.
 
-You will learn    what a rank holds of a matrix; where a sum is needed, forward and backward, and where none is
-You will produce  a column-parallel and a row-parallel linear layer, and the plan of which of a transformer's layers is which
+You will learn    which part of a matrix a rank holds; where a sum is needed, forward and backward, and where none is
+You will produce  a column-parallel and a row-parallel linear layer, and the plan which of a transformer's layers is which
 Try it            gpucourse try 3.9
 Your part         PLAN, and the bodies of `cut`, `column_linear` and `row_linear`; keep their names and parameters
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
@@ -14,24 +14,24 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 from torch.nn.functional import linear  # noqa: F401  # x @ weight.T + bias, or without a bias
 
 PLAN = {"attention.qkv": "?", "attention.out": "?", "mlp.up": "?", "mlp.down": "?"}
-"""How each Linear of a transformer's layer is cut, "columns" or "rows", so that a layer needs 2 sums forward."""
+"""How each Linear in a layer of the transformer is cut, by "columns" or "rows", so that a layer needs 2 sums forward."""
 
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What this rank of `size` holds of a linear layer's weight and bias.
+    """The parts of a linear layer's weight and bias that this rank of `size` holds.
 
-    torch stores a weight as (outputs, inputs) and computes x @ weight.T + bias. Cut by "columns" each rank computes a share of
-    the outputs; cut by "rows" it takes a share of the inputs. The slices follow each other in the order of the ranks, and are
-    equal: outputs and inputs are multiples of `size`. With "rows" every rank holds the whole bias.
+    torch stores a weight as (outputs, inputs) and computes x @ weight.T + bias. Cut by "columns", each rank computes a share of
+    the outputs; cut by "rows", it takes a share of the inputs. The slices are in the order of the ranks and of equal
+    size: outputs and inputs are multiples of `size`. With "rows" every rank holds the whole bias.
     """
-    raise NotImplementedError("cut: which dimension of the stored weight are the outputs?")
+    raise NotImplementedError("cut: which dimension of the stored weight is the outputs?")
 
 
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """This rank's share of the outputs, from the whole `x`, which all ranks have; `weight` and `bias` are its slices.
 
-    Forward no rank needs another. Backward each has a part of the gradient of `x`, and all need the sum of the parts.
-    A torch.autograd.Function can be one thing forward and another backward.
+    Forward, no rank needs another. Backward, each has a part of the gradient of `x`, and all need the sum of the parts.
+    A torch.autograd.Function can do one thing forward and another backward.
     """
     raise NotImplementedError("column_linear: what must happen to the gradient of x?")
 
@@ -39,7 +39,7 @@ def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> 
 def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """The whole outputs, the same on all ranks, from this rank's share `x` of the inputs and its slice `weight`.
 
-    Forward each rank has a part of the sum, and one all_reduce adds the parts. Backward no rank needs another. `bias` is the
-    whole one, and belongs to the outputs once.
+    Forward, each rank has a part of the sum, and one all_reduce adds the parts. Backward, no rank needs another. `bias` is the
+    whole bias, and must be added to the outputs only once.
     """
-    raise NotImplementedError("row_linear: where is the sum, and where the bias?")
+    raise NotImplementedError("row_linear: where do you sum, and where do you add the bias?")

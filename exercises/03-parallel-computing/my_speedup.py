@@ -1,7 +1,7 @@
 """Your part of 3.4: from the raw times of all ranks to a speed-up that you could defend.
 
-You will learn    which times count, which do not, and what must be alike before two of them may be divided
-You will produce  `compare`, which gives speed-up and efficiency for strong and weak scaling alike
+You will learn    which times count, which do not, and what must be the same before you may divide two of them
+You will produce  `compare`, which computes speed-up and efficiency for both strong and weak scaling
 Try it            gpucourse try 3.4
 Your part         the body of `compare`; keep its name and its parameters
 Reading           modules/03-parallel-computing/lesson-2-training.md, "Strong and weak scaling" and "Raw times"
@@ -13,10 +13,10 @@ from __future__ import annotations
 def compare(alone: dict, together: dict) -> tuple[float, float]:
     """Speed-up (times) and efficiency (percent) of the training `together` over `alone`, the training by one rank.
 
-    Each is {"ranks": n, "batch_per_rank": samples, "warm_up_steps": w, "rows": [row, ...]}, and a row is what one rank wrote of
-    one step, in any order: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}.
-    The first `w` steps pay for memory and connections, and do not count. A step is over when its slowest rank is through, and
-    takes what that rank took to compute and to communicate. The median step stands for all, for some step always stumbles.
-    The batch of all ranks together may differ between the two, so compare samples a second.
+    Each is {"ranks": n, "batch_per_rank": samples, "warm_up_steps": w, "rows": [row, ...]}. A row is what one rank recorded of
+    one step; rows come in any order: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}.
+    The first `w` steps set up memory and connections, and do not count. A step is over when its slowest rank has finished, so
+    it takes as long as that rank computes and communicates. Use the median step, because some step is always slow by accident.
+    The batch of all ranks together may differ between the two, so compare samples per second.
     """
-    raise NotImplementedError("compare: how long did one step take, for all of its ranks together?")
+    raise NotImplementedError("compare: how long did one step take, for all its ranks together?")

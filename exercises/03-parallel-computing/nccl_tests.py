@@ -1,4 +1,4 @@
-"""NVIDIA's own benchmark beside ours: find `all_reduce_perf` (github.com/NVIDIA/nccl-tests), run it, read its table."""
+"""NVIDIA's own benchmark, for comparison: find `all_reduce_perf` (github.com/NVIDIA/nccl-tests), run it, read its table."""
 
 from __future__ import annotations
 

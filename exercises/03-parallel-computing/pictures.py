@@ -1,7 +1,7 @@
 """Labelled pictures of 32x32: generated ones that can be learned, or a real set from a folder in the format of MNIST.
 
 The idx format (yann.lecun.com/exdb/mnist): two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of
-dimensions, each dimension as four bytes, the highest first, then the values. Also read where gzip packed it.
+dimensions, each dimension as four bytes, the highest first, then the values. Files compressed with gzip are read, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IMAGES, LABELS = ("train-images-idx3-ubyte", "train-images.idx3-ubyte"), ("train
 
 
 class NoPictures(Exception):
-    """A folder or file that does not hold what it should; the text says which, and what was wrong."""
+    """A folder or file without the expected content; the text says which, and what was wrong."""
 
 
 def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

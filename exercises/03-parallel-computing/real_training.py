@@ -1,8 +1,8 @@
-"""Real training: a convolutional network on pictures of 32x32, by one worker and then by all of them, in one run.
+"""Real training: a convolutional network on 32x32 pictures, trained by one worker and then by all, in one run.
 
 You will learn    what a second GPU is worth over a whole training, in time and in what is learned; why strong scaling takes
-                  exactly the steps of one worker, and weak scaling other ones
-You will produce  training time, samples/s, speed-up, efficiency and accuracy of each way; metrics.json, a line an epoch
+                  exactly the steps of one worker, and weak scaling different ones
+You will produce  training time, samples/s, speed-up, efficiency and accuracy of each way; metrics.json, a line per epoch
 Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            real_training.py --data /data/mnist         (on the first node; --node-rank=1 on the second)
@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import pictures
@@ -36,17 +36,17 @@ from torch.utils.data import DistributedSampler
 SEED, FIRST = 0, 8  # rounding grows from step to step; in the first few it is still rounding
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="a CNN by one worker and by all, strong and weak scaling")
-parser.add_argument("--batch-size", type=int, default=256, help="pictures a step of one worker")
-parser.add_argument("--images", type=int, default=16384, help="pictures to train on; a quarter as many more are held out")
+parser = argparse.ArgumentParser(description="a CNN trained by one worker and by all, strong and weak scaling")
+parser.add_argument("--batch-size", type=int, default=256, help="pictures in one step of one worker")
+parser.add_argument("--images", type=int, default=16384, help="pictures to train on; another quarter as many are held out")
 parser.add_argument("--epochs", type=int, default=3, help="passes over the pictures")
 parser.add_argument("--width", type=int, default=64, help="channels of the first layer; the others have twice as many")
-parser.add_argument("--data", type=str, default="", help="folder with a real set in MNIST's format; empty: generated pictures")
+parser.add_argument("--data", type=str, default="", help="folder with a real data set in MNIST's format; empty: generated")
 args = parser.parse_args()
 if min(args.batch_size, args.images, args.epochs, args.width) < 1:
     parser.error("every number must be at least 1")
 
-# --- set-up: join the others; the same pictures on every rank, or nobody begins ------------------------------------------
+# --- set-up: join the others; all ranks need the same pictures, or none begins -------------------------------------------
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # float32 means float32, on every GPU
@@ -70,7 +70,7 @@ say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {len(train):,} p
 
 
 def build() -> nn.Module:
-    """Three times convolution, ReLU, half the side; then one linear layer. No BatchNorm: it would tie a result to its batch."""
+    """Three times convolution, ReLU, half the side; then a linear layer. No BatchNorm: it would tie a result to its batch."""
     torch.manual_seed(SEED)
     layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
     for before, after in itertools.pairwise(channels):
@@ -90,7 +90,7 @@ def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tenso
 
 
 def evaluate(model: nn.Module) -> tuple[float, float]:
-    """Loss and accuracy in percent on the pictures that nobody trained on."""
+    """Loss and accuracy in percent on the held-out pictures."""
     with torch.no_grad():
         scores = torch.cat([model(some) for some in tests.split(1024)])
     return cross_entropy(scores, answers).item(), 100 * (scores.argmax(dim=1) == answers).float().mean().item()
@@ -98,7 +98,7 @@ def evaluate(model: nn.Module) -> tuple[float, float]:
 
 # --- the experiment: trainings from the same start, the first one by one worker alone ------------------------------------
 def training(case: str, workers: int, count: int) -> dict:
-    """Train a fresh model, `count` pictures a worker and step; how long it took, what it learned."""
+    """Train a fresh model with `count` pictures per worker and step: how long it took, and what it learned."""
     network, worker, steps = build(), rank if workers > 1 else 0, len(train) // (workers * count)
     ids = [device] if device.type == "cuda" else None
     model = network if case == "1 worker" else DistributedDataParallel(network, device_ids=ids)
@@ -111,7 +111,7 @@ def training(case: str, workers: int, count: int) -> dict:
         optimizer.step()
         losses.append(loss.detach())
 
-    for warm in (False, True):  # first some steps that pay for memory, buckets and connections; then all from the start again
+    for warm in (False, True):  # first some steps that set up memory, buckets and connections; then all again from the start
         network.load_state_dict(build().state_dict())
         optimizer, source = torch.optim.Adam(model.parameters(), lr=0.003), batches(workers, worker, count)
         losses, seconds = [], []
@@ -129,7 +129,7 @@ def training(case: str, workers: int, count: int) -> dict:
 
 
 def compute_first_losses() -> torch.Tensor:
-    """The first losses of one worker that takes each batch in the shares of the ranks, one after the other.
+    """The first losses of one worker that computes each batch in the shares of the ranks, one after another.
 
     Strong scaling must have the same to rounding. A batch in one piece would not do on a GPU: for another size cuDNN may take
     another algorithm.
@@ -147,7 +147,7 @@ def compute_first_losses() -> torch.Tensor:
 
 loss_before, _ = evaluate(build())
 results = [training("1 worker", 1, batch)] if rank == 0 else []
-world.wait_for_all()  # the others leave the machine to rank 0
+world.wait_for_all()  # the other ranks are idle while rank 0 trains
 differences = []
 for case, count in [(f"{size} workers, strong", rank_batch), (f"{size} workers, weak", batch)][: min(size, 2)]:
     result = training(case, size, count)
@@ -181,11 +181,11 @@ if rank == 0:
         "same_algorithms": torch.backends.cudnn.deterministic and not torch.backends.cudnn.allow_tf32,
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
-    titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
+    titles = {"case": "case", "batch_per_rank": "batch per worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
     bench.say_table(rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"})
     say(f"strong scaling and one worker: losses differ by {first_gap:.0e} in the first {FIRST} steps, by {gap:.0e} in all")
     if device.type == "cpu":
-        say("On one computer the workers share its cores: what was learned counts, the speed-up does not.")
+        say("On one computer the workers share its cores: what was learned is meaningful, the speed-up is not.")
     path = bench.write_metrics("real_training/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

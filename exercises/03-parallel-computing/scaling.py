@@ -1,4 +1,4 @@
-"""The arithmetic of scaling: speed-up, efficiency, and where the rest went. Only formulas, nothing is measured here."""
+"""The arithmetic of scaling: speed-up, efficiency, and where the time is lost. Only formulas: nothing is measured here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def counts(most: int) -> list[int]:
 
 
 def speedup(samples_per_s: float, samples_per_s_of_one: float) -> float:
-    """S: how many times the work of one worker gets done. With one amount of work this is T1 / Tn."""
+    """S: how many times the work of one worker gets done. For the same amount of work this is T1 / Tn."""
     return samples_per_s / samples_per_s_of_one
 
 
@@ -21,7 +21,7 @@ def efficiency_percent(times: float, workers: int) -> float:
 
 
 def serial_percent(times: float, workers: int) -> float | None:
-    """The share of the work that no worker helps with, as this speed-up implies it: (1/S - 1/n) / (1 - 1/n).
+    """The serial share of the work that this speed-up implies: (1/S - 1/n) / (1 - 1/n).
 
     Karp and Flatt, "Measuring parallel processor performance", 1990. Where it grows with n, the loss is not a part that stays
     serial (Amdahl) but overhead: communication, shared hardware. None for one worker, which says nothing about it.
@@ -44,7 +44,7 @@ def describe_serial_share(slowest: float, fastest: float, workers: int) -> str |
 
 
 def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> dict[str, float]:
-    """A step taken apart: what it would take ideally, what computing took longer than that, what communication added.
+    """The breakdown of a step: its ideal time, what slower computing added, and what communication added.
 
     `silent_ms` is the same step without communication, `one_ms` one worker's with the whole batch, of which `share` is here.
     The three add up to the step. Below 0 is noise: measurements that do not differ, subtracted.
@@ -54,8 +54,8 @@ def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> 
 
 
 def name_bottleneck(losses: Mapping[str, float], noise_ms: float) -> str:
-    """The larger of the two losses of a step, where it and its lead over the other are above the noise; else that none can be
-    named. `noise_ms` is the sum of the spreads (p80 - p20) of the measurements that the losses are differences of."""
+    """The larger of the two losses of a step, if it and its lead over the other are above the noise; otherwise a text that none
+    can be named. `noise_ms` is the sum of the spreads (p80 - p20) of the measurements that the losses are computed from."""
     slower, communication = losses["slower_computing_ms"], losses["communication_ms"]
     if max(slower, communication) <= noise_ms or abs(slower - communication) <= noise_ms:
         return "none can be named"

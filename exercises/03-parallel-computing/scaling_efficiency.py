@@ -1,7 +1,7 @@
-"""Scaling efficiency: the same training with 1, 2 and 4 workers in one run, strong and weak, and where the rest went.
+"""Scaling efficiency: the same training with 1, 2 and 4 workers in one run, strong and weak, and where the time is lost.
 
 You will learn    how to measure a scaling curve fairly; what strong and weak scaling promise; how to tell communication from
-                  computing that got slower; what the Karp-Flatt fraction says
+                  slower computing; what the Karp-Flatt fraction says
 You will produce  proof that each group of workers trains one model; metrics.json and the curve with the ideal line
 Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size 128 --hidden 256 --steps 20   (four ranks)
                   torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -16,7 +16,7 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import ranks
@@ -32,11 +32,11 @@ SEED, CLASSES, PIXELS = 0, 10, 784
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a scaling curve: 1, 2, 4 ... workers, strong and weak, in one run")
-parser.add_argument("--workers", type=int, default=4, help="the most workers; all ranks where there are fewer")
-parser.add_argument("--batch-size", type=int, default=2048, help="weak: of each worker; strong: of all together")
+parser.add_argument("--workers", type=int, default=4, help="the largest number of workers; at most all ranks")
+parser.add_argument("--batch-size", type=int, default=2048, help="samples; weak: of each worker; strong: of all together")
 parser.add_argument("--hidden", type=int, default=2048, help="width of the hidden layers")
-parser.add_argument("--depth", type=int, default=3, help="hidden layers")
-parser.add_argument("--steps", type=int, default=50, help="timed steps of each measurement; a fifth as many run before")
+parser.add_argument("--depth", type=int, default=3, help="number of hidden layers")
+parser.add_argument("--steps", type=int, default=50, help="timed steps of each measurement, after a fifth as many to warm up")
 args = parser.parse_args()
 if min(vars(args).values()) < 1 or args.batch_size < args.workers:
     parser.error("every value must be at least 1, and --batch-size at least --workers: a sample for each")
@@ -48,8 +48,8 @@ torch.backends.cuda.matmul.allow_tf32 = False
 counts = scaling.counts(min(args.workers, size))
 source = torch.Generator().manual_seed(SEED)
 images = torch.randn(args.batch_size * counts[-1], PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network says what is right
-say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {', '.join(map(str, counts))} workers, one after the other")
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
+say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {', '.join(map(str, counts))} workers, one after another")
 
 
 def build(group: dist.ProcessGroup | None) -> nn.Module:
@@ -85,7 +85,7 @@ def trial(n: int, batch: int, group: dist.ProcessGroup | None) -> dict[str, obje
         optimizer.step()
         trained += len(y)
 
-    bench.time_each(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
+    bench.time_each(step, device, max(5, args.steps // 5))  # the first steps set up memory, buckets and connections
     trained = 0
     seconds = bench.time_each(step, device, args.steps)
     result = {"seconds": seconds, "trained": trained, "gradient_error": error}
@@ -101,9 +101,9 @@ def slowest(per_worker: list[list[float]]) -> list[float]:
 
 
 def measure(mode: str, n: int) -> dict[str, object]:
-    """The trial of n workers as a row: times are the slowest worker's; the rates follow when one worker is known."""
+    """The trial of n workers as a row: times are the slowest worker's; the rates are added when one worker is known."""
     batch = args.batch_size if mode == "weak" else args.batch_size // n
-    group = dist.new_group(range(n)) if n > 1 else None  # every rank must make it, also those that are not in it
+    group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, also those that are not in the group
     mine = trial(n, batch, group) if rank < n else None
     world.wait_for_all()  # the others leave the machine to the workers
     workers = world.gather(mine)[:n]
@@ -124,12 +124,12 @@ def spread_ms(seconds: list[float]) -> float:
     return (bench.percentile(seconds, 80) - bench.percentile(seconds, 20)) * 1e3
 
 
-# --- the curve: one worker first, and again at the end, for a baseline that moves makes every number move -------------------
+# --- the curve: one worker first, and again at the end, because every number depends on this baseline -----------------------
 begin = measure("weak", 1)
 rows = [measure(mode, n) if n > 1 else begin | {"mode": mode} for mode in ("weak", "strong") for n in counts]
 end = measure("weak", 1)
 drift_percent = 100 * (end["median_ms"] / begin["median_ms"] - 1)
-baseline = bench.spread_ms(begin["step_s"] + end["step_s"])  # so that its spread has the drift in it
+baseline = bench.spread_ms(begin["step_s"] + end["step_s"])  # so its spread includes the drift
 rows = [row | baseline if row["workers"] == 1 else row for row in rows]
 hosts = world.gather(bench.node_label())
 
@@ -168,7 +168,7 @@ if rank == 0:
     titles |= {"communication_ms": "+ communication", "noise_ms": "noise ms", "bottleneck": "bottleneck"}
     bench.say_table(rows, titles)
     if metrics["above_ideal"]:
-        say("An efficiency above 100 % says that one worker was measured too slow. Measure again before you believe any row.")
+        say("An efficiency above 100 % means that one worker was measured too slow. Measure again before you believe any row.")
     say(f"one worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
     if device.type == "cpu":
         say("On CPUs correctness is meaningful, timings are not: workers share the cores, so computing itself gets slower.")

@@ -1,10 +1,10 @@
-"""Judges a repaired copy: bus bandwidth has its factor."""
+"""Judges a repaired copy: bus bandwidth must have its factor."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link, and it says {given:.3g}")}
+WAYS = {"still": Way("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link, but it says {given:.3g}")}
 
 
 def judge(part: Part) -> None:

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: warm calls come first."""
+"""Judges a repaired copy: warm-up calls must come first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import ast
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("no call runs before those that count"),
-    "no-loop": Way("the loop that was judged is gone: change it, and keep it"),
+    "still": Way("no warm-up call runs before those that count"),
+    "no-loop": Way("the loop to be judged is missing: change it, but keep it"),
 }
 
 
@@ -28,4 +28,4 @@ def judge(part: Part) -> None:
     before = loops[0].body[: timed[0]] if timed else []
     if not any("all_reduce" in ast.unparse(node) and not isinstance(node, ast.Assign) for node in before):
         raise part.wrong("still")
-    part.note("there are calls before those that count")
+    part.note("warm-up calls run before those that count")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("over {ranks} ranks the factor is {given:.3g}, and should be {right:.3g}")}
+WAYS = {"still": Way("over {ranks} ranks the factor is {given:.3g}, but should be {right:.3g}")}
 
 
 def judge(part: Part) -> None:

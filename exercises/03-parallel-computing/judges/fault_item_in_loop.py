@@ -1,4 +1,4 @@
-"""Judges a repaired copy: no step waits for the device."""
+"""Judges a repaired copy: no step may wait for the device."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import ast
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("line {line} still reads a value in every step, by {name}"),
-    "no-loop": Way("the loop that was judged is gone: change it, and keep it"),
+    "still": Way("line {line} still reads a value in every step, with {name}"),
+    "no-loop": Way("the loop to be judged is missing: change it, but keep it"),
 }
 READERS = {"item", "tolist", "cpu", "numpy"}
 
@@ -25,4 +25,4 @@ def judge(part: Part) -> None:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in READERS | {"float", "print", "say"}:
             raise part.wrong("still", line=node.lineno, name=name)
-    part.note("no step reads a value: the device is never waited for inside an epoch")
+    part.note("no step reads a value: nothing waits for the device inside an epoch")

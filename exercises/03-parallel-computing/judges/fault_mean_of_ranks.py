@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("of the times 1, 2, 3 and 5, 4, 3 of three ranks it makes {given}")}
+WAYS = {"still": Way("from the times 1, 2, 3 and 5, 4, 3 of three ranks it makes {given}")}
 
 
 def judge(part: Part) -> None:
-    """Of three ranks with other times each the largest must come out, element by element."""
+    """From the different times of three ranks, the largest must be taken, element by element."""
 
     def body(rank: int, size: int) -> list[float]:
         import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("{row}: {given:,.0f} samples a second, and all ranks together did {right:,.0f}")}
+WAYS = {"still": Way("{row}: {given:,.0f} samples per second, but all ranks together did {right:,.0f}")}
 ROW = {"case": "2 workers, weak", "ranks": 2, "batch_per_rank": 64, "steps": 10, "train_s": 1.0}
 RUNS = {
     "right": {"comparison": [ROW | {"samples_per_s": 1280.0}]},
@@ -13,7 +13,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Samples a second are those of all ranks together."""
+    """Samples per second must be those of all ranks together."""
     for row in part.metrics["comparison"]:
         right = row["ranks"] * row["batch_per_rank"] * row["steps"] / row["train_s"]
         if abs(row["samples_per_s"] / right - 1) > 1e-6:

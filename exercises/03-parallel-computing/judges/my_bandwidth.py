@@ -6,17 +6,16 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "algbw": Way(
-        "that is the algorithm bandwidth, size over time: it says what the caller got, not what the link carried. An "
+        "this is the algorithm bandwidth, size divided by time: it is what the caller sees, not what the link carried. An "
         "all_reduce over {ranks} ranks sends each byte {factor:.3g} times over the busiest link",
         ("* factor", ""),
     ),
     "always-two": Way(
-        "you doubled it: the factor of all_reduce is 2(n-1)/n, and between two ranks that is 1. "
-        "It comes near 2 only with many ranks",
+        "you doubled it: the factor of all_reduce is 2(n-1)/n, which is 1 for two ranks. It is nearly 2 only with many ranks",
         ("2 * others", "2"),
     ),
     "all-alike": Way(
-        "you gave every collective the factor of all_reduce. {collective} has {factor:.3g}: it does one half of what "
+        "you used the factor of all_reduce for every collective. {collective} has {factor:.3g}: it does one half of what "
         "all_reduce does, or sends each byte once",
         (
             '"broadcast": 1.0, "all_gather": others, "reduce_scatter": others',
@@ -24,25 +23,25 @@ WAYS = {
         ),
     ),
     "broadcast-shared": Way(
-        "you gave broadcast the factor (n-1)/n. Before an all_gather each rank has its own part already; before a broadcast "
-        "nobody but the root has anything, so each byte crosses every link once: its factor is 1",
+        "you used the factor (n-1)/n for broadcast. Before an all_gather each rank already has its own part; before a "
+        "broadcast only the root has anything, so each byte crosses every link once: its factor is 1",
         ('"broadcast": 1.0', '"broadcast": others'),
     ),
     "ranks-upside-down": Way(
-        "you multiplied by n/(n-1) in place of (n-1)/n: with more ranks each sends more, not less",
+        "you multiplied by n/(n-1) instead of (n-1)/n: with more ranks each sends more, not less",
         ("(ranks - 1) / ranks", "ranks / (ranks - 1)"),
     ),
     "bytes-a-second": Way(
-        "those are bytes a second; asked for are GB/s, with GB = 10**9 bytes",
+        "these are bytes per second; the result has to be in GB/s, where GB = 10**9 bytes",
         ("size / seconds / 1e9 * factor", "size / seconds * factor"),
     ),
     "bits": Way(
-        "you multiplied by 8: data sheets of networks give Gbit/s, and the function is asked for GB/s",
+        "you multiplied by 8: data sheets of networks give Gbit/s, but the result has to be in GB/s",
         ("size / seconds / 1e9", "8 * size / seconds / 1e9"),
     ),
     "part-for-whole": Way(
-        "you took `size` for the part of one rank. It is the whole tensor already: for all_gather what each rank holds "
-        "afterwards, for reduce_scatter what each rank brings",
+        "you took `size` for the part of one rank, but it is the whole tensor: for all_gather what each rank holds "
+        "afterwards, for reduce_scatter what each rank contributes",
         (
             "size / seconds / 1e9 * factor",
             'size * (ranks if collective in ("all_gather", "reduce_scatter") else 1) / seconds / 1e9 * factor',

@@ -1,4 +1,4 @@
-"""Judges my_ddp.py of 3.2 beside DistributedDataParallel: parameters, gradients, and when each all-reduce begins and ends."""
+"""Judges my_ddp.py of 3.2 against DistributedDataParallel: parameters, gradients, when each all-reduce begins and ends."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from gpucourse.judge import Case, Part, Verdict, Way
 WAYS = {
     "no-broadcast": Way(
         "the ranks begin with different models: {name} of rank {rank} is not rank 0's. Equal gradients keep models equal only "
-        "if they were equal before: send rank 0's parameters to all (dist.broadcast), the frozen ones, too",
+        "if they were equal before: send rank 0's parameters to all (dist.broadcast), including the frozen ones",
         ("        dist.broadcast(parameter.data, src=0)\n", ""),
     ),
     "not-rank-0": Way(
         "all ranks begin with the same model, but {name} is not what rank 0 had: DistributedDataParallel sends rank 0's "
-        "parameters, for rank 0 is the one that loads a checkpoint",
+        "parameters, because it is rank 0 that loads a checkpoint",
         ("src=0", "src=size - 1"),
     ),
     "sum": Way(
-        "each gradient is the sum over {size} ranks, and DistributedDataParallel gives the mean: a sum makes every step "
-        "{size} times as long. Divide by the number of ranks",
+        "each gradient is the sum over {size} ranks, but DistributedDataParallel gives the mean: a sum makes every step "
+        "{size} times as large. Divide by the number of ranks",
         ("            parameter.grad /= size\n", ""),
     ),
     "own": Way(
-        "each rank still has its own gradient: nothing was averaged, so the models drift apart. Is the hook one that is called "
-        "when .grad is complete (register_post_accumulate_grad_hook), and does it reduce that very .grad?",
+        "each rank still has its own gradient: nothing was averaged, so the models drift apart. Is your hook called "
+        "when .grad is complete (register_post_accumulate_grad_hook), and does it reduce .grad itself?",
         ("            parameter.register_post_accumulate_grad_hook(begin)", "            pass"),
     ),
     "divided-twice": Way(
@@ -32,8 +32,8 @@ WAYS = {
         ("parameter.grad /= size", "parameter.grad /= size**2"),
     ),
     "not-cleared": Way(
-        "the first step is right, and in the second each gradient was divided again: `finish` still has what it did in the "
-        "step before. Forget what is done",
+        "the first step is right, but in the second each gradient was divided again: `finish` still has the entries of the "
+        "step before. Empty the list when they are done",
         ("        pending.clear()\n", ""),
     ),
     "zeros": Way(
@@ -46,8 +46,8 @@ WAYS = {
         ),
     ),
     "no-all-reduce": Way(
-        "the gradients are right, but none went through dist.all_reduce: a collective that brings every rank's gradient to "
-        "every rank (all_gather) sends n/2 times the bytes",
+        "the gradients are right, but none went through dist.all_reduce: a collective that sends every rank's gradient to "
+        "every rank (all_gather) needs n/2 times the bytes",
         (
             "work = dist.all_reduce(parameter.grad, async_op=True)",
             "every = [torch.empty_like(parameter.grad) for _ in range(size)]\n        dist.all_gather(every, parameter.grad)\n"
@@ -55,8 +55,8 @@ WAYS = {
         ),
     ),
     "no-overlap": Way(
-        "all {count} all-reduces began after the whole backward pass was over, so the network did nothing while the processor "
-        "computed. The gradient of the last layer is complete first: its all-reduce can begin then, in a hook",
+        "all {count} all-reduces began after the whole backward pass was over, so the network was idle while the processor "
+        "computed. The gradient of the last layer is complete first: start its all-reduce then, in a hook",
         (
             "            parameter.register_post_accumulate_grad_hook(begin)\n    return finish\n",
             "            pass\n    begin_all = lambda: [begin(p) for p in model.parameters() if p.grad is not None]\n"
@@ -64,38 +64,38 @@ WAYS = {
         ),
     ),
     "blocking": Way(
-        "backward stood still during each all-reduce: the hook waited for it. Begin it with async_op=True, keep what it gives "
-        "back, and wait in `finish`",
+        "backward stopped during each all-reduce, because the hook waited for it. Start it with async_op=True, keep what it "
+        "returns, and wait in `finish`",
         ("        pending.append((work, parameter))", "        work.wait()\n        pending.append((work, parameter))"),
     ),
     "not-waited": Way(
-        "`finish` returned while {count} all-reduces were on their way: what the optimizer reads then is a matter of luck. "
-        "Call wait() on what each gave back",
+        "`finish` returned while {count} all-reduces were still running: what the optimizer then reads is undefined. "
+        "Call wait() on what each of them returned",
         ("            work.wait()\n", ""),
     ),
     "changed-early": Way(
-        "a gradient was changed between its all_reduce and the wait for it, while the sum was computed in it. Wait first, "
-        "then divide; or divide before you send",
+        "a gradient was changed between its all_reduce and the wait for it, while its sum was still being computed. Wait "
+        "first, then divide; or divide before you send",
         (
             "            work.wait()\n            parameter.grad /= size\n",
             "            parameter.grad /= size\n            work.wait()\n",
         ),
     ),
     "no-gradient": Way(
-        "it stumbled over a parameter that got no gradient in this pass ({says}): no hook was called for it, and its .grad is "
-        "None. In `finish`, take only what the hooks began",
+        "it failed on a parameter that got no gradient in this pass ({says}): no hook was called for it, and its .grad is "
+        "None. In `finish`, use only what the hooks have started",
         (
             "        pending.clear()\n",
             "        pending.clear()\n        sum(parameter.grad.sum() for parameter in model.parameters())\n",
         ),
     ),
     "frozen": Way(
-        "it hung a hook on a parameter with requires_grad=False, which never gets a gradient: leave it out, but send it "
+        "it put a hook on a parameter with requires_grad=False, which never gets a gradient: give it no hook, but send it "
         "at the start like all others",
         ("        if parameter.requires_grad:\n", "        if True:\n"),
     ),
     "no-finish": Way(
-        "share_gradients gave back {given}, and must give back the function `finish` itself, which the training calls "
+        "share_gradients returned {given}, but must return the function `finish` itself, which the training calls "
         "after each backward",
         ("    return finish\n", "    return finish()\n"),
     ),
@@ -185,7 +185,7 @@ def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
 
 
 def _call(part: Part, function: Any, *arguments: Any) -> Any:
-    """Call the learner's function; two errors of torch get words of their own."""
+    """Call the learner's function; two errors of torch get their own messages."""
     try:
         return part.call(function, *arguments)
     except Verdict as verdict:

@@ -9,66 +9,66 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "not-weighted": Way(
-        "the step is the sum over {count} pieces of what should be their mean, so it is about {count} times too long: each "
-        "piece counts by its share of the samples",
+        "the step is the sum over {count} pieces instead of their mean, so it is about {count} times too large: weight each "
+        "piece by its share of the samples",
         (" * len(x) / samples", ""),
     ),
     "by-count": Way(
-        "each piece weighs 1/{count}, which is right only where all are of one size: here the last has {last} samples and the "
-        "others {first}, so it counts too much. A piece weighs its samples over all samples of the group",
+        "each piece has the weight 1/{count}, which is right only if all have the same size: here the last has {last} samples "
+        "and the others {first}, so it counts too much. The weight is the piece's samples divided by all samples of the group",
         ("* len(x) / samples", "/ len(pieces)"),
     ),
     "by-full-group": Way(
-        "each piece weighs its samples over those of a full group, and this one is not full: it has {samples} samples, so the "
-        "step is too short. Divide by what is there",
+        "each piece is weighted by its samples divided by those of a full group, but this group is not full: it has {samples} "
+        "samples, so the step is too small. Divide by what is really there",
         ("* len(x) / samples", "* len(x) / (len(pieces) * len(pieces[0][0]))"),
     ),
     "by-ranks": Way(
-        "the step is too short by the number of ranks, {size}: DistributedDataParallel divides by it already, when it averages",
+        "the step is too small by the number of ranks, {size}: DistributedDataParallel already divides by it when it averages",
         ("* len(x) / samples", "* len(x) / samples / torch.distributed.get_world_size()"),
     ),
     "last-left-out": Way(
-        "the last piece is not in the step: with {count} pieces there are {count} backward passes",
+        "the last piece is not in the step: {count} pieces need {count} backward passes",
         (
             "enumerate(pieces, start=1):\n        quiet = model.no_sync() if number < len(pieces) else",
             "enumerate(pieces[:-1], start=1):\n        quiet = model.no_sync() if number < len(pieces) - 1 else",
         ),
     ),
     "sum-of-samples": Way(
-        "the step is that of the summed loss of {samples} samples, and should be that of their mean: divide by {samples}",
+        "the step is that of the summed loss of {samples} samples, but should be that of their mean: divide by {samples}",
         ("cross_entropy(model(x), y) * len(x) / samples", 'cross_entropy(model(x), y, reduction="sum")'),
     ),
     "only-last": Way(
-        "only the last piece is in the step: something sets the gradients back between the pieces. backward adds to .grad, and "
-        "zero_grad belongs before the first piece only",
+        "only the last piece is in the step: something resets the gradients between the pieces. backward adds to .grad, so "
+        "call zero_grad only before the first piece",
         ("        with quiet:\n", "        optimizer.zero_grad()\n        with quiet:\n"),
     ),
     "from-before": Way(
-        "the gradient that was there before the group is in the step, too: backward adds to .grad, so set it back (zero_grad) "
+        "the gradient from before the group is in the step, too: backward adds to .grad, so reset it (zero_grad) "
         "before the first piece",
         ("    optimizer.zero_grad()\n", ""),
     ),
     "sent-each-time": Way(
         "the gradients were averaged over the ranks {count} times for {pieces} pieces, once in each backward: the same step "
-        "for {count} times the bytes. Take all pieces but the last inside model.no_sync()",
+        "for {count} times the bytes. Process all pieces but the last inside model.no_sync()",
         ("model.no_sync() if number < len(pieces) else contextlib.nullcontext()", "contextlib.nullcontext()"),
     ),
     "forward-outside": Way(
-        "no_sync was entered {entered} times, and the gradients were sent {count} times all the same: DistributedDataParallel "
-        "decides in the forward pass. model(x), too, belongs inside no_sync",
+        "no_sync was entered {entered} times, but the gradients were still sent {count} times: DistributedDataParallel "
+        "decides in the forward pass, so model(x) must be inside no_sync, too",
         (
             "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n",
             "        loss = cross_entropy(model(x), y) * len(x) / samples\n        with quiet:\n",
         ),
     ),
     "never-sent": Way(
-        "the gradients were never sent, so each rank stepped by its own, and the models are different now: the last piece must "
+        "the gradients were never sent, so each rank used its own, and the models differ now: the last piece must "
         "run outside no_sync",
         ("model.no_sync() if number < len(pieces) else contextlib.nullcontext()", "model.no_sync()"),
     ),
     "around-ddp": Way(
-        "the gradients were never sent, and no_sync was not entered: what you call is not `model` itself but the module "
-        "inside, of which DistributedDataParallel hears nothing. Call model(x)",
+        "the gradients were never sent, and no_sync was not entered: you do not call `model` itself but the module "
+        "inside it, so DistributedDataParallel does not take part. Call model(x)",
         (
             "model.no_sync() if number < len(pieces) else contextlib.nullcontext()\n"
             "        with quiet:\n            loss = cross_entropy(model(x), y)",
@@ -76,8 +76,8 @@ WAYS = {
         ),
     ),
     "sum-over-ranks": Way(
-        "the step is the sum over {size} ranks of what should be their mean: DistributedDataParallel divides by their number, "
-        "and an all_reduce of your own does not",
+        "the step is the sum over {size} ranks instead of their mean: DistributedDataParallel divides by their number, "
+        "but your own all_reduce does not",
         (
             "model.no_sync() if number < len(pieces) else contextlib.nullcontext()\n"
             "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n"
@@ -88,20 +88,20 @@ WAYS = {
         ),
     ),
     "first-sent": Way(
-        "the gradients were sent, but not after the last piece: what came after it is each rank's own, and the models are "
-        "different now. The one piece outside no_sync is the last",
+        "the gradients were sent, but not after the last piece: what came later is each rank's own, and the models "
+        "differ now. Only the last piece may be outside no_sync",
         ("if number < len(pieces)", "if number > 1"),
     ),
     "one-batch": Way(
-        "the step is right, but {largest} samples went through the model at once: the pieces are there because that many do "
-        "not fit. Take them one after the other",
+        "the step is right, but {largest} samples went through the model at once: the batch is in pieces because that many "
+        "samples do not fit. Process the pieces one after another",
         (
             "    samples = sum(",
             "    pieces = [(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]))]\n    samples = sum(",
         ),
     ),
     "all-kept": Way(
-        "the second piece went through the model before backward of the first: what backward needs of every piece is then in "
+        "the second piece went through the model before backward of the first: then the activations of all pieces are in "
         "memory at once, as for the big batch. Call backward after each piece",
         (
             "            loss = cross_entropy(model(x), y) * len(x) / samples\n            loss.backward()\n",
@@ -110,11 +110,11 @@ WAYS = {
         ),
     ),
     "no-step": Way(
-        "the weights are what they were before: after the last piece comes optimizer.step()",
+        "the weights did not change: after the last piece, call optimizer.step()",
         ("    optimizer.step()\n", ""),
     ),
     "several-steps": Way(
-        "the optimizer took {count} steps: a group of pieces is one, after the last of them",
+        "the optimizer took {count} steps: a group of pieces is one step, after the last piece",
         ("            loss.backward()\n    optimizer.step()", "            loss.backward()\n        optimizer.step()"),
     ),
 }
@@ -156,7 +156,7 @@ def judge(part: Part) -> None:
             tolerance=TOLERANCE,
         )
         _judge_memory(part, results[0], lengths, name)
-    part.note(f"the step of the big batch on 1 to {max(GROUPS)} ranks, and one all-reduce a group")
+    part.note(f"the step of the big batch on 1 to {max(GROUPS)} ranks, and one all-reduce per group")
 
 
 def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:

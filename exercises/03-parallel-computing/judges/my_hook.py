@@ -1,4 +1,4 @@
-"""Judges my_hook.py of 3.8 over real ranks: the mean, the bytes, and what is left of many small steps."""
+"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and what remains after many small steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gpucourse.judge import Part, Verdict, Way
 STEPS, LARGEST = 100, 60_000.0
 WAYS = {
     "sum": Way(
-        "your hook gives back the sum of {ranks} ranks: DDP takes what a hook returns as the gradient, so it must be the mean",
+        "your hook returns the sum of {ranks} ranks: DDP uses what a hook returns as the gradient, so it must be the mean",
         ("(wanted / ranks).half()", "wanted.half()"),
     ),
     "nothing-sent": Way(
-        "nothing went to a collective: rank {rank} gives back what it brought, and the other ranks never hear of it",
+        "nothing went to a collective: rank {rank} returns its own gradient, and the other ranks never get it",
         (
             "future = dist.all_reduce(sent, async_op=True).get_future()\n"
             "    return future.then(lambda done: done.value()[0].float())",
@@ -21,8 +21,8 @@ WAYS = {
         ),
     ),
     "overflow": Way(
-        "{ranks} ranks brought gradients of about {largest:,.0f}, and the mean came back as {given}: their sum is beyond "
-        "65,504, where float16 ends. Divide before you send, not afterwards",
+        "{ranks} ranks had gradients of about {largest:,.0f}, and the mean came back as {given}: their sum is above "
+        "65,504, the largest float16. Divide before you send, not afterwards",
         (
             "sent = (wanted / ranks).half()\n    kept[bucket.index()] = wanted - sent.float() * ranks\n"
             "    future = dist.all_reduce(sent, async_op=True).get_future()\n"
@@ -33,44 +33,44 @@ WAYS = {
         ),
     ),
     "whole": Way(
-        "{bytes:,} bytes went out for {count:,} numbers: that is {each:.3g} bytes a number, and float16 has 2. Send the small "
-        "tensor, not the one that you made it from",
+        "{bytes:,} bytes were sent for {count:,} numbers: that is {each:.3g} bytes per number, but float16 has 2. Send the "
+        "small tensor, not the one that you made it from",
         ("(wanted / ranks).half()", "(wanted / ranks)"),
     ),
     "bfloat16": Way(
-        "you sent torch.bfloat16: it has 2 bytes, too, and reaches further, but it keeps 8 bits of each number where float16 "
-        "keeps 11. Asked for is torch.float16",
+        "you sent torch.bfloat16: it also has 2 bytes, and a larger range, but it keeps 8 bits of each number where float16 "
+        "keeps 11. Use torch.float16",
         ("(wanted / ranks).half()", "(wanted / ranks).bfloat16()"),
     ),
     "no-feedback": Way(
-        "over {steps} steps of the same gradient the means lost {lost:.2%} of it: what rounding took off is gone in every "
+        "over {steps} steps of the same gradient the means lost {lost:.2%} of it: the rounding error is lost in every "
         "step. Keep it, and add it to the next gradient of the same bucket",
         ("bucket.buffer() + kept.get(bucket.index(), 0.0)", "bucket.buffer() + 0.0"),
     ),
     "wrong-sign": Way(
-        "you keep something, and over {steps} steps of one gradient the means are {lost:.2%} off all the same: keep what was "
-        "wanted minus what was sent, not the other way round, in the scale in which you add it",
+        "you keep something, but over {steps} steps of one gradient the means are still {lost:.2%} off: keep what should have "
+        "been sent minus what was sent, not the other way round, on the scale on which you add it",
         ("wanted - sent.float() * ranks", "sent.float() * ranks - wanted"),
     ),
     "one-for-all": Way(
-        "one bucket alone is right, and of two each is {lost:.2%} off: what one lost was added to the other. Keep one tensor "
-        "for each bucket.index()",
+        "one bucket alone is right, but with two each is {lost:.2%} off: the error of one was added to the other. Keep one "
+        "tensor for each bucket.index()",
         (
             "bucket.buffer() + kept.get(bucket.index(), 0.0)\n    sent = (wanted / ranks).half()\n    kept[bucket.index()] =",
             "bucket.buffer() + kept.get(0, 0.0)\n    sent = (wanted / ranks).half()\n    kept[0] =",
         ),
     ),
     "error-of-the-mean": Way(
-        "you kept the difference to the mean of all ranks: that is mostly what the other ranks brought, and it grows. A rank "
-        "must keep what float16 took off its own numbers",
+        "you kept the difference to the mean of all ranks: that is mostly the other ranks' share, and it grows. A rank "
+        "must keep the rounding error of its own numbers",
         ("wanted - sent.float() * ranks", "wanted - sent.float()"),
     ),
     "half-returned": Way(
-        "your hook gives back {given}: the bucket is float32, and DDP puts the result in its place",
+        "your hook returns {given}: the bucket is float32, and DDP puts the result in its place",
         ("done.value()[0].float()", "done.value()[0]"),
     ),
     "no-future": Way(
-        "your hook gives back {given}: DDP waits for a future of a tensor, .get_future() of an all_reduce with async_op=True",
+        "your hook returns {given}: DDP waits for a future of a tensor, .get_future() of an all_reduce with async_op=True",
         ("return future.then(lambda done: done.value()[0].float())", "return future.wait()[0].float()"),
     ),
     "future-of-a-list": Way(
@@ -118,11 +118,11 @@ def judge(part: Part) -> None:
     alone, _ = part.on_ranks(2, lambda rank, _: _many_steps(part, hook, rank, (0,)))[0]
     _check_feedback(part, together, alone, echo)
     worst, plain = (max(map(abs, errors)) for errors in (together, [_plain_error(0), _plain_error(1)]))
-    part.note(f"2 bytes a number; after {STEPS} steps {worst:.4%} off, and {plain:.4%} without feedback")
+    part.note(f"2 bytes per number; after {STEPS} steps {worst:.4%} off, and {plain:.4%} without feedback")
 
 
 def _result(part: Part, future: Any) -> Any:
-    """The tensor in the future that a hook gave back."""
+    """The tensor in the future that a hook returned."""
     import torch
 
     if future is None:
@@ -148,7 +148,7 @@ def _one_step(part: Part, hook: Any, counted: Any, rank: int, size: int) -> dict
         given = _result(part, part.call(hook, {}, Bucket(0, every[rank].clone())))
         mean = torch.stack(every).mean(0)
         if given.shape != mean.shape:
-            raise Verdict("failed", "shape", f"the bucket has shape {tuple(mean.shape)}, and the result {tuple(given.shape)}")
+            raise Verdict("failed", "shape", f"the bucket has shape {tuple(mean.shape)}, but the result {tuple(given.shape)}")
         result |= {f"{name} times": (given / mean).mean().item(), f"{name} off": ((given - mean).abs().max() / largest).item()}
     return result | {"bytes": counted.bytes, "bfloat16": float("torch.bfloat16" in counted.types)}
 

@@ -1,4 +1,4 @@
-"""Judges my_ring.py of 3.1: exact sums, the messages and their bytes, and an order of calls that cannot get stuck."""
+"""Judges my_ring.py of 3.1: exact sums, the messages and their bytes, and an order of calls that cannot deadlock."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from gpucourse.judge import Part, Verdict, Way
 WAYS = {
     "whole-tensor": Way(
         "rank {rank} sent {sent:,} bytes for a tensor of {whole:,}: in a ring of {size} a message is one chunk, and all of "
-        "them together are 2(n-1)/n of the tensor, {right:,} bytes. Cut the tensor into {size} chunks and send one a step",
+        "them together are 2(n-1)/n of the tensor, {right:,} bytes. Cut the tensor into {size} chunks and send one per step",
         ("flat.tensor_split(size)", "[flat] * size"),
     ),
     "no-all-gather": Way(
         "each chunk is right on one rank only: that is a reduce-scatter, the first half. In n-1 further steps every rank must "
-        "pass on the chunks that are finished, until all have all of them",
+        "pass on the finished chunks, until every rank has all of them",
         ("range(2 * (size - 1))", "range(size - 1)"),
     ),
     "added-again": Way(
-        "element {element} of rank {rank} holds what rank {part} brought {count} times. In the first half add what arrives "
-        "once; in the second half what arrives is finished: put it in the place of yours, and add nothing",
+        "element {element} of rank {rank} contains the value of rank {part} {count} times. In the first half, add what arrives "
+        "once; in the second half, what arrives is finished: replace your chunk with it, and add nothing",
         ("incoming.copy_(arriving)", "incoming += arriving"),
     ),
     "own-part-lost": Way(
-        "element {element} of rank {rank} lacks what rank {part} brought. In the first half of the steps, add what arrives to "
-        "your own chunk; if you replace it, yours is gone",
+        "element {element} of rank {rank} lacks the value of rank {part}. In the first half of the steps, add what arrives to "
+        "your own chunk; if you replace it, your own values are lost",
         ("incoming += arriving", "incoming.copy_(arriving)"),
     ),
     "other-chunk": Way(
@@ -36,12 +36,12 @@ WAYS = {
         ("chunks[(rank - step - 1) % size]", "chunks[(rank - step - 2) % size]"),
     ),
     "other-type": Way(
-        "element {element} of rank {rank} is {given:.0f}, and should be {right:.0f}: it was rounded on the way. Sum in the "
-        "type of the tensor that was given (torch.empty_like), not in float32",
+        "element {element} of rank {rank} is {given:.0f}, but should be {right:.0f}: it was rounded on the way. Sum in the "
+        "type of the given tensor (torch.empty_like), not in float32",
         ("incoming += arriving", "incoming.copy_(incoming.float() + arriving.float())"),
     ),
     "end-forgotten": Way(
-        "the last {count} of {elements} elements were left as they were: {elements} does not divide by {size}. Some chunks "
+        "the last {count} of {elements} elements did not change: {elements} is not divisible by {size}, so some chunks "
         "must be longer than others",
         ("flat.tensor_split(size)", "flat[: len(flat) // size * size].tensor_split(size)"),
     ),
@@ -51,41 +51,40 @@ WAYS = {
         ("sending = dist.isend(outgoing, following)", "sending = dist.isend(outgoing, following); sending.wait()"),
     ),
     "changed-before-sent": Way(
-        "rank {rank} changed a chunk between its isend and the wait for it: what the other rank gets is then a matter of luck. "
-        "Receive into a tensor of its own, and wait for the send before you touch the chunk",
+        "rank {rank} changed a chunk between its isend and the wait for it: what the other rank then gets is undefined. "
+        "Receive into a separate tensor, and wait for the send before you change the chunk",
         ("arriving = torch.empty_like(incoming)", "arriving = outgoing"),
     ),
     "read-early": Way(
-        "rank {rank} used a chunk before it had arrived: irecv only begins to receive. Call wait() on what it gives back, and "
+        "rank {rank} used a chunk before it had arrived: irecv only begins to receive. Call wait() on what it returns, and "
         "use the chunk after that",
         ("dist.irecv(arriving, before).wait()", "dist.irecv(arriving, before)"),
     ),
     "not-waited": Way(
         "rank {rank} returned without waiting for {count} of its messages ({kinds}): until wait() returns, a chunk may "
-        "not be sent, or not have arrived",
+        "not have been sent, or not have arrived",
         ("        sending.wait()\n", ""),
     ),
     "no-messages": Way(
-        "rank {rank} sent no message by isend: with {size} ranks each has 2(n-1) of them to send. The ready-made all_reduce "
-        "is what this function takes the place of",
+        "rank {rank} sent no message with isend: with {size} ranks each has to send 2(n-1) of them. This function replaces "
+        "the ready-made all_reduce",
         ("    flat = tensor.view(-1)\n", "    return dist.all_reduce(tensor)\n    flat = tensor.view(-1)\n"),
     ),
     "back-and-forth": Way(
-        "it sends to rank {peer} and receives from rank {peer}: in a ring chunks go round in one direction, so you receive "
-        "from the rank before and send to the next",
+        "it sends to rank {peer} and receives from rank {peer}: in a ring all chunks move in one direction, so receive "
+        "from the previous rank and send to the next",
         ("dist.irecv(arriving, before)", "dist.irecv(arriving, following)"),
     ),
     "not-a-ring": Way(
-        "it sent to the ranks {peers}: in a ring each sends to one neighbour only, the next one, and chunks that are for "
-        "others go through it",
+        "it sent to the ranks {peers}: in a ring each rank sends only to the next one, and chunks for others go through it",
         ("dist.isend(outgoing, following)", "dist.isend(outgoing, (following + step) % size)"),
     ),
     "no-such-rank": Way(
-        "it names rank {peer}, and the ranks are 0 to {last}: after the last comes rank 0 again, (rank + 1) % size",
+        "it names rank {peer}, but the ranks are 0 to {last}: after the last comes rank 0 again, (rank + 1) % size",
         ("(rank + 1) % size", "rank + 1"),
     ),
     "alone": Way(
-        "a single rank sent a message to itself: with n = 1 there are 2(n-1) = 0 messages, and the sum is what it brought",
+        "a single rank sent a message to itself: with n = 1 there are 2(n-1) = 0 messages, and the sum is its own tensor",
         ("step in range(2 * (size - 1))", "step in range(2 * (size - 1) or 1)"),
     ),
     "other-size": Way(
@@ -153,7 +152,7 @@ def judge(part: Part) -> None:
         _judge_messages(part, results, name)
         _judge_values(part, results, name)
         _judge_count(part, results, name)
-    part.note(f"exact on 1 to {len(SHAPES)} ranks, also where they do not divide the elements; 2(n-1) messages a rank")
+    part.note(f"exact on 1 to {len(SHAPES)} ranks, also if the elements do not divide evenly; 2(n-1) messages per rank")
 
 
 def _run(part: Part, ring: Any, messages: Any, name: str, rank: int, size: int) -> tuple[Any, ...]:

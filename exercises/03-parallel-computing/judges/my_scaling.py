@@ -1,4 +1,4 @@
-"""Judges my_scaling.py of 3.7 with points of curves: good ones, bad ones, and some that are nothing but noise."""
+"""Judges my_scaling.py of 3.7 with points of curves: good ones, bad ones, and some that are only noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAMES = ["bottleneck", "efficiency", "serial", "speedup"]
 WAYS = {
     "weak-as-strong": Way(
         "your weak speed-up is T1 / Tn. With weak scaling {workers} workers train {workers} times as many samples in a step: "
-        "compare samples a second, not steps",
+        "compare samples per second, not steps",
         ("workers * ideal[1] / step[1]", "alone[1] / step[1]"),
     ),
     "strong-as-weak": Way(
@@ -19,12 +19,12 @@ WAYS = {
         ('if mode == "strong" else 1.0', "if False else 1.0"),
     ),
     "upside-down": Way(
-        "your speed-up is a slowdown: it is below 1 where the workers are faster. One worker's time is above",
+        "your speed-up is a slowdown: it is below 1 although the workers are faster. One worker's time is the numerator",
         ("workers * ideal[1] / step[1]", "step[1] / (workers * ideal[1])"),
     ),
     "fastest-against-slowest": Way(
         "you compared the low time of all with the high one of one worker: the best case on one side, the worst on the other. "
-        "By the medians",
+        "Use the medians",
         ("workers * ideal[1] / step[1]", "workers * ideal[2] / step[0]"),
     ),
     "share": Way(
@@ -35,41 +35,41 @@ WAYS = {
         ("100 * speedup / workers", "100 * speedup"),
     ),
     "missing-share": Way(
-        "your serial share is what is missing to a perfect speed-up, 1 - S/n. Karp and Flatt: (1/S - 1/n) / (1 - 1/n)",
+        "your serial share is the distance to a perfect speed-up, 1 - S/n. Karp and Flatt: (1/S - 1/n) / (1 - 1/n)",
         ("serial = (1 / speedup - 1 / workers) / (1 - 1 / workers)", "serial = 1 - speedup / workers"),
     ),
     "not-normalised": Way(
-        "your serial share leaves out the division by 1 - 1/n: with all work serial (S = 1) it must be 1",
+        "your serial share leaves out the division by 1 - 1/n: if all work is serial (S = 1) it must be 1",
         (") / (1 - 1 / workers)", ")"),
     ),
     "noise-named": Way(
-        "you named {given}, and the measurement cannot: the losses are {communication:.3g} ms of communication and "
+        "you named {given}, but the measurement cannot show that: the losses are {communication:.3g} ms of communication and "
         "{slower:.3g} ms of slower computing, and the spreads add up to {noise:.3g} ms",
         ("bottleneck if named else None", "bottleneck"),
     ),
     "nearly-equal": Way(
         "you named {given}. Both losses are above the noise of {noise:.3g} ms and differ by less than that, "
-        "{communication:.3g} and {slower:.3g} ms: which is the larger, another measurement may say otherwise",
+        "{communication:.3g} and {slower:.3g} ms: another measurement may show the other one as the larger",
         (" and abs(communication - slower) > noise", ""),
     ),
     "largest-spread": Way(
-        "you named {given}, and the noise is more than the largest of the three spreads: each of the three times may be off by "
-        "its own, and they add up to {noise:.3g} ms",
+        "you named {given}, but the noise is more than the largest of the three spreads: each of the three times may be off by "
+        "its own spread, and these add up to {noise:.3g} ms",
         ("noise = sum(", "noise = max("),
     ),
     "whole-spread": Way(
-        "you named nothing where {communication:.3g} ms of communication stand out of {noise:.3g} ms of noise: the spread of "
+        "you named nothing although {communication:.3g} ms of communication are above {noise:.3g} ms of noise: the spread of "
         "the ideal step is that of one worker's step times the share of B that each has now, 1/{workers}",
         ("for times in (ideal, step, silent)", "for times in (alone, step, silent)"),
     ),
     "never-named": Way(
-        "you named nothing where {communication:.3g} ms of communication and {slower:.3g} ms of slower computing differ by "
+        "you named nothing although {communication:.3g} ms of communication and {slower:.3g} ms of slower computing differ by "
         "more than the noise of {noise:.3g} ms",
         ("bottleneck if named else None", "None"),
     ),
     "swapped": Way(
-        "you took the two for each other: communication is what AllReduce adds, step - silent; slower computing is what the "
-        "silent step takes longer than the ideal one",
+        "you swapped the two: communication is what AllReduce adds, step - silent; slower computing is how much longer the "
+        "silent step takes than the ideal one",
         ("communication, slower = step", "slower, communication = step"),
     ),
     "whole-batch": Way(
@@ -90,7 +90,7 @@ POINTS = (  # mode, workers, alone, step, silent
 
 
 def judge(part: Part) -> None:
-    """The three figures of every point first, then what is named as the bottleneck."""
+    """Judge the three figures of every point first, then what is named as the bottleneck."""
     take_apart = part.function("take_apart")
     answers = []
     for point in POINTS:

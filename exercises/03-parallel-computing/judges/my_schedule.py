@@ -1,4 +1,4 @@
-"""Judges my_schedule.py of 3.6: the orders of all stages are replayed together, with a processor for each stage."""
+"""Judges my_schedule.py of 3.6: replays the orders of all stages together, with one processor for each stage."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ FORWARD, BACKWARD = "forward", "backward"
 SECONDS = {FORWARD: 1.0, BACKWARD: 2.0}  # a backward takes about twice as long
 WAYS = {
     "one-rank-at-a-time": Way(
-        "stage {stage} sends each micro-batch back before it takes the next one: the stages take turns, as without "
-        "micro-batches, and the bubble is {bubble:.0%} where {right:.0%} is possible. Let some go forward first",
+        "stage {stage} runs each micro-batch backward before it takes the next one: the stages take turns, as without "
+        "micro-batches, and the bubble is {bubble:.0%} where {right:.0%} is possible. Run some forward first",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = 0"),
     ),
     "gpipe": Way(
-        "that is GPipe: all micro-batches go forward before one comes back. Its bubble is right, and stage {stage} holds the "
-        "activations of {held}, where {room} suffice: the memory is what 1F1B saves",
+        "this is GPipe: all micro-batches go forward before one comes back. Its bubble is right, but stage {stage} holds the "
+        "activations of {held}, where {room} are enough: this memory is what 1F1B saves",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = micro_batches"),
     ),
     "too-many": Way(
-        "stage {stage} of {stages} holds {held} micro-batches, and {room} are allowed: it warms up with too many. When it has "
-        "sent one for each stage behind it, the first is on its way back",
+        "stage {stage} of {stages} holds {held} micro-batches, but {room} are allowed: it warms up with too many. When it has "
+        "sent one for each later stage, the first is on its way back",
         ("stages - stage - 1", "stages - stage"),
     ),
     "too-few": Way(
-        "the bubble is {bubble:.0%} where {right:.0%} is possible: stage {stage} holds {held} at most, where it may hold "
-        "{room}, and waits for the first to come back. It needs one for each stage behind it, and the one that it works on",
+        "the bubble is {bubble:.0%} where {right:.0%} is possible: stage {stage} holds at most {held}, although it may hold "
+        "{room}, and waits for the first to come back. It needs one for each later stage, and the one that it works on",
         ("min(stages - stage - 1, micro_batches)", "min(max(stages - stage - 2, 0), micro_batches)"),
     ),
     "upside-down": Way(
@@ -36,19 +36,19 @@ WAYS = {
         ("stages - stage - 1", "stage"),
     ),
     "backward-first": Way(
-        "stage {stage} sends micro-batch {number} back before it went forward there: there is nothing to go back through yet",
+        "stage {stage} runs micro-batch {number} backward before it ran forward there: there is no gradient to compute yet",
         (
             '        order.append(("forward", warm_up + number))\n        order.append(("backward", number))\n',
             '        order.append(("backward", number))\n        order.append(("forward", warm_up + number))\n',
         ),
     ),
     "deadlock": Way(
-        "the stages wait for each other for ever: {waiting}. A stage must not want the next micro-batch before it sends one "
-        "back, where the stage before sends the next only when it got one back",
+        "the stages wait for each other for ever: {waiting}. A stage must not wait for the next micro-batch before it sends "
+        "one back, if the previous stage sends the next only after it got one back",
         ("stages - stage - 1", "(stages - 1) * (stage % 2)"),
     ),
     "out-of-order": Way(
-        "stage {stage} sends its micro-batches back in another order than they came: its neighbour waits for the oldest one, "
+        "stage {stage} sends its micro-batches back in a different order than they came: its neighbour waits for the oldest, "
         "and the bubble is {bubble:.0%} where {right:.0%} is possible",
         (
             '("backward", number) for number in range(micro_batches - warm_up, micro_batches)',
@@ -56,8 +56,8 @@ WAYS = {
         ),
     ),
     "not-drained": Way(
-        "stage {stage} has {count} backward passes for {micro_batches} micro-batches: what went forward in the warm-up must "
-        "come back, too, when nothing goes forward any more",
+        "stage {stage} has {count} backward passes for {micro_batches} micro-batches: those that ran forward in the warm-up "
+        "must run backward, too, after the last forward",
         (
             "    order.extend((\"backward\", number) for number in range(micro_batches - warm_up, micro_batches))\n",
             "",

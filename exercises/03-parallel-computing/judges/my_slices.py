@@ -1,4 +1,4 @@
-"""Judges my_slices.py of 3.9 over real ranks: two cut layers with an activation between are the whole ones, both ways."""
+"""Judges my_slices.py of 3.9 on real ranks: two split layers with an activation between must equal whole ones, both ways."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WAYS = {
         ('"mlp.up": "columns", "mlp.down": "rows"', '"mlp.up": "rows", "mlp.down": "columns"'),
     ),
     "all-columns": Way(
-        "PLAN cuts {name} by columns: its input is a share on every rank already, and cut by columns it would need all of it",
+        "PLAN cuts {name} by columns: every rank already has only a share of its input, and a cut by columns needs all of it",
         ('"attention.out": "rows"', '"attention.out": "columns"'),
     ),
     "wrong-dimension": Way(
-        "rank {rank} of {size} holds a slice of {given} for {how}, and {right} is right: torch stores a weight as (outputs, "
+        "rank {rank} of {size} holds a slice of {given} for {how}, but {right} is right: torch stores a weight as (outputs, "
         "inputs), so columns are slices of dimension 0, and rows of dimension 1",
         (
             'weight.chunk(size, dim=0)[rank], bias.chunk(size)[rank]\n    return weight.chunk(size, dim=1)[rank], bias',
@@ -36,18 +36,18 @@ WAYS = {
         ("bias.chunk(size)[rank]", "bias"),
     ),
     "bias-divided": Way(
-        "with rows you gave each rank the bias divided by the {size} ranks. Every rank holds the whole one, and row_linear "
-        "adds it once, behind the sum",
+        "with rows you gave each rank the bias divided by the {size} ranks. Every rank holds the whole bias, and row_linear "
+        "adds it once, after the sum",
         ("[rank], bias\n", "[rank], bias / size\n"),
     ),
     "in-turns": Way(
-        "you dealt the {how} to the ranks in turns, one at a time. The slices follow each other: rank 0 has the "
-        "first piece in one, so that the outputs side by side are those of the whole layer",
+        "you dealt the {how} to the ranks in turns, one at a time. The slices must be contiguous: rank 0 has the "
+        "first piece as a whole, so that the outputs side by side are those of the whole layer",
         ("weight.chunk(size, dim=0)[rank]", "weight[rank::size]"),
     ),
     "gradient-averaged": Way(
-        "the gradient of x is the mean of the ranks' parts. All ranks look at the same x, each through its own columns, so the "
-        "parts are added: nothing is averaged here",
+        "the gradient of x is the mean of the ranks' parts. All ranks use the same x, each with its own columns, so the "
+        "parts must be added, not averaged",
         (
             "        dist.all_reduce(gradient)\n",
             "        dist.all_reduce(gradient)\n        gradient /= dist.get_world_size()\n",
@@ -64,23 +64,23 @@ WAYS = {
         ("SumForward.apply(linear(x, weight)) + bias", "linear(x, weight) + bias"),
     ),
     "sum-after-columns": Way(
-        "column_linear sums forward: the ranks hold different outputs, and their sum means nothing. Nobody needs anybody there",
+        "column_linear sums forward: the ranks hold different outputs, and their sum means nothing. No rank needs another here",
         ("return linear(SumBackward.apply(x), weight, bias)", "return SumForward.apply(linear(x, weight, bias))"),
     ),
     "input-gradient": Way(
         "the gradient of the input is a part of it only on rank {rank} of {size}: every rank has used the whole x, so the "
-        "gradients that they give back must be summed",
+        "gradients that they return must be summed",
         ("linear(SumBackward.apply(x), weight, bias)", "linear(x, weight, bias)"),
     ),
     "sum-twice": Way(
-        "gradients are {size} times too large on {size} ranks: row_linear sums backward, too. Each rank gets the gradient of "
-        "the whole output already",
+        "gradients are {size} times too large on {size} ranks: row_linear sums backward, too. Each rank already gets the "
+        "gradient of the whole output",
         ("    def backward(_ctx: object, gradient: torch.Tensor) -> torch.Tensor:\n        return gradient\n",
          "    def backward(_ctx: object, gradient: torch.Tensor) -> torch.Tensor:\n        gradient = gradient.clone()\n"
          "        dist.all_reduce(gradient)\n        return gradient\n"),
     ),
     "too-many-messages": Way(
-        "{direction} the two layers gave {calls} to collectives, {bytes:,} bytes: one all_reduce of {right:,} bytes is enough",
+        "{direction}, the two layers gave {calls} to collectives, {bytes:,} bytes: one all_reduce of {right:,} bytes is enough",
         ("linear(x, weight)) + bias", "linear(x, weight)) + SumForward.apply(bias * 0) + bias"),
     ),
 }  # fmt: skip
@@ -169,13 +169,13 @@ def _run(part: Part, functions: dict[str, Any], counted: Any, rank: int, size: i
     wide = part.call(functions["column_linear"], x, leaves["columns weight"], leaves["columns bias"])
     if not isinstance(wide, torch.Tensor) or wide.shape != (BATCH, 4 * WIDTH // size):
         given = tuple(wide.shape) if isinstance(wide, torch.Tensor) else type(wide).__name__
-        raise Verdict("failed", "shape", f"column_linear gives {given}, and its share is {(BATCH, 4 * WIDTH // size)}")
+        raise Verdict("failed", "shape", f"column_linear returns {given}, but its share is {(BATCH, 4 * WIDTH // size)}")
     after_columns = list(counted.calls)
     out = part.call(functions["row_linear"], torch.nn.functional.gelu(wide), leaves["rows weight"], leaves["rows bias"])
     forward = list(counted.calls)
     if not isinstance(out, torch.Tensor) or out.shape != (BATCH, WIDTH):
         given = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-        raise Verdict("failed", "shape", f"row_linear gives {given}, and the outputs are {(BATCH, WIDTH)}")
+        raise Verdict("failed", "shape", f"row_linear returns {given}, but the outputs are {(BATCH, WIDTH)}")
     counted.clear()
     part.call((out * out.detach().cos()).sum().backward)
     gradients = {"x": x.grad, **{name: leaf.grad for name, leaf in leaves.items()}}

@@ -1,4 +1,4 @@
-"""Judges my_speedup.py of 3.4 on made-up trainings: a cold start, a step that stumbles, one slow rank, strong and weak."""
+"""Judges my_speedup.py of 3.4 on made-up trainings: a cold start, one delayed step, one slow rank, strong and weak."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "cold": Way(
-        "the first {warm_up} steps are in it: they pay for memory, buckets and connections, once, and not in the steps that a "
-        "training consists of",
+        "you counted the first {warm_up} steps: they set up memory, buckets and connections once, and are unlike the other "
+        "steps of a training",
         ('row["step"] >= training["warm_up_steps"]', "True"),
     ),
     "mean": Way(
-        "you took the mean of the steps, and one that stumbled decides it: something else used the machine. Take the median",
+        "you took the mean of the steps, so one delayed step decides it: something else used the machine. Take the median",
         (
             "step_s = median(max(seconds) for seconds in steps.values())",
             "step_s = sum(max(seconds) for seconds in steps.values()) / len(steps)",
         ),
     ),
     "fastest-rank": Way(
-        "you took the fastest rank of each step. Nobody can begin the next step before the slowest is through",
+        "you took the fastest rank of each step. No rank can begin the next step before the slowest has finished",
         ("max(seconds)", "min(seconds)"),
     ),
     "mean-of-ranks": Way(
@@ -34,22 +34,22 @@ WAYS = {
         ("max(seconds)", "sum(seconds)"),
     ),
     "rows-mixed": Way(
-        "you took the median of all rows, whichever step and rank they are of. First each step gets one time, that of its "
-        "slowest rank; then comes the median of the steps",
+        "you took the median of all rows, whatever their step and rank. First find one time for each step, that of its "
+        "slowest rank; then take the median of the steps",
         ('steps.setdefault(row["step"], [])', "steps.setdefault(len(steps), [])"),
     ),
     "one-too-many": Way(
-        "you left out one step more than the {warm_up} that are warm-up: steps are counted from 0, so step {warm_up} counts",
+        "you left out one step more than the {warm_up} warm-up steps: steps are numbered from 0, so step {warm_up} counts",
         ('row["step"] >=', 'row["step"] >'),
     ),
     "compute-only": Way(
-        "communicate_s is left out, and that is what the other ranks cost: a step takes what it computes and what it waits for "
+        "you left out communicate_s, which is the cost of having other ranks: a step takes its computing and its waiting for "
         "the network",
         (' + row["communicate_s"]', ""),
     ),
     "maxima-added": Way(
-        "you added the longest computing and the longest communicating, which are of different ranks: who computes longer "
-        "waits less. Add the two of one rank, then take the slowest",
+        "you added the longest computing and the longest communicating, which belong to different ranks: a rank that computes "
+        "longer waits less. Add the two for each rank, then take the slowest",
         (
             "    step_s = median(max(seconds) for seconds in steps.values())\n",
             '    for step in steps:\n        rows = [row for row in training["rows"] if row["step"] == step]\n'
@@ -58,16 +58,16 @@ WAYS = {
         ),
     ),
     "times-only": Way(
-        "you divided step times, and the steps are not the same work: {ranks} ranks took {many} samples in one, and one "
-        "rank took {one}. Compare samples a second",
+        "you divided step times, but the steps are not the same work: {ranks} ranks process {many} samples in one, and one "
+        "rank {one}. Compare samples per second",
         ('training["ranks"] * training["batch_per_rank"] / step_s', "1 / step_s"),
     ),
     "one-ranks-samples": Way(
-        "you counted the samples of one rank: in a step all {ranks} ranks take {batch} each",
+        "you counted the samples of one rank: in a step all {ranks} ranks process {batch} each",
         ('training["ranks"] * training["batch_per_rank"] / step_s', 'training["batch_per_rank"] / step_s'),
     ),
     "upside-down": Way(
-        "you divided the wrong way round: S = samples a second of all ranks over those of one, and more is better",
+        "you divided the wrong way round: S = samples per second of all ranks divided by those of one, and more is better",
         ("samples_per_s(together) / samples_per_s(alone)", "samples_per_s(alone) / samples_per_s(together)"),
     ),
     "efficiency-undivided": Way(
@@ -76,7 +76,7 @@ WAYS = {
         ('100 * speedup / together["ranks"]', "100 * speedup"),
     ),
     "efficiency-share": Way(
-        "the speed-up is right; the efficiency is asked for in percent, and yours is a share of 1",
+        "the speed-up is right; the efficiency has to be in percent, but yours is a fraction of 1",
         ('100 * speedup / together["ranks"]', 'speedup / together["ranks"]'),
     ),
 }
@@ -103,7 +103,7 @@ def judge(part: Part) -> None:
         given = part.call(compare, alone, together, case=name)
         cases.append(Case(name, given, list(right), _ways(alone, together, right), values))
     part.compare(cases)
-    part.note(f"right for {len(CASES)} comparisons, each with a cold start, a step that stumbles and a slow rank")
+    part.note(f"right for {len(CASES)} comparisons, each with a cold start, a delayed step and a slow rank")
 
 
 def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:

@@ -1,4 +1,4 @@
-"""Bus bandwidth from the time of a collective: algorithm bandwidth times how often each byte crosses the busiest link."""
+"""Bus bandwidth from the time of a collective: algorithm bandwidth x how often each byte crosses the busiest link."""
 
 from __future__ import annotations
 

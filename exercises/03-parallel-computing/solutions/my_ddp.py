@@ -1,4 +1,4 @@
-"""Data parallel training: a hook on each parameter begins its all-reduce while backward goes on."""
+"""Data parallel training: a hook on each parameter starts its all-reduce while backward continues."""
 
 from __future__ import annotations
 

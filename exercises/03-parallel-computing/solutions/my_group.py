@@ -1,4 +1,4 @@
-"""One step from several micro-batches: each weighs its share of the samples, and the last one sends."""
+"""One step from several micro-batches: each is weighted by its share of the samples, and the last one sends."""
 
 from __future__ import annotations
 

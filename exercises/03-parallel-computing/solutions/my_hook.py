@@ -1,4 +1,4 @@
-"""A hook that sends float16 and keeps what rounding took off."""
+"""A hook that sends float16 and keeps the rounding error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""1F1B: warm up with as many micro-batches as there are stages behind, then one forward and one backward, then drain."""
+"""1F1B: warm up with as many micro-batches as there are later stages, then one forward and one backward, then drain."""
 
 from __future__ import annotations
 

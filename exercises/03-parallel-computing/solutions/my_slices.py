@@ -1,4 +1,4 @@
-"""Two linear layers cut over ranks, as Megatron cuts them."""
+"""Two linear layers split over ranks, as in Megatron."""
 
 from __future__ import annotations
 

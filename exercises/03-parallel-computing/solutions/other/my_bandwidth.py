@@ -1,4 +1,4 @@
-"""The same by counting bytes: what one rank sends in a ring, over the time."""
+"""The same by counting bytes: what one rank sends in a ring, divided by the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same in buckets of at least 100 numbers, which are divided before they are sent, and taken apart afterwards."""
+"""The same in buckets of at least 100 numbers, which are divided before they are sent, and split up afterwards."""
 
 from __future__ import annotations
 

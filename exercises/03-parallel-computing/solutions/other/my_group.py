@@ -1,4 +1,4 @@
-"""The same with sums in place of means: all pieces but the last inside one no_sync, and one division at the end."""
+"""The same with sums instead of means: all pieces but the last inside one no_sync, and one division at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same in the scale of the mean: divide first, write into the bucket, wait for the sum before returning."""
+"""The same on the scale of the mean: divide first, write into the bucket, wait for the sum before returning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same from rates: samples a second of one and of all, and the two losses in order of size."""
+"""The same from rates: samples per second of one and of all, and the two losses in order of size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same by a rule for each moment: go forward while there is room for one more micro-batch, else send the oldest back."""
+"""The same by a rule for each moment: run forward while there is room for one more micro-batch, else the oldest backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same as a ratio of times a sample, by sorting."""
+"""The same as a ratio of times per sample, by sorting."""
 
 from __future__ import annotations
 
