@@ -1,4 +1,4 @@
-"""Workloads of the engine whose memory is traced, and what a tracer of memory says of one beside the engine's ledger."""
+"""Workloads of the engine whose memory is traced, and the totals of a memory tracer and of the engine's ledger."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Totals:
 
     @property
     def leak(self) -> str:
-        """Who holds most of what is alive, the weights left out; empty where nobody does."""
+        """Who holds most of what is alive, the weights left out; empty if nobody does."""
         return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
 
 
@@ -91,7 +91,7 @@ def read_maps(maps: Mapping[str, Any]) -> Totals:
 
 
 def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
-    """The map of that name; empty where nothing was ever put into it. Raises ValueError where it is of another kind."""
+    """The map of that name; empty if nothing was ever put into it. Raises ValueError if it is of another kind."""
     value = maps.get(name)
     if value is None:
         return kind()
@@ -135,7 +135,7 @@ COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
 
 
 def compare(given: Totals | None, right: Totals) -> dict[str, Any]:
-    """What a tracer says beside the truth; `_off` is how far it is off, 0 where it is right. None where nothing is given."""
+    """What a tracer says beside the truth; `_off` is how far it is off, 0 if it is right. None if nothing is given."""
     row: dict[str, Any] = {
         "allocations_true": right.allocations, "bytes_true": right.bytes, "failed_true": sum(right.failed.values()),
         "alive_true": right.alive_bytes, "site_true": right.leak,

@@ -1,4 +1,4 @@
-"""bpftrace as a child process: waited for until its probes are attached, stopped so that its maps are printed, read as JSON."""
+"""bpftrace as a child process: wait until its probes are attached, stop it so that it prints its maps, read them as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def find_reason(library: Path) -> str | None:
-    """Why bpftrace cannot trace `library` here; None where it can, which was tried."""
+    """Why bpftrace cannot trace `library` here; None if it can, which was tried."""
     if sys.platform != "linux":
         return "bpftrace is Linux's"
     if shutil.which("bpftrace") is None:
@@ -54,7 +54,7 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
     namespace of its own (a sidecar), give no pid, and name the library as /proc/PID/root/LIBRARY. A map is a number, a
     dictionary by key ("a,b" of several), or a list of buckets with `min`, `max` and `count`; `errors` has what bpftrace
     complained of. It has no --unsafe, so a program starts no others.
-    Raises TracerFailed where it does not start or end, and where calls were lost.
+    Raises TracerFailed if it does not start or end, and where calls were lost.
     """
     maps: dict[str, Any] = {}
     command = ["bpftrace", "-f", "json", *(["-p", str(pid)] if pid else [])]
@@ -160,7 +160,7 @@ def _read_complaints(complaints: IO[str]) -> str:
 
 
 def read_maps(printed: str) -> dict[str, Any]:
-    """The maps in the lines of JSON that bpftrace prints at its end. Raises TracerFailed where it lost events."""
+    """The maps in the lines of JSON that bpftrace prints at its end. Raises TracerFailed if it lost events."""
     maps: dict[str, Any] = {}
     for line in printed.splitlines():
         if not line.startswith("{"):
@@ -168,10 +168,10 @@ def read_maps(printed: str) -> dict[str, Any]:
         try:
             record: Mapping[str, Any] = json.loads(line)
         except ValueError:
-            raise TracerFailed(f"bpftrace printed what is no JSON: {line[:100]}") from None
+            raise TracerFailed(f"bpftrace printed a line that is not JSON: {line[:100]}") from None
         if record["type"] in ("map", "hist", "lhist", "stats"):
             maps.update(record["data"])
         elif record["type"] == "lost_events":
-            raise TracerFailed("bpftrace lost events: take fewer tokens")
+            raise TracerFailed("bpftrace lost events: use fewer tokens")
     maps.pop("@ready", None)
     return maps

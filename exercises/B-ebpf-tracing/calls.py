@@ -1,8 +1,8 @@
 """The CUDA calls of one request: counted from outside, compared with the engine's own ledger, and with your formulas.
 
-You will learn    how many kernels a token takes; who allocates memory while tokens are made; what a tracer costs
-You will produce  calls, kernels and blocks of one request, exact to the last one, beside what you predicted
-Run it            python calls.py --prompt 16 --tokens 8; as root with bpftrace, else with LD_PRELOAD
+You will learn    how many kernels a token takes; what allocates memory while tokens are generated; what a tracer costs
+You will produce  calls, kernels and blocks of one request, counted exactly, and compared with your prediction
+Run it            python calls.py --prompt 16 --tokens 8; as root with bpftrace, otherwise with LD_PRELOAD
 Your part         `count_launches` and `count_blocks` in my_costs.py
 Reading           modules/B-ebpf-tracing/lesson-2-calls.md
 """
@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import my_costs
@@ -30,10 +30,10 @@ from bench import say
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="count the CUDA calls of one request")
 parser.add_argument("--prompt", type=int, default=16, help="tokens of the prompt")
-parser.add_argument("--tokens", type=int, default=8, help="tokens to make")
+parser.add_argument("--tokens", type=int, default=8, help="tokens to generate")
 parser.add_argument("--puzzle", type=int, default=1, help="decides the engine's layers and sizes")
 parser.add_argument("--tracer", choices=("auto", *tracers.NAMES), default="auto", help="auto: the first that works here")
-parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: torch where there is a GPU")
+parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="auto", help="auto: torch if there is a GPU")
 args = parser.parse_args()
 if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
     parser.error("--prompt 1 to 2048, --tokens 1 to 512 and --puzzle from 1 are needed")
@@ -48,14 +48,14 @@ out.mkdir(parents=True, exist_ok=True)
 
 
 def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
-    """An engine that has not started: PyTorch's on a GPU, the stand-in elsewhere."""
+    """An engine that has not started yet: PyTorch's on a GPU, otherwise the stand-in."""
     if real:
         return torch_engine.TorchEngine(layers=layers, tracer=tracer)
     return stand_in.Engine(layers=layers, seed=args.puzzle, tracer=tracer)
 
 
 def time_requests(engine: stand_in.Engine, calls: int) -> float:
-    """The median of the seconds of a warm request, which has so many calls."""
+    """The median of the seconds of a warm request with that many calls."""
     seconds = []
     for _ in range(1 + max(FEWEST, min(REPEATS, MOST_CALLS // calls))):
         began = time.perf_counter()
@@ -121,9 +121,9 @@ bench.say_table(sites, {"site": "who asked for memory", "calls": "blocks", "byte
 overhead = 100 * (traced_s / plain_s - 1)
 a_call_us = 1e6 * (traced_s - plain_s) / (counted.total - before)
 say(f"\nA request takes {1e3 * plain_s:.2f} ms, and {1e3 * traced_s:.2f} ms with the tracer: {overhead:+.0f} %, "
-    f"or {a_call_us:.1f} us a call.")  # fmt: skip
+    f"or {a_call_us:.1f} us per call.")  # fmt: skip
 if not real:
-    say("The calls of the stand-in do next to nothing, so this share is the most that a tracer can cost.")
+    say("The calls of the stand-in do almost nothing, so this share is the most that a tracer can cost.")
 
 # --- the record ---------------------------------------------------------------------------------------------------------------
 by_site = {name: site.calls for name, site in counted.sites.items()}

@@ -1,4 +1,4 @@
-"""The pod on Kubernetes: k3s on the course's node. Applied, waited for, asked, and deleted again."""
+"""The pod on Kubernetes, k3s on the course's node: apply it, wait for it, send it a request, and delete it again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ClusterFailed(Exception):
 
 
 def find_reason() -> str | None:
-    """Why no pod can be started here; None where kubectl reaches a node."""
+    """Why no pod can be started here; None if kubectl reaches a node."""
     for program in ("kubectl", "k3s"):
         if shutil.which(program) is None:
             return f"{program} is not there"
@@ -63,7 +63,7 @@ def _kubectl(*words: str, given: bytes | None = None, limit_s: float = 60.0) -> 
 def make_image(path: Path, programs: Sequence[str] = TOOLS) -> None:
     """Write an image with this computer's own programs and their libraries, as `docker save` writes one.
 
-    Raises ClusterFailed where one of them is not there.
+    Raises ClusterFailed if one of them is not there.
     """
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", dereference=True) as files:
@@ -152,7 +152,7 @@ def play(file: Path, manifest: Mapping[str, Any], prompt: int, tokens: int) -> P
 
 
 def _wait_until_ready(name: str, manifest: Mapping[str, Any], result: Play) -> str | None:
-    """The pod's address once it is ready; None where a container keeps ending, or nothing is ready in time."""
+    """The pod's address once it is ready; None if a container keeps ending, or nothing is ready in time."""
     ends = time.monotonic() + READY_S
     while True:
         status = manifests.mapping(json.loads(_kubectl("get", name, "--output=json")), "status")

@@ -23,7 +23,7 @@ END_S = 60.0
 def trace(program: str) -> list[dict[str, Any]]:
     """A row for each rank: its all-reduces, those of a step, and upper ends of half and of 99 % of their times in us.
 
-    Raises TracerFailed where bpftrace cannot be used, or a rank ended.
+    Raises TracerFailed if bpftrace cannot be used, or a rank ended.
     """
     with ExitStack() as stack:
         ranks = _start_ranks(stack)

@@ -1,4 +1,4 @@
-/* A tracer for everybody: loaded before the CUDA runtime (LD_PRELOAD), it counts a call and hands it on.
+/* A tracer that needs no root: loaded before the CUDA runtime (LD_PRELOAD), it counts each call and passes it on.
 
    Its counters (counters.h), key and meaning:
      calls NAME, bytes NAME, failed NAME CODE     of a call of the runtime

@@ -1,4 +1,4 @@
-/* Counters that a library which is loaded before another one (LD_PRELOAD) keeps, and that whoever started the process reads.
+/* Counters of a library that is loaded before another one (LD_PRELOAD); the program that started the process reads them.
 
    add(5, "bytes %s", "cudaMalloc") adds 5 to the counter "bytes cudaMalloc"; a counter begins at 0, and -5 takes 5 away.
    NEXT("cudaFree", int(void *)) declares `next`: the function of that name and type in the libraries that come after this one.

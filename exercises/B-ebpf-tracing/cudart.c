@@ -1,4 +1,4 @@
-/* A stand-in for NVIDIA's CUDA runtime: kernels are counted by nobody and executed by nobody, memory is the host's, up to a limit.
+/* A stand-in for NVIDIA's CUDA runtime: it does not execute kernels, and allocates memory of the host, up to a limit.
 
    It has the calls that engine.c makes, with their real signatures and error codes, so that a tracer meets what it would meet
    on a GPU. STAND_IN_MEMORY is the limit in bytes. */

@@ -1,4 +1,4 @@
-/* A toy inference engine: it makes the CUDA calls of a real one in their order, and keeps a ledger of what it did.
+/* A toy inference engine: it makes the CUDA calls of a real one in the same order, and keeps a ledger of what it did.
 
    engine LAYERS SEED; commands come by standard input, one a line, and each is answered with a line of JSON:
      load                     the weights; a request loads them first, where nobody has
@@ -52,7 +52,7 @@ static struct {
   size_t bytes, alive;
 } sites[SITES];
 
-#define SITE __attribute__((noinline)) /* a function of its own in every stack */
+#define SITE __attribute__((noinline)) /* a separate function in every stack */
 
 static inline __attribute__((always_inline)) Block get(int site, size_t bytes) {
   Block block = {0, bytes, site};
@@ -101,7 +101,7 @@ SITE Block copy_prompt(int tokens) {
   return block;
 }
 
-SITE int grow_cache(void) { /* keys and values of PAGE tokens, in all layers, two bytes a number */
+SITE int grow_cache(void) { /* keys and values of PAGE tokens, in all layers, two bytes per number */
   if (page_count == MOST_PAGES) return 0;
   pages[page_count] = get(GROW_CACHE, 2ul * layers * width * 2 * PAGE);
   return pages[page_count].pointer ? ++page_count : 0;
@@ -120,7 +120,7 @@ static void forward(int tokens) {
   }
 }
 
-/* How many of the tokens were made: fewer where memory ran out. */
+/* The number of tokens that were generated: fewer if memory ran out. */
 static int generate(int prompt, int tokens) {
   int made = 0, forgetful = seed % 3; /* 0: the prompt's buffer, 1: every fourth logits, 2: the last page */
   Block input = copy_prompt(prompt);

@@ -1,15 +1,15 @@
-/* Your part of B.3 where bpftrace cannot be used: a tracer of memory that is loaded into the process (LD_PRELOAD).
-   With root and bpftrace write my_trace.bt instead: one of the two is enough.
+/* Your part of B.3 if you cannot use bpftrace: a memory tracer that is loaded into the process (LD_PRELOAD).
+   With root and bpftrace, write my_trace.bt instead: one of the two is enough.
 
-   As delivered it counts the calls of four functions, and sums nothing. Make a tracer of memory alone out of it, with
-   cudaMalloc and cudaFree and no other function of the runtime, that keeps the counters (counters.h: add)
+   As delivered it counts the calls of four functions, and sums nothing. Turn it into a tracer of memory only, with
+   cudaMalloc and cudaFree and no other function of the runtime, that keeps these counters (counters.h: add)
      allocations      how many calls of cudaMalloc got memory
      bytes            how many bytes they got
      size N           how many blocks have 2^N to 2^(N+1) - 1 bytes
-     failed CODE      how many calls failed, by what they returned (2: no memory is left)
+     failed CODE      how many calls failed, by the code that they returned (2: no memory is left)
      alive FUNCTION   the bytes that are still alive, by the function that asked for them
-   __builtin_return_address(0) is the address to which a function returns, and name_of() the function that holds an address.
-   cudaFree gets an address and no size: what must have been noted when the block came?
+   __builtin_return_address(0) is the address to which a function returns, and name_of() names the function that contains an
+   address. cudaFree gets an address and no size: what must you store when a block is allocated?
 
    Try it: gpucourse try B.3      Reading: modules/B-ebpf-tracing/lesson-3-tracer.md, "The same without root" */
 #define _GNU_SOURCE

@@ -1,10 +1,10 @@
-"""A tracer of your own: what an engine allocates, what it never frees and who asked for it, seen from outside.
+"""Your own tracer: what an engine allocates, what it never frees and which function asked for it, seen from outside.
 
 You will learn    what a probe at the entry of a function can know and what only one at its return; how a leak is found by who
                   asked for the memory; what a call that failed must not add
 You will produce  allocations, bytes, failures and what is alive by call site of three workloads; their sizes as a histogram
 Run it            python own_tracer.py --seed 2
-Your part         my_trace.bt, or my_preload.c where bpftrace cannot be used: one of the two is enough
+Your part         my_trace.bt, or my_preload.c if you cannot use bpftrace: one of the two is enough
 Reading           modules/B-ebpf-tracing/lesson-3-tracer.md
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import allocations
 import bench
@@ -38,12 +38,12 @@ FILES = {"bpftrace": HERE / "my_trace.bt", "preload": HERE / "my_preload.c"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="your tracer of memory beside the ledger of the engine that it traces")
-parser.add_argument("--seed", type=int, default=1, help="sizes, and with them every number, follow from it")
-parser.add_argument("--layers", type=int, default=6, help="of the engine, 4 to 9")
-parser.add_argument("--tokens", type=int, default=8, help="that most requests make")
-parser.add_argument("--cap-mib", type=int, default=64, help="MiB of the GPU of the third workload")
+parser.add_argument("--seed", type=int, default=1, help="determines the sizes, and with them every number")
+parser.add_argument("--layers", type=int, default=6, help="layers of the engine, 4 to 9")
+parser.add_argument("--tokens", type=int, default=8, help="tokens that most requests generate")
+parser.add_argument("--cap-mib", type=int, default=64, help="MiB of memory of the GPU in the third workload")
 parser.add_argument("--tracer", default="auto", help="auto, bpftrace (my_trace.bt) or preload (my_preload.c)")
-parser.add_argument("--collectives", action=argparse.BooleanOptionalAction, default=False, help="also all-reduces")
+parser.add_argument("--collectives", action=argparse.BooleanOptionalAction, default=False, help="also trace all-reduces")
 args = parser.parse_args()
 if args.seed < 1 or not 4 <= args.layers <= 9 or not 1 <= args.tokens <= 64 or not 48 <= args.cap_mib <= 128:
     parser.error("--seed from 1, --layers from 4 to 9, --tokens from 1 to 64 and --cap-mib from 48 to 128 are needed")
@@ -59,7 +59,7 @@ except (stand_in.UnsupportedMachine, bpf.TracerFailed) as error:
 
 # --- which of the two files ------------------------------------------------------------------------------------------------
 def choose_tracer() -> str:
-    """The tracer that was asked for; with auto the one whose file is written and can be used, bpftrace first."""
+    """The requested tracer; with auto the one whose file is written and that works here, bpftrace first."""
     reason = bpf.find_reason(library) if args.tracer != "preload" else None
     if reason and args.tracer == "bpftrace":
         parser.error(f"{reason}. --tracer preload takes my_preload.c, which needs neither root nor bpftrace")
@@ -78,7 +78,7 @@ FAILURES = (bpf.TracerFailed, stand_in.UnsupportedMachine, stand_in.EngineEnded,
 
 
 def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mapping[str, Any]]:
-    """What your file counted of a workload, what that says of its memory (None while the file is open), and the ledger."""
+    """What your file counted in a workload, the totals of its memory (None while the file is open), and the ledger."""
     if tracer == "preload":
         with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
             library = stand_in.build_library(file, Path(folder))
@@ -89,7 +89,7 @@ def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mappi
 
 
 def list_others() -> list[str]:
-    """The functions that your file traces beside those of memory."""
+    """The functions that your file traces in addition to those of memory."""
     if tracer == "bpftrace":
         return allocations.list_other_probes(file.read_text(encoding="utf-8"), sorted(symbols.list_functions(library)))
     with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
@@ -122,7 +122,7 @@ for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, 
     blocks.update(given.sizes if given else {})
 counted_all = written and broken == "no"
 
-# --- the collectives of a training, where they were asked for -----------------------------------------------------------------
+# --- the collectives of a training, if they were asked for --------------------------------------------------------------------
 collective_rows: list[dict[str, Any]] = []
 if args.collectives:
     try:

@@ -32,7 +32,7 @@ MOST_PAGES, ALL_PAGES = 4096, 1 << 16  # of memory for records: of each processo
 HEAD, TAIL = 1024, 1032  # where in its first page the kernel says how far it has written, and this process how far it has read
 DRAIN_S = 0.005
 # By machine: number of the system call, registers (of asm/perf_regs.h) of three arguments, the result, and the caller's
-# address; None where that lies on top of the stack.
+# address; None if that lies on top of the stack.
 MACHINES: dict[str, tuple[int, tuple[int, int, int], int, int | None]] = {
     "x86_64": (298, (5, 4, 3), 0, None),
     "aarch64": (241, (0, 1, 2), 0, 30),
@@ -58,7 +58,7 @@ class Hit:
 
 
 def find_reason(library: Path, offset: int) -> str | None:
-    """Why uprobes cannot be set by perf here; None where they can, which was tried."""
+    """Why uprobes cannot be set by perf here; None if they can, which was tried."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         return f"perf probes need Linux on {' or '.join(MACHINES)}"
     if not TYPE.exists():
@@ -115,7 +115,7 @@ class _Reader:
         self._thread.start()
 
     def end(self) -> None:
-        """Take the last records. Raises ProbesRefused where any was lost."""
+        """Take the last records. Raises ProbesRefused if any was lost."""
         self._ended.set()
         self._thread.join()
         if self._lost:

@@ -1,8 +1,8 @@
-"""A pod without Kubernetes: its containers are played by processes in namespaces of their own, as the manifest says.
+"""A pod without Kubernetes: processes in their own namespaces play its containers, as the manifest says.
 
 Each container has its own mounts and a root folder in memory; with `shareProcessNamespace` both see the same processes. The
-tracer has the node's folders that it mounts, its user and its capabilities; where this computer's user is not root, other users
-cannot be played, and `user_played` is false. All ends when the first process of the pod does, and that one ends with us.
+tracer has the node's folders that it mounts, its user and its capabilities; if this computer's user is not root, other users
+cannot be played, and `user_played` is false. All of it ends with the first process of the pod, and that one ends with us.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Sight:
 
 
 def find_reason() -> str | None:
-    """Why no pod can be played here; None where it can, which was tried."""
+    """Why no pod can be played here; None if it can, which was tried."""
     for program in PROGRAMS:
         if _find_program(program) is None:
             return f"{program} is not there: a pod is played on Linux, with util-linux"
@@ -95,7 +95,7 @@ def _user_words() -> list[str]:
 
 
 def find_refusal(text: str) -> str | None:
-    """Why the API server would refuse a manifest, or its scheduler leave the pod waiting; None where it starts."""
+    """Why the API server would refuse a manifest, or its scheduler leave the pod waiting; None if it starts."""
     try:
         objects = manifests.read(text)
     except ValueError as error:
@@ -112,7 +112,7 @@ def find_refusal(text: str) -> str | None:
     if refusals := list(manifests.ask_schemas(objects)):
         return f"refused: {refusals[0]}"
     if (wanted := policies.gpus_wanted(pod)) > policies.NODE_GPUS:
-        return f"waiting: {wanted} GPUs are asked for, and the node has {policies.NODE_GPUS}: 0/1 nodes are available"
+        return f"waiting: {wanted} GPUs are asked for, but the node has {policies.NODE_GPUS}: 0/1 nodes are available"
     missing = {policies.ENGINE, policies.TRACER} - {str(box.get("name")) for box in manifests.containers(pod)}
     return f"refused: there is no container {min(missing)}" if missing else None
 
@@ -300,7 +300,7 @@ class Sidecar:
         return None if self._read_until_counted() else self._process.wait()
 
     def count(self, work: Callable[[], None]) -> dict[str, int]:
-        """The calls while `work` runs, by name. Raises tracers.TracerFailed where the tracer ends."""
+        """The calls while `work` runs, by name. Raises tracers.TracerFailed if the tracer ends."""
         began = self._read_counts()
         work()
         self._read_counts()  # these may have been printed while the work was not done
@@ -342,7 +342,7 @@ class Sidecar:
 
 
 def read_record(line: str) -> dict[str, Any]:
-    """One line of bpftrace's JSON; an empty mapping where it is something else."""
+    """One line of bpftrace's JSON; an empty mapping if it is something else."""
     try:
         record = json.loads(line) if line.startswith("{") else {}
     except ValueError:

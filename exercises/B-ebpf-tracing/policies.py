@@ -1,4 +1,4 @@
-"""What must hold of a pod with an engine and a tracer: ten policies, each with the reason why a manifest breaks it."""
+"""Ten policies for a pod with an engine and a tracer, each with the reason why a manifest breaks it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NODE_GPUS = 1
 
 @dataclass(frozen=True)
 class Policy:
-    """One policy: a word for it, whether it holds, and why not; `why` is empty where it holds."""
+    """One policy: its name, whether it holds, and why not; `why` is empty if it holds."""
 
     policy: str
     why: str
@@ -29,13 +29,13 @@ class Policy:
 
 
 def find_pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """The only Pod of a file; an empty mapping where there is none, or more than one."""
+    """The only Pod of a file; an empty mapping if there is none, or more than one."""
     pods = [thing for thing in objects if thing.get("kind") == "Pod"]
     return pods[0] if len(pods) == 1 else {}
 
 
 def container(pod: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The container of that name; an empty mapping where there is none."""
+    """The container with that name; an empty mapping if there is none."""
     return next((box for box in manifests.containers(pod) if box.get("name") == name), {})
 
 
@@ -45,7 +45,7 @@ def shares_processes(pod: Mapping[str, Any]) -> bool:
 
 
 def user_of(pod: Mapping[str, Any], name: str) -> int | None:
-    """The user that a container's process runs as: its own runAsUser before the pod's; None where the image decides."""
+    """The user that a container's process runs as: its own runAsUser before the pod's; None if the image decides."""
     for context in (
         manifests.mapping(container(pod, name), "securityContext"),
         manifests.mapping(pod, "spec", "securityContext"),
@@ -56,7 +56,7 @@ def user_of(pod: Mapping[str, Any], name: str) -> int | None:
 
 
 def capabilities(pod: Mapping[str, Any], name: str) -> set[str]:
-    """The capabilities that a container gets beside the usual ones."""
+    """The capabilities that a container gets in addition to the usual ones."""
     added = manifests.mapping(container(pod, name), "securityContext", "capabilities").get("add")
     return {str(word) for word in added} if isinstance(added, list) else set()
 
@@ -109,30 +109,30 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
 def _complain_of_containers(pod: Mapping[str, Any]) -> str:
     names = [str(box.get("name")) for box in manifests.containers(pod)]
     if sorted(names) != [ENGINE, TRACER]:
-        return f"the pod has the containers {', '.join(names) or 'none'}, and it needs {ENGINE} and {TRACER}"
+        return f"the pod has the containers {', '.join(names) or 'none'}, but it needs {ENGINE} and {TRACER}"
     return ""
 
 
 def _complain_of_images(pod: Mapping[str, Any]) -> str:
     engine = str(container(pod, ENGINE).get("image"))
     if "@sha256:" not in engine:
-        return f"{engine} is no digest (@sha256:...): a tag may name another image tomorrow"
+        return f"{engine} is not a digest (@sha256:...): a tag may name another image tomorrow"
     tracer = container(pod, TRACER)
     if not manifests.has_version(tracer.get("image")) or tracer.get("imagePullPolicy") != "Never":
-        return "the tracer's image is made on the node: it needs its version, and imagePullPolicy: Never"
+        return "the tracer's image is built on the node: it needs a version, and imagePullPolicy: Never"
     return ""
 
 
 def _complain_of_ports(pod: Mapping[str, Any]) -> str:
     if not all(manifests.ports_are_numbers(box) for box in manifests.containers(pod)):
-        return "containerPort has to be a number, without quotes: the API server refuses a text"
+        return "containerPort has to be a number, without quotes: the API server refuses text"
     numbers = [port["containerPort"] for port in manifests.mappings(container(pod, ENGINE), "ports")]
-    return "" if 8000 in numbers else "the engine listens on 8000, and no containerPort says so"
+    return "" if 8000 in numbers else "the engine listens on 8000, but no containerPort says so"
 
 
 def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
     if gpus_of(container(pod, ENGINE)) != NODE_GPUS:
-        return f"the engine's limits have to ask for {NODE_GPUS} {manifests.GPU}: without it, it gets none"
+        return f"the engine's limits have to ask for {NODE_GPUS} {manifests.GPU}: otherwise it gets none"
     for box in manifests.containers(pod):
         limits, requests = (manifests.resources(box, kind).get(manifests.GPU, 0) for kind in ("limits", "requests"))
         if str(requests) not in ("0", str(limits)):
@@ -154,9 +154,9 @@ def _complain_of_user(pod: Mapping[str, Any]) -> str:
 
 def _complain_of_rights(added: set[str]) -> str:
     if prefixed := sorted(word for word in added if word.startswith("CAP_")):
-        return f"a manifest names capabilities without CAP_: {prefixed[0].removeprefix('CAP_')}"
+        return f"a manifest names capabilities without the prefix CAP_: {prefixed[0].removeprefix('CAP_')}"
     needs = {
-        "SYS_ADMIN": "the kernel sets uprobes for no other right", "SYS_PTRACE": "/proc/PID/root of another container needs it",
+        "SYS_ADMIN": "the kernel requires it to set uprobes", "SYS_PTRACE": "/proc/PID/root of another container needs it",
     }  # fmt: skip
     missing = [right for right in RIGHTS if right not in added and "ALL" not in added]
     return f"the tracer lacks {missing[0]}: {needs[missing[0]]}" if missing else ""
@@ -166,10 +166,12 @@ def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], ad
     if spec.get("hostPID"):
         return "hostPID shows every process of the node to both containers: shareProcessNamespace shows those of the pod"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
-        return "privileged gives the tracer every right and every device, the GPU too: two capabilities are enough"
+        return "privileged gives the tracer all privileges and all devices, even the GPU: two capabilities are enough"
     dropped = manifests.mapping(tracer, "securityContext", "capabilities").get("drop")
     if not isinstance(dropped, list) or "ALL" not in dropped:
-        return "the tracer keeps the usual capabilities of a container: drop: [ALL] takes them, and add gives the two it needs"
+        return (
+            "the tracer keeps the usual capabilities of a container: drop: [ALL] removes them, and add gives the two it needs"
+        )
     more = sorted(added - {*RIGHTS, *(f"CAP_{right}" for right in RIGHTS), "BPF", "PERFMON"})
     return f"the tracer asks for {', '.join(more)}, which it does not need" if more else ""
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # The tracer of the pod: finds the engine among the processes that it sees, and counts its CUDA calls with bpftrace.
 # Called as: sidecar.sh SECONDS [look], the longest time to wait for an engine; `look` ends once the engine is seen.
-# Prints `user`, `btf`, `tracefs` and `processes`, then `engine PID LIBRARY` or `blind`; then what bpftrace prints: several times
-# a second all counts, and `{"type": "printf", "data": "counted\n"}` after them.
+# Prints `user`, `btf`, `tracefs` and `processes`, then `engine PID LIBRARY` or `blind`; then the output of bpftrace: all counts
+# several times a second, each time followed by `{"type": "printf", "data": "counted\n"}`.
 set -e
 seconds=$1 way=$2
 count_processes() { set -- /proc/[0-9]* && echo "processes $#"; }
@@ -27,7 +27,7 @@ until find_engine; do
     left=$((left - 1))
     if [ "$left" -le 0 ]; then
         count_processes
-        echo "blind: no process uses libcudart whose /proc/PID/maps the tracer sees and may read"
+        echo "blind: the tracer sees no process whose /proc/PID/maps it may read and which uses libcudart"
         exit 3
     fi
     sleep 0.2
@@ -36,14 +36,14 @@ count_processes
 echo "engine $engine $library"
 [ "$way" != look ] || exit 0
 if [ ! -r /sys/kernel/btf/vmlinux ]; then
-    echo "no types of the kernel: /sys/kernel/btf is not there"
+    echo "no types of the kernel: /sys/kernel/btf does not exist"
     exit 4
 fi
 
-# The library lies in the engine's own files: /proc/PID/root leads there.
+# The library is among the engine's own files: /proc/PID/root leads there.
 path=/proc/$engine/root$library
 if [ ! -r "$path" ]; then
-    echo "no right to look into /proc/$engine/root: the engine's files"
+    echo "no permission to read /proc/$engine/root: the engine's files"
     exit 5
 fi
 apis='cudaMalloc|cudaFree|cudaMemcpy|cudaMemcpyAsync|_*cudaLaunchKernel|cudaGraphLaunch|cudaDeviceSynchronize'

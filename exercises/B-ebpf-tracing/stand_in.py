@@ -1,6 +1,6 @@
 """A stand-in for an inference engine on a GPU: a process that makes the CUDA calls of one, and keeps a ledger of them.
 
-`build` compiles the runtime (cudart.c), the engine (engine.c) and the tracer for everybody (count_calls.c), and keeps them.
+`build` compiles the runtime (cudart.c), the engine (engine.c) and the tracer that needs no root (count_calls.c).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class InsideTracer(Protocol):
 def build(cache: Path | None = None, *, measured: bool = True) -> Path:
     """The folder with the runtime, the engine and the counter, built now or taken from `cache` (the user's, where None).
 
-    Raises UnsupportedMachine where there is no Linux, no compiler, or one that cannot compile this; and where there is a GPU,
+    Raises UnsupportedMachine if there is no Linux, no compiler, or one that cannot compile this; and where there is a GPU,
     unless nothing of the engine is `measured`: a judge tries a tracer on it anywhere.
     """
     if measured and Path("/dev/nvidia0").exists():
@@ -72,8 +72,8 @@ def build_counter(cache: Path | None = None) -> Path:
 def _build(cache: Path | None) -> Path:
     if sys.platform != "linux":
         raise UnsupportedMachine(
-            f"uprobes and LD_PRELOAD are Linux's, and this is {platform.system()}: use a Linux machine of your own "
-            "(--target hosts), or one of AWS (--target aws)"
+            f"uprobes and LD_PRELOAD need Linux, but this is {platform.system()}: use your own Linux machine "
+            "(--target hosts), or one on AWS (--target aws)"
         )
     compiler = _find_compiler()
     texts = [(HERE / name).read_bytes() for name in (HEADER, *(words[0] for words in STEPS.values()))]
@@ -103,7 +103,7 @@ def build_library(source: Path, folder: Path) -> Path:
 
 def _find_compiler() -> str:
     if (compiler := shutil.which("cc") or shutil.which("gcc")) is None:
-        raise UnsupportedMachine("a C compiler is needed, and there is none: sudo apt-get install gcc libc6-dev")
+        raise UnsupportedMachine("a C compiler is needed, but there is none: sudo apt-get install gcc libc6-dev")
     return compiler
 
 
@@ -182,7 +182,7 @@ class Engine:
         return self.folder / LIBRARY
 
     def load(self) -> str | None:
-        """Load the weights. Gives why they could not be, None where all is well."""
+        """Load the weights. Gives why they could not be, None if all is well."""
         return self._ask("load")["error"]
 
     def request(self, prompt: int, tokens: int) -> tuple[int, str | None]:
@@ -250,7 +250,9 @@ class Engine:
         except ValueError:
             answer = None
         if not isinstance(answer, dict) or not answer:
-            raise EngineEnded(f"something in its process prints where its answers go, use stderr: {line.strip()[:100]}")
+            raise EngineEnded(
+                f"something in its process prints to stdout, where its answers go; use stderr: {line.strip()[:100]}"
+            )
         return answer
 
     @property

@@ -1,4 +1,4 @@
-"""An engine on a real GPU for the tracers: a small transformer of PyTorch, asked as the stand-in is.
+"""An engine on a real GPU for the tracers: a small transformer in PyTorch that takes the same requests as the stand-in.
 
 Started as a program, this file is the engine's process; commands and answers are those of engine.c, and `graph PROMPT TOKENS`
 is a request whose pass is one CUDA graph, captured before and launched as a whole for each token.
@@ -14,7 +14,7 @@ from typing import Any
 import stand_in
 import tracers
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 VOCABULARY, WIDTH, HEADS = 32000, 1024, 16
 
@@ -27,7 +27,7 @@ class TorchEngine(stand_in.Engine):
 
     @property
     def library(self) -> Path:
-        """The CUDA runtime that this process has loaded. Raises TracerFailed where it has none."""
+        """The CUDA runtime that this process has loaded. Raises TracerFailed if it has none."""
         return find_library(self.pid)
 
     def graph(self, prompt: int, tokens: int) -> None:
@@ -36,7 +36,7 @@ class TorchEngine(stand_in.Engine):
 
 
 def find_library(pid: int) -> Path:
-    """The CUDA runtime that a process has loaded. Raises TracerFailed where it has none."""
+    """The CUDA runtime that a process has loaded. Raises TracerFailed if it has none."""
     lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines()
     paths = {line.split(maxsplit=5)[5] for line in lines if "libcudart" in line}
     if not paths:

@@ -1,7 +1,7 @@
-"""A pod with two containers, an inference engine and a tracer beside it: checked, started, and traced for one request.
+"""A pod with two containers, an inference engine and a tracer: checked, started, and traced for one request.
 
 You will learn    what a sidecar is; which parts of a manifest decide what it sees and what it may do; what uprobes need
-You will produce  a pod that starts with the least rights, and the first trace of an engine's CUDA calls, equal to its ledger
+You will produce  a pod with the fewest privileges, and the first trace of an engine's CUDA calls, equal to its ledger
 Run it            python traced_pod.py --tokens 8
 Your part         the six faults of my_pod.yaml
 Reading           modules/B-ebpf-tracing/lesson.md
@@ -17,7 +17,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import cluster
@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 parser = argparse.ArgumentParser(description="an engine and its tracer in one pod")
 parser.add_argument("--prompt", type=int, default=128, help="tokens of the request's prompt")
 parser.add_argument("--tokens", type=int, default=64, help="tokens that the request asks for")
-parser.add_argument("--engine", type=str, default="auto", choices=["auto", "stand-in", "vllm"], help="what is traced")
+parser.add_argument("--engine", type=str, default="auto", choices=["auto", "stand-in", "vllm"], help="the engine to trace")
 args = parser.parse_args()
 if args.prompt < 1 or args.tokens < 1:
     parser.error("--prompt and --tokens from 1 are needed")
@@ -54,9 +54,9 @@ except ValueError:
 rows = [{"policy": policy.policy, "holds": policy.holds, "why": policy.why} for policy in policies.check(pod)]
 for row in rows:
     say(f"{row['policy']:11} {'holds' if row['holds'] else row['why']}")
-say(f"the API server: {refusal or 'takes it'}")
+say(f"the API server: {refusal or 'accepts it'}")
 if not manifests.has_schemas():
-    say("Kubernetes' own schemas: not asked, kubernetes-validate is not installed here")
+    say("Kubernetes' own schemas: not checked, kubernetes-validate is not installed here")
 
 # --- the pod -------------------------------------------------------------------------------------------------------------
 no_cluster = cluster.find_reason() if device.type == "cuda" or args.engine == "vllm" else "there is no GPU here"

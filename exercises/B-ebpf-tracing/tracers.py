@@ -1,4 +1,4 @@
-"""Tracers of the calls that a process makes of the CUDA runtime: which of them works here, and what each brings home.
+"""Tracers of the calls that a process makes to the CUDA runtime: which of them works here, and what each reports.
 
 The same counts come from each: `bpftrace` (root) puts probes on functions of the library that run a program in the kernel,
 `perf` (root) probes that write a record; `preload` (anybody) is loaded into the process and counts there. `auto` takes the
@@ -131,7 +131,7 @@ def find(name: str, library: Path | None = None) -> Tracer:
 def trace(tracer: Tracer, engine: Engine) -> Iterator[Trace]:
     """The calls of an engine while the block runs, counted from the moment it begins. Stop it before the engine ends.
 
-    Raises TracerFailed where it does not start or end.
+    Raises TracerFailed if it does not start or end.
     """
     result = Trace(tracer.name)
     with tracer.count(engine.pid, engine.library) as counters:

@@ -28,7 +28,7 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 if sys.platform != "linux":
-    pytest.skip("uprobes and LD_PRELOAD are Linux's", allow_module_level=True)
+    pytest.skip("uprobes and LD_PRELOAD need Linux", allow_module_level=True)
 SOLUTIONS = FOLDERS.exercises / "B-ebpf-tracing" / "solutions"
 ABOUT_PART = {"allocations", "bytes", "failed", "alive", "site", "only-memory", "histogram"}
 FILES = {"bpftrace": "my_trace.bt", "preload": "my_preload.c"}

@@ -76,7 +76,7 @@ def test_without_shared_processes_the_tracer_is_blind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (RIGHTS, "add: [SYS_ADMIN]", "no right to look into"),
+        (RIGHTS, "add: [SYS_ADMIN]", "no permission to read"),
         (RIGHTS, "add: [SYS_PTRACE]", "exit"),
         ("        - {name: btf, mountPath: /sys/kernel/btf, readOnly: true}\n", "", "no types of the kernel"),
         ("runAsUser: 0", "runAsUser: 1000", "blind"),

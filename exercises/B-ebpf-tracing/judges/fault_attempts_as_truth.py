@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the truth that a tracer is compared with counts what was allocated, not what was asked for."""
+"""Judges a repaired copy: the ledger that a tracer is compared with must count what was allocated, not what was asked for."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ def judge(part: Part) -> None:
     given = part.call(read_ledger, ledger)
     if given.allocations != 10:
         raise part.wrong("still", calls=13, failed=3, given=given.allocations)
-    part.note("a call that failed is no allocation")
+    part.note("a call that failed is not counted as an allocation")

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the trace has everything that the ledger has, the weights included."""
+"""Judges a repaired copy: the trace must have everything that the ledger has, including the weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "the ledger has {ledger} calls of cudaMalloc, and the trace {given}: which of them came before the trace began?"
+        "the ledger has {ledger} calls of cudaMalloc, but the trace {given}: which of them came before the trace began?"
     )
 }
 LEDGER = {"calls": {"cudaMalloc": 15}}
@@ -17,7 +17,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Calls of the trace and of the ledger are the same."""
+    """The calls of the trace and of the ledger must be the same."""
     right = part.metrics["ledger"]["calls"]["cudaMalloc"]
     given = part.metrics["mallocs"]
     if part.metrics["trace_off"] or given != right:

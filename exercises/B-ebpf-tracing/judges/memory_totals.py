@@ -1,4 +1,4 @@
-"""What my_trace.bt and my_preload.c of B.3 are judged by: one workload with frees, a leak and failed calls, and its ledger."""
+"""How my_trace.bt and my_preload.c of B.3 are judged: one workload with frees, a leak and failed calls, and its ledger."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PAGE_BYTES = 2 * 4 * 448 * 2 * 16  # of the blocks whose allocation fails: engin
 
 
 def refuse_open(part: Part) -> None:
-    """Raise the verdict on a part that nothing was written in, or that this computer cannot try."""
+    """Raise the verdict on a part that is not written yet, or that this computer cannot try."""
     if allocations.is_open(part.file):
         raise Verdict("open", says="nothing in it counts allocations yet")
     if sys.platform != "linux":
-        raise Verdict("open", says="it cannot be tried here: uprobes and LD_PRELOAD are Linux's")
+        raise Verdict("open", says="it cannot be tried here: uprobes and LD_PRELOAD need Linux")
 
 
 def judge_totals(part: Part, given: Totals, ledger: dict[str, Any]) -> None:
@@ -58,7 +58,7 @@ def judge_totals(part: Part, given: Totals, ledger: dict[str, Any]) -> None:
     if dict(given.alive) != dict(right.alive):
         raise _other("bytes alive by who asked for them", given.alive, right.alive)
     part.note(f"{right.allocations} allocations, {right.bytes:,} bytes, {failed} failed: as in the engine's ledger")
-    part.note(f"{right.alive_bytes:,} bytes alive, {right.alive[right.leak]:,} of them of {right.leak}")
+    part.note(f"{right.alive_bytes:,} bytes alive, {right.alive[right.leak]:,} of them from {right.leak}")
 
 
 def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
@@ -72,7 +72,7 @@ def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
 
 
 def judge_probes(part: Part, names: list[str]) -> None:
-    """Raise the verdict on a tracer that looks at other functions than those of memory."""
+    """Raise the verdict on a tracer that probes functions other than those of memory."""
     if names:
         raise part.wrong("not-only-memory", names=", ".join(names[:4]))
 
@@ -83,7 +83,7 @@ def folder() -> Path:
 
 
 def _other(what: str, given: object, right: object) -> Verdict:
-    return Verdict("failed", "other", f"{what}: it says {_show(given)}, and the engine's ledger {_show(right)}", CASE)
+    return Verdict("failed", "other", f"{what}: it says {_show(given)}, but the engine's ledger {_show(right)}", CASE)
 
 
 def _show(value: object) -> str:

@@ -9,16 +9,16 @@ from gpucourse.judge import Case, Part, Way
 PAGE = 16
 WAYS = {
     "prompt-token-by-token": Way(
-        "you gave the prompt a pass for each of its tokens: all of them go through the layers together, in one pass. It is "
-        "the reason why a prompt of {prompt} tokens is read faster than as many are made",
+        "you counted one pass for each token of the prompt: all of them go through the layers together, in one pass. This is "
+        "why reading a prompt of {prompt} tokens is faster than generating as many",
         ("passes = tokens", "passes = prompt + tokens - 1"),
     ),
     "a-pass-too-many": Way(
-        "you counted a pass more than there are tokens: the pass over the prompt makes the first token already",
+        "you counted one pass more than there are tokens: the pass over the prompt already makes the first token",
         ("passes = tokens", "passes = tokens + 1"),
     ),
     "one-norm": Way(
-        "a layer has two rms_norm, one before the attention and one before the MLP",
+        "a layer launches rms_norm twice, once before the attention and once before the MLP",
         ("2 * layers * passes", "layers * passes"),
     ),
     "sampled-once": Way(
@@ -26,30 +26,30 @@ WAYS = {
         ('"sample_token": passes', '"sample_token": 1'),
     ),
     "one-layer": Way(
-        "you counted one layer: a pass goes through all {layers}",
+        "you counted only one layer: a pass goes through all {layers}",
         ('"qkv_gemm": layers * passes,\n        "attention": layers * passes,\n        "mlp_gemm": layers * passes,',
          '"qkv_gemm": passes,\n        "attention": passes,\n        "mlp_gemm": passes,'),
     ),
     "last-token-in-cache": Way(
-        "your cache has room for the last token that is made. No pass computes it, so it has no keys and values: with "
-        "{prompt} + {tokens} tokens that is a page more",
+        "your cache has room for the last generated token. No pass computes it, so it has no keys and values: with "
+        "{prompt} + {tokens} tokens that is one page too many",
         ("seen = prompt + tokens - 1", "seen = prompt + tokens"),
     ),
     "rounded-down": Way(
-        "{prompt} tokens of prompt and {tokens} more fill the last page only in part, and it is allocated all the same",
+        "{prompt} tokens of prompt and {tokens} more fill the last page only in part, but the whole page is allocated",
         ("-(-seen // PAGE)", "seen // PAGE"),
     ),
     "keys-alone": Way(
-        "a page holds keys and values: you counted one of them",
+        "a page holds keys and values: you counted only one of the two",
         ("2 * layers * PAGE * width * 2", "layers * PAGE * width * 2"),
     ),
     "page-of-one-layer": Way(
-        "a page holds the keys and values of all {layers} layers, and yours those of one",
+        "a page holds the keys and values of all {layers} layers, but yours only those of one",
         ("2 * layers * PAGE * width * 2", "2 * PAGE * width * 2"),
     ),
     "logits-kept": Way(
-        "you let the engine keep one buffer for the logits. A good engine would; this one gets a new one for every token, "
-        "which is what the trace is there to show",
+        "you assumed that the engine keeps one buffer for the logits. A good engine would; this one allocates a new one for "
+        "every token, which the trace is meant to show",
         ('(tokens, tokens * 4 * vocabulary)', '(1, 4 * vocabulary)'),
     ),
 }  # fmt: skip
@@ -58,7 +58,7 @@ WIDTH, VOCABULARY = 320, 33000
 
 
 def judge(part: Part) -> None:
-    """Both functions, each on every request."""
+    """Judge both functions on every request."""
     launches, blocks = part.function("count_launches"), part.function("count_blocks")
     launch_cases, block_cases = [], []
     for layers, prompt, tokens in REQUESTS:
@@ -74,7 +74,7 @@ def judge(part: Part) -> None:
 
 
 def _by_name(given: Any) -> Any:
-    """A mapping without its zeros, in the order of its names: a Counter is as good as a dictionary."""
+    """The result in the order of its names, tuples as lists, so that a Counter equals a dictionary."""
     if not isinstance(given, dict):
         return given
     return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(given.items(), key=str)}

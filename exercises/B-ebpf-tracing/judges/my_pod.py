@@ -1,4 +1,4 @@
-"""Judges my_pod.yaml of B.1 by what Kubernetes and the ten policies ask of it."""
+"""Judges my_pod.yaml of B.1 by the rules of Kubernetes and the ten policies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """All faults are named; the first decides the way."""
+    """Name all faults; the first decides the verdict."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: six faults")
     try:

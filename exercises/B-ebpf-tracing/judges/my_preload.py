@@ -1,4 +1,4 @@
-"""Judges my_preload.c of B.3: the stand-in engine is started with it, and allocates, frees, leaks and fails."""
+"""Judges my_preload.c of B.3: the stand-in engine runs with it, and allocates, frees, leaks and fails."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "failed-counted": Way(
-        "it counts {failed} calls that failed as allocations: what cudaMalloc returns says whether there was memory",
+        "it counts {failed} failed calls as allocations: the return value of cudaMalloc says whether there was memory",
         ('    add(1, "failed %d", code);\n    return code;\n', '    add(1, "failed %d", code);\n'),
     ),
     "failed-as-bytes": Way(
-        "it counts {bytes:,} bytes of calls that failed: add bytes once the call has returned, and only where it returned 0",
+        "it counts {bytes:,} bytes of failed calls: add the bytes after the call has returned, and only if it returned 0",
         ('    add(1, "failed %d", code);\n', '    add(1, "failed %d", code);\n    add(bytes, "bytes");\n'),
     ),
     "failed-without-code": Way(
-        "failed calls are counted under {codes}: the counter's name has to hold the code that cudaMalloc returned (2: no "
+        "failed calls are counted under {codes}: the counter's name must contain the code that cudaMalloc returned (2: no "
         "memory is left)",
         ('    add(1, "failed %d", code);\n', '    add(1, "failed %d", 1);\n'),
     ),
     "histogram-other": Way(
-        "the counters size N hold {blocks} blocks, and {right} were allocated: count a size where the allocation is counted",
+        "the counters size N hold {blocks} blocks, but {right} were allocated: count the size where you count the allocation",
         ("  int code = next(pointer, bytes);\n", '  int code = next(pointer, bytes);\n  add(1, "size %d", power(bytes));\n'),
     ),
     "never-freed": Way(
-        "it says that {given:,} bytes are alive, and {alive:,} are: take off what cudaFree gives back",
+        "it says that {given:,} bytes are alive, but only {alive:,} are: subtract what cudaFree gives back",
         ("add(-blocks[place].bytes,", "add(0,"),
     ),
     "site-unknown": Way(
-        "blocks are alive of {sites}, which is no function of the engine: who called cudaMalloc is in "
-        "__builtin_return_address(0), taken in cudaMalloc itself",
+        "it has live blocks of {sites}, which is not a function of the engine: the caller of cudaMalloc is at "
+        "__builtin_return_address(0), read in cudaMalloc itself",
         ("name_of(__builtin_return_address(0))", "name_of((void *)cudaMalloc)"),
     ),
     "not-handed-on": Way(
-        "the engine did not do what it does without your tracer ({calls} calls failed in place of {right}): a tracer hands "
-        "every call on to the runtime, with next, and returns what that returned",
+        "with your tracer the engine behaves differently ({calls} calls failed instead of {right}): a tracer passes "
+        "every call on to the runtime, with next, and returns its result",
         ("  return next(pointer);\n", "  (void)next;\n  return 0;\n"),
     ),
     "not-only-memory": Way(
-        "it stands before {names}, too: it costs the process time at every call, so take memory alone",
+        "it also intercepts {names}, which costs the process time at every call: intercept only the memory functions",
         ("int cudaFree(void *pointer) {\n",
          'int cudaDeviceSynchronize(void) {\n  NEXT("cudaDeviceSynchronize", int(void));\n  return next();\n}\n\n'
          "int cudaFree(void *pointer) {\n"),
@@ -51,7 +51,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """One workload, in a process with the part."""
+    """Run one workload, in a process with the part."""
     refuse_open(part)
     try:
         stand_in.build(measured=False)
@@ -66,7 +66,7 @@ def judge(part: Part) -> None:
     try:
         counters, ledger = allocations.trace_by_preload(library, WORKLOAD, folder())
     except stand_in.EngineEnded as error:
-        raise Verdict("failed", "engine-ended", f"with your tracer in it the engine gives no answer: {error}", CASE) from None
+        raise Verdict("failed", "engine-ended", f"with your tracer loaded, the engine does not answer: {error}", CASE) from None
     if ledger["sites"] != undisturbed["sites"]:
         raise part.wrong("not-handed-on", CASE, calls=ledger["failed"], right=undisturbed["failed"])
     judge_totals(part, allocations.read_counters(counters), ledger)

@@ -21,57 +21,57 @@ WAYS = {
         ("if ((int32)retval == 0) {", "if (@wanted[tid] > 0) {"),
     ),
     "failed-as-bytes": Way(
-        "it counts {bytes:,} bytes of calls that failed: bytes are asked for at the entry, and given at the return",
+        "it counts {bytes:,} bytes of failed calls: bytes are asked for at the entry, but only known to be given at the return",
         ("  if ((int32)retval == 0) {\n    $pointer = *(uint64*)uptr(@where[tid]);\n    @allocations = count();\n"
          "    @bytes = sum(@wanted[tid]);",
          "  @bytes = sum(@wanted[tid]);\n  if ((int32)retval == 0) {\n    $pointer = *(uint64*)uptr(@where[tid]);\n"
          "    @allocations = count();"),
     ),
     "failed-without-code": Way(
-        "@failed has the keys {codes}: its key has to be the error code, which cudaMalloc returns (2: no memory is left)",
+        "@failed has the keys {codes}: its key must be the error code that cudaMalloc returns (2: no memory is left)",
         ("@failed[(int32)retval]", "@failed[0]"),
     ),
     "histogram-other": Way(
-        "@sizes holds {blocks} blocks, and {right} were allocated: a hist() belongs where the allocation is counted",
+        "@sizes holds {blocks} blocks, but {right} were allocated: call hist() where you count the allocation",
         ("@wanted[tid] = arg1;", "@wanted[tid] = arg1;\n  @sizes = hist(arg1);"),
     ),
     "never-freed": Way(
-        "it says that {given:,} bytes are alive, and {alive:,} are: what cudaFree gives back has to be deleted from @size",
+        "it says that {given:,} bytes are alive, but only {alive:,} are: delete from @size what cudaFree gives back",
         ("  delete(@size[arg0]);\n", ""),
     ),
     "address-of-pointer": Way(
-        "a key of @size is the first argument of cudaMalloc: that is where the program keeps the address of the block, and "
-        "cudaFree gets the address itself. Read it there once cudaMalloc has written it: *(uint64*)uptr(...)",
+        "a key of @size is the first argument of cudaMalloc: that is where the program keeps the address of the block, but "
+        "cudaFree gets the address itself. Read it from there after cudaMalloc has written it: *(uint64*)uptr(...)",
         ("$pointer = *(uint64*)uptr(@where[tid]);", "$pointer = @where[tid];"),
     ),
     "returned-code-as-address": Way(
-        "a key of @size is what cudaMalloc returns, and that is an error code: 0. The address of the block is where its "
+        "a key of @size is the return value of cudaMalloc, which is an error code: 0. The address of the block is where its "
         "first argument points",
         ("$pointer = *(uint64*)uptr(@where[tid]);", "$pointer = retval;"),
     ),
     "size-as-key": Way(
-        "the keys of @size are sizes: cudaFree gets an address and no size, so a block has to be found by its address",
+        "the keys of @size are sizes: cudaFree gets an address and no size, so use the address as the key",
         ("@size[$pointer] = ", "@size[@wanted[tid]] = "),
     ),
     "more-than-a-pointer": Way(
-        "the keys of @size hold more than an address: cudaFree has no more than that, and cannot find the block again; and "
-        "each stack would make keys of its own. Keep who asked for a block in @site[pointer]",
+        "the keys of @size contain more than an address: cudaFree has only the address and cannot find the block again, and "
+        "each stack would make its own keys. Keep the function that asked in @site[pointer]",
         ("@size[$pointer] = ", "@size[$pointer, @caller[tid]] = "),
     ),
     "site-unknown": Way(
-        "the site of a block is {sites}: @site has to lead to the function of the engine that asked. Take the address to "
-        "return to, which lies on top of the stack at the entry, or ustack() at the return",
+        "the site of a block is {sites}: @site has to lead to the function of the engine that asked. Use the return "
+        "address, which is on top of the stack at the entry, or ustack() at the return",
         ("usym(@caller[tid])", "usym(@where[tid])"),
     ),
     "not-only-memory": Way(
-        "it traces {names}, too: each probe costs the process time at every call, so trace memory alone",
+        "it also traces {names}: each probe costs the process time at every call, so trace only memory",
         ("uprobe:$1:cudaFree {\n", "uprobe:$1:cudaLaunchKernel { @launches = count(); }\n\nuprobe:$1:cudaFree {\n"),
     ),
 }  # fmt: skip
 
 
 def judge(part: Part) -> None:
-    """One workload, traced by the part."""
+    """Run one workload, traced by the part."""
     refuse_open(part)
     if shutil.which("bpftrace") is None or os.geteuid() != 0:
         raise _refuse("bpftrace is not installed" if os.geteuid() == 0 else "bpftrace needs root")

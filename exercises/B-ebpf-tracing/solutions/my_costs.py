@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PAGE = 16  # tokens whose keys and values lie in one page of the cache
+PAGE = 16  # tokens whose keys and values are in one page of the cache
 
 
 def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:

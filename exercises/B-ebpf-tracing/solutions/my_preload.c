@@ -1,4 +1,4 @@
-/* A tracer of memory that is loaded into the process: allocations, bytes, sizes, failures, and what is alive by who asked. */
+/* A memory tracer that is loaded into the process: allocations, bytes, sizes, failures, and what is alive by caller. */
 #define _GNU_SOURCE
 #include "counters.h"
 
@@ -9,7 +9,7 @@ static struct {
   const char *site;
 } blocks[MOST];
 
-/* The place of a block, or a free one where it has none yet; -1 where all are taken. */
+/* The place of a block, or a free place if it has none yet; -1 if all are taken. */
 static int find(void *pointer) {
   unsigned start = (unsigned)((uintptr_t)pointer >> 8), empty = MOST;
   for (unsigned step = 0; step < MOST; step++) {

@@ -19,7 +19,7 @@ from tests.unit.exercises.scripts import beside_the_script
 from tests.waiting import STUCK_S
 
 if sys.platform != "linux":
-    pytest.skip("uprobes and LD_PRELOAD are Linux's", allow_module_level=True)
+    pytest.skip("uprobes and LD_PRELOAD need Linux", allow_module_level=True)
 FOLDER = Path(__file__).parents[3] / "exercises" / "B-ebpf-tracing"
 bpf = beside_the_script("B-ebpf-tracing", "bpf")
 stand_in = beside_the_script("B-ebpf-tracing", "stand_in")

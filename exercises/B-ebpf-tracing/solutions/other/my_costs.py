@@ -1,10 +1,10 @@
-"""Another way: play the request pass by pass, and count what happens."""
+"""Another way: simulate the request pass by pass, and count what happens."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-PAGE = 16  # tokens whose keys and values lie in one page of the cache
+PAGE = 16  # tokens whose keys and values are in one page of the cache
 
 
 def count_launches(layers: int, prompt: int, tokens: int) -> dict[str, int]:
