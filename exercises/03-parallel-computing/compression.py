@@ -19,7 +19,7 @@ def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
 
 
 def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
-    """A matrix of n x m becomes P (n x r) and Q (m x r), so r (n + m) numbers; the rest goes as it is.
+    """An n x m matrix becomes P (n x r) and Q (m x r), so r (n + m) numbers; the rest is sent uncompressed.
 
     Vogels, Karimireddy and Jaggi, "PowerSGD", 2019.
     """
@@ -32,20 +32,20 @@ def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
 
 
 def on_the_wire(size: float, ranks: int) -> float:
-    """What an AllReduce of `size` bytes makes each rank send: 2 (n - 1) / n of them."""
+    """The bytes that each rank sends in an AllReduce of `size` bytes: 2 (n - 1) / n of them."""
     return 2 * (ranks - 1) / ranks * size
 
 
 def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
-    """The link, in Gbit/s, on which sending the saved bytes takes as long as compressing: on slower ones compression pays.
+    """The link speed, in Gbit/s, at which sending the saved bytes takes as long as compressing: below it, compression pays.
 
-    None where compressing took no measurable time, or saves nothing: then there is no such link.
+    None if compressing took no measurable time, or saves nothing: then there is no such link.
     """
     return saved_bytes * 8 / (extra_ms / 1e3) / 1e9 if extra_ms > 0 and saved_bytes > 0 else None
 
 
 def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
-    """What a hook's row says beside the one of no compression: the bytes it saves, what that takes, whether and where it pays.
+    """A hook's row compared with no compression: the bytes that it saves, what that costs, and below which link speed it pays.
 
     `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. Where a difference is
     below zero, what it stands for is too short to be measured, and counts as 0.

@@ -29,7 +29,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 SEED, CLASSES, PIXELS, WARM = 0, 10, 784, 5
 HOOKS = {  # how each is registered, and the bytes that it should send for gradients of these shapes
-    "none": (default_hooks.allreduce_hook, compression.plain_bytes),  # what DDP does by itself
+    "none": (default_hooks.allreduce_hook, compression.plain_bytes),  # DDP's default
     "fp16": (default_hooks.fp16_compress_hook, compression.half_bytes),
     "bf16": (default_hooks.bf16_compress_hook, compression.half_bytes),
     "powersgd-1": (powerSGD_hook.powerSGD_hook, lambda shapes: compression.power_sgd_bytes(shapes, 1)),
@@ -38,10 +38,10 @@ HOOKS = {  # how each is registered, and the bytes that it should send for gradi
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="bytes, time and loss of DDP's communication hooks")
-parser.add_argument("--hook", type=str, default="all", choices=["all", *HOOKS], help="which one, beside none; or all")
+parser.add_argument("--hook", type=str, default="all", choices=["all", *HOOKS], help="the hook to compare with none, or all")
 parser.add_argument("--bucket-mb", type=float, default=25.0, help="size of DDP's buckets, MiB: one message or more for each")
 parser.add_argument("--start-iteration", type=int, default=5, help="PowerSGD compresses from this step on; at least 2")
-parser.add_argument("--batch-size", type=int, default=1024, help="samples of each rank and step")
+parser.add_argument("--batch-size", type=int, default=1024, help="samples of each rank in one step")
 parser.add_argument("--hidden", type=int, default=4096, help="width of the two hidden layers")
 parser.add_argument("--steps", type=int, default=100, help="steps of each hook")
 args = parser.parse_args()
@@ -65,7 +65,7 @@ sent_bytes, sent_calls, all_reduce = 0, 0, dist.all_reduce
 
 
 def counting_all_reduce(tensor: torch.Tensor, *rest, **named):
-    """Hooks send by all_reduce and by nothing else. What each gives it is counted, then it is sent as ever."""
+    """Hooks send only with all_reduce. Count what each gives to it, then send it as usual."""
     global sent_bytes, sent_calls
     sent_bytes, sent_calls = sent_bytes + tensor.numel() * tensor.element_size(), sent_calls + (tensor.numel() > 0)
     return all_reduce(tensor, *rest, **named)
@@ -76,7 +76,7 @@ dist.all_reduce = counting_all_reduce
 
 def one_bucket_at_a_time(hook):
     """For PowerSGD over gloo, whose few threads both send and answer: it sends again when an answer has come, and with two
-    buckets on their way would wait for itself for ever. NCCL has no such threads."""
+    buckets at the same time it would deadlock. NCCL has no such threads."""
 
     def patient(state, bucket):
         (done := hook(state, bucket)).wait()
@@ -102,7 +102,7 @@ def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
     layers = (nn.Linear(PIXELS, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, CLASSES))
     model = DistributedDataParallel(nn.Sequential(*layers).to(device), process_group=group, bucket_cap_mb=args.bucket_mb)
     state, hook = group, HOOKS[name][0]
-    if name.startswith("powersgd"):  # by itself it would wait 1,000 steps, and a short training would compress nothing
+    if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short training would compress nothing
         state = powerSGD_hook.PowerSGDState(group, int(name[-1]), start_powerSGD_iter=args.start_iteration)
         hook = hook if device.type == "cuda" else one_bucket_at_a_time(hook)
     model.register_comm_hook(state, hook)
@@ -131,7 +131,7 @@ def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
 
 def row_of(name: str) -> dict[str, object]:
     everyone = train(name, dist.group.WORLD)
-    alone = train(name, only_me)  # a group of one: the hook compresses as ever and nothing has to be sent
+    alone = train(name, only_me)  # a group of one: the hook compresses as usual, but nothing has to be sent
     step_s, alone_s = world.slowest(everyone["seconds"]), world.slowest(alone["seconds"])
     curve = (world.over_ranks(everyone["losses"], dist.ReduceOp.SUM) / size).tolist()
     curves.extend({"hook": name, "step": number, "loss": loss} for number, loss in enumerate(curve, 1))
@@ -150,7 +150,7 @@ left_out = [{"hook": name, "reason": reason} for name in wanted if (reason := wh
 rows = [row_of(name) for name in wanted if name not in {missing["hook"] for missing in left_out}]
 hosts = world.gather(bench.node_label())
 
-# --- the record: saved bytes against the time that saving them took --------------------------------------------------------
+# --- the record: saved bytes, and the time that saving them took -----------------------------------------------------------
 if rank == 0:
     for row in rows:
         row.update(compression.judge(row, rows[0], size))

@@ -32,7 +32,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from transformer import Transformer, counting_text, parameter_bytes
 
 SEED, VOCABULARY = 0, 64
-PLAN = {  # wide in the middle: cut by columns on the way in, by rows on the way out, and only then is there a sum to agree on
+PLAN = {  # wide in the middle: cut by columns on the way in and by rows on the way out, so that only the output needs a sum
     "attention.qkv": ColwiseParallel(), "attention.out": RowwiseParallel(),
     "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),
 }  # fmt: skip
@@ -41,9 +41,9 @@ PLAN = {  # wide in the middle: cut by columns on the way in, by rows on the way
 parser = argparse.ArgumentParser(description="a transformer on a mesh of data parallel copies and tensor parallel slices")
 parser.add_argument("--dp", type=int, default=1, help="copies of the model; dp times tp must be the number of ranks")
 parser.add_argument("--tp", type=int, default=2, help="slices of each copy")
-parser.add_argument("--width", type=int, default=1024, help="of the model; a multiple of --heads")
-parser.add_argument("--heads", type=int, default=16, help="of the attention; a multiple of --tp")
-parser.add_argument("--layers", type=int, default=12, help="of the model")
+parser.add_argument("--width", type=int, default=1024, help="width of the model; a multiple of --heads")
+parser.add_argument("--heads", type=int, default=16, help="heads of the attention; a multiple of --tp")
+parser.add_argument("--layers", type=int, default=12, help="layers of the model")
 parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
 parser.add_argument("--batch-size", type=int, default=32, help="sequences of one step, over all copies; a multiple of --dp")
 parser.add_argument("--steps", type=int, default=20, help="training steps of each layout; the first 3 are not timed")
@@ -110,7 +110,7 @@ def train(mesh: DeviceMesh | None) -> dict[str, object]:
         optimizer.step()
         losses.append(loss.detach())
 
-    with CommDebugMode() as noted:  # which collectives the slices need; the one of the copies is not among them
+    with CommDebugMode() as noted:  # the collectives that the slices need, without the one between the copies
         step()
     messages = sum(count for name, count in noted.get_comm_counts().items() if "all_reduce" in str(name))
     seconds = bench.time_each(step, device, args.steps - 1)[2:]
@@ -147,7 +147,7 @@ def layout(dp: int, tp: int) -> dict[str, object]:
     return row
 
 
-# --- one process, on rank 0 alone; then the layout asked for, and the others that so many ranks allow ------------------------
+# --- one process, on rank 0 alone; then the requested layout, and the others that this number of ranks allows ----------------
 warnings.filterwarnings("ignore", message="Full backward hook is firing")  # CommDebugMode's, where a model begins with tokens
 solo = train(None) if rank == 0 else None
 world.wait_for_all()

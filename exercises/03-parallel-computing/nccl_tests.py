@@ -17,7 +17,7 @@ PLACES = (  # where images for deep learning and people who build it themselves 
 
 @dataclass(frozen=True)
 class Row:
-    """One size of its table; bandwidths in GB/s. `wrong` is None where the benchmark did not check the values."""
+    """One size of its table; bandwidths in GB/s. `wrong` is None if the benchmark did not check the values."""
 
     size: int
     count: int

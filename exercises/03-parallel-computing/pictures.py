@@ -60,7 +60,7 @@ def from_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
 
 
 def read_idx(path: Path) -> torch.Tensor:
-    """The values of an idx file of bytes in its own shape. Raises NoPictures where it is cut short or something else."""
+    """The values of an idx file of bytes in its own shape. Raises NoPictures if it is cut short or something else."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""The arithmetic of a collective's speed: bandwidths, latency, plateau. Only formulas, nothing is measured here.
+"""The arithmetic of a collective's speed: bandwidths, latency, plateau. Only formulas: nothing is measured here.
 
 GB is 10**9 bytes, as in the data sheets of links. Times are in seconds, sizes in bytes, bandwidths in GB/s.
 """
@@ -15,14 +15,14 @@ NEAR_THE_TOP, STILL_RISING = 0.95, 0.05
 def bus_factor(collective: str, ranks: int) -> float:
     """How often each byte of the tensor crosses the busiest link, whatever the algorithm: nccl-tests, doc/PERFORMANCE.md.
 
-    The tensor is the whole one: for AllGather what each rank holds afterwards, for ReduceScatter what each rank brings.
+    The tensor is the whole one: for AllGather what each rank holds afterwards, for ReduceScatter what each rank contributes.
     """
     others = (ranks - 1) / ranks
     return {"all_reduce": 2 * others, "broadcast": 1.0, "all_gather": others, "reduce_scatter": others}[collective]
 
 
 def algbw(size: float, seconds: float) -> float:
-    """Algorithm bandwidth, S / t: what the caller got."""
+    """Algorithm bandwidth, S / t: what the caller sees."""
     return size / seconds / 1e9
 
 
@@ -47,9 +47,9 @@ class Line:
 
 
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
-    """The line through all times that is off by the least PERCENT (root mean square), or None where no line makes sense.
+    """The line through all times with the least error in PERCENT (root mean square), or None if no line makes sense.
 
-    Percent, not seconds: with plain least squares the largest tensor alone would decide, and the latency be anything.
+    Percent, not seconds: with plain least squares the largest tensor alone would decide, and the latency could be anything.
     Weighted least squares in closed form, the weights being 1 / t**2.
     """
     if len(set(sizes)) < 3:

@@ -1,4 +1,4 @@
-"""What every measurement of the course shares and no lesson is about: the timing loop, percentiles, the record.
+"""The parts that all measurements of the course share and no lesson is about: the timing loop, percentiles, the record.
 
 Needs torch only; travels beside the exercise's script. Times are in seconds inside, in the unit of their key outside.
 """
@@ -27,7 +27,7 @@ TABLE = "[table: shown with the result]"
 
 
 def say(text: str) -> None:
-    """Print a line in one piece and at once: logs of several ranks are read while they are written."""
+    """Print a line as a whole and at once: logs of several ranks are read while they are written."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -38,14 +38,14 @@ def alone(seconds: float) -> float:
 
 
 def here() -> torch.device:
-    """Where a script of one process computes: the first GPU, else (or where GPUCOURSE_BACKEND says gloo) the CPU."""
+    """The device of a script with one process: the first GPU, otherwise (or if GPUCOURSE_BACKEND is gloo) the CPU."""
     on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
     return torch.device("cuda", 0) if on_gpu else torch.device("cpu")
 
 
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the block where it takes longer: code that never ends would hold the run until its own limit."""
+    """Raises TimeoutError if the block takes longer: code that never ends would hold up the run until its own limit."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError(f"it did not end within {seconds:g} s")
@@ -87,7 +87,7 @@ def measure(
 
 
 def cache_flush(device: torch.device, size: int = 256 << 20) -> Callable[[], object] | None:
-    """What empties a GPU's L2 cache, by writing more than any has: a tensor that fits would else never be read from memory."""
+    """Empties a GPU's L2 cache by writing more than any has: otherwise a tensor that fits would not be read from memory."""
     if device.type != "cuda":
         return None
     return torch.empty(size // 4, dtype=torch.int32, device=device).zero_
@@ -109,7 +109,7 @@ def time_calls(
     of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks). For `before` see
     `time_each`.
     """
-    time_each(call, device, 2, before)  # the first calls pay for memory, handles and connections
+    time_each(call, device, 2, before)  # the first calls set up memory, handles and connections
     estimate = max(agree(min(time_each(call, device, 3, before))), 1e-7)
     time_each(call, device, min(at_most, math.ceil(warmup_s / estimate)), before)
     at_least = 20 if estimate < 0.1 else 5
@@ -177,7 +177,7 @@ def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
 
 
 def is_by_hand() -> bool:
-    """Whether a person started the script: gpucourse sets GPUCOURSE_OUT, from where it collects what the script writes."""
+    """Whether a person started the script: gpucourse sets GPUCOURSE_OUT, and collects from there what the script writes."""
     return "GPUCOURSE_OUT" not in os.environ
 
 
@@ -189,7 +189,7 @@ def say_table(rows: Sequence[dict[str, object]], columns: dict[str, str], *, tit
 
 
 def say_end(path: Path, device: torch.device, *more: str) -> None:
-    """Print what was measured on and where the results are. Only by hand: gpucourse collects them and shows both."""
+    """Print what was measured on, and where the results are. Only if started by hand: gpucourse shows both itself."""
     if is_by_hand():
         say(" · ".join([footer(environment(device)), *more]) + f"\nwritten: {path}")
 
@@ -203,12 +203,12 @@ def _cell(value: object) -> str:
 
 
 def node_label() -> str:
-    """The course's name of this node, or the host's where the script was started by hand."""
+    """The course's name of this node, or the host name if the script was started by hand."""
     return os.environ.get("GPUCOURSE_NODE") or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def environment(device: torch.device) -> dict[str, object]:
-    """The machine and software under a measurement. What only a GPU has is None on a CPU."""
+    """The machine and software of a measurement. What only a GPU has is None on a CPU."""
     gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     return {
         "host": node_label(),
@@ -231,7 +231,7 @@ def footer(facts: dict[str, object]) -> str:
 
 
 def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: int, metrics: dict[str, object]) -> Path:
-    """Write `metrics.json` into GPUCOURSE_OUT, or here. Call it on rank 0 only. Gives back where it is."""
+    """Write `metrics.json` into GPUCOURSE_OUT, or here. Call it on rank 0 only. Returns its path."""
     folder = Path(os.environ.get("GPUCOURSE_OUT") or ".")
     folder.mkdir(parents=True, exist_ok=True)
     record = {
@@ -253,7 +253,7 @@ def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: i
 
 
 def _finite(value: object) -> object:
-    """JSON has no word for NaN or infinity; they are kept as text, which no check takes for a number."""
+    """JSON has no NaN or infinity; they are kept as text, which no check takes for a number."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

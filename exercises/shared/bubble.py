@@ -1,4 +1,4 @@
-"""The arithmetic of a pipeline's bubble: what the formula says, and what follows from how long each piece of work took.
+"""The arithmetic of a pipeline's bubble: by the formula, and from the time that each piece of work took.
 
 A bubble is the share of all stages' time in which a stage has nothing to do. Only arithmetic, nothing is measured here.
 """
@@ -25,10 +25,10 @@ def predict_bubble(stages: int, micro_batches: int) -> float:
 
 
 def replay(orders: Sequence[Sequence[Piece]]) -> float:
-    """When the last stage would be done, in seconds, if each had a processor of its own and sending took no time.
+    """When the last stage would be done, in seconds, if each had its own processor and sending took no time.
 
     `orders` gives for each stage the pieces in the order in which it really computed them. A piece begins when its stage
-    is free and what it needs is there: forward the stage before, backward the stage behind. Raises ValueError where the
+    is free and what it needs is there: forward the stage before, backward the stage behind. Raises ValueError if the
     pieces wait for each other for ever.
     """
     done: dict[tuple[int, str, int], float] = {}
@@ -60,7 +60,7 @@ def idle_share(orders: Sequence[Sequence[Piece]], seconds: float) -> float:
 
 
 def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, object]:
-    """What one way of working came to: how long each stage was busy; the bubble by formula, by replay and by the clock."""
+    """The result of one way of working: how long each stage was busy; the bubble by formula, by replay and by the clock."""
     stages, micro_batches = len(orders), len(orders[0]) // 2
     by_formula, replayed = 100 * predict_bubble(stages, micro_batches), 100 * idle_share(orders, replay(orders))
     return {
@@ -74,7 +74,7 @@ def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, obje
 
 
 def in_flight(order: Sequence[Piece]) -> int:
-    """The most micro-batches whose activations a stage held at once: gone forward, not yet back."""
+    """The most micro-batches whose activations a stage held at once: forward done, backward not yet."""
     held, most = 0, 0
     for piece in order:
         held += 1 if piece.kind == FORWARD else -1

@@ -1,4 +1,4 @@
-"""How many tokens a second are possible at all. A measurement above that is a fault, and is not shown as a figure."""
+"""How many tokens per second are possible at most. A measurement above that is wrong, and is not shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from language_models import LanguageModel
 
 @dataclass(frozen=True)
 class Ceiling:
-    """`tok_per_s` for one batch size, and what it is that ends there; None where nothing is known of the device."""
+    """`tok_per_s` for one batch size, and what sets this limit; None if nothing is known about the device."""
 
     tok_per_s: float | None
     reason: str
@@ -30,7 +30,7 @@ class Ceilings:
         self.cpu_tflops = None if device.type == "cuda" else fastest_cpu_tflops()
 
     def of(self, batch: int, prompt: int, answer: int) -> Ceiling:
-        """The lowest of the ceilings for so many sequences at the same time, of `prompt` tokens in and `answer` out."""
+        """The lowest of the ceilings for that many sequences at the same time, with `prompt` tokens in and `answer` out."""
         if self.cpu_tflops:
             most = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
             return Ceiling(most, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
@@ -68,7 +68,7 @@ def mean_cached_tokens(prompt: int, answer: int) -> float:
 
 
 def fastest_cpu_tflops() -> float:
-    """The best of many matrix products on one core, times the cores: more than any program here gets out of them."""
+    """The best of many matrix products on one core, times the cores: more than any program here can reach."""
     n = 512
     a, b = torch.randn(n, n), torch.randn(n, n)
     best = min(bench.measure(lambda: a @ b, torch.device("cpu"), budget_s=0.2, threads=1))
@@ -76,5 +76,5 @@ def fastest_cpu_tflops() -> float:
 
 
 def limit_to_possible(tok_per_s: float, ceiling: Ceiling) -> float | None:
-    """The figure, or None where it is above what is possible."""
+    """The figure, or None if it is above what is possible."""
     return None if ceiling.tok_per_s is not None and tok_per_s > ceiling.tok_per_s else tok_per_s

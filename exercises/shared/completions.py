@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back for one prompt. `tokens` is the engine's own count: an event of the stream may hold several."""
+    """The answer to one prompt. `tokens` is the engine's own count: an event of the stream may contain several."""
 
     text: str
     prompt_tokens: int
@@ -28,7 +28,7 @@ class Answer:
 
     @property
     def tpot_s(self) -> float | None:
-        """Seconds a token after the first; None where there was only one."""
+        """Seconds per token after the first; None if there was only one."""
         return tpot(self.e2e_s, self.ttft_s, self.tokens)
 
 
@@ -76,7 +76,7 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
 def together(
     url: str, model: str, prompts: Sequence[str | list[int]], max_tokens: int, *, temperature: float = 0.0
 ) -> tuple[list[Answer], float]:
-    """All prompts sent at the same moment, each by a thread; the answers in order, and the seconds from first to last.
+    """Send all prompts at the same time, each in a thread. Returns the answers in order, and the seconds from first to last.
 
     Raises what the first failed request raised.
     """

@@ -1,4 +1,4 @@
-"""The memory of a device from three sides: what tensors hold, what the framework keeps, what the driver has given away.
+"""The memory of a device in three ways: what tensors hold, what the framework keeps, what the driver counts as in use.
 
 On a GPU these are PyTorch's caching allocator and the driver. Without one, a simulated device of a fixed size counts the
 storages of all tensors that are made while it is entered, and raises the same torch.OutOfMemoryError. It models one thing of
@@ -59,7 +59,7 @@ class GpuMemory:
 
 
 class SimulatedMemory(TorchDispatchMode):
-    """A device of `size` bytes that is not there, for the block in which it is entered. `context` of them are in use then."""
+    """A simulated device of `size` bytes, for the duration of a `with` block. `context` of them are in use from the start."""
 
     simulated = True
 
@@ -90,7 +90,7 @@ class SimulatedMemory(TorchDispatchMode):
         self._kept = self._live
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Every operation passes here: whatever storage comes out of it for the first time is counted."""
+        """Every operation passes through here: each storage that it returns for the first time is counted."""
         made = function(*args, **(kwargs or {}))
         for tensor in tree_iter(made):
             if isinstance(tensor, torch.Tensor):
@@ -98,7 +98,7 @@ class SimulatedMemory(TorchDispatchMode):
         return made
 
     def count(self, storage: torch.UntypedStorage) -> None:
-        """Take the place of a storage that is new, until it is freed. Raises torch.OutOfMemoryError where there is none."""
+        """Take the place of a storage that is new, until it is freed. Raises torch.OutOfMemoryError if there is none."""
         key = storage._cdata  # noqa: SLF001 (the one name that all views of a storage share)
         if key in self._known:
             return

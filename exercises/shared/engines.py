@@ -1,4 +1,4 @@
-"""Starting an inference engine, waiting until it answers, asking how much memory it takes, and stopping it for certain.
+"""Starting an inference engine, waiting until it answers, asking how much memory it takes, and always stopping it.
 
 vLLM where there is a GPU and vLLM; else serve.py, which lies beside this. Both speak the same HTTP, so a script cannot tell.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 import language_models
 import torch
 
-PAGE = 32  # tokens a page of the cache
+PAGE = 32  # tokens per page of the cache
 UNREACHED = (
     "couldn't connect to",
     "LocalEntryNotFoundError",
@@ -62,19 +62,19 @@ class Engine:
 
 
 def choose(wanted: str) -> str:
-    """The engine for this computer. Ends the script with a sentence where the wanted one cannot be here."""
+    """The engine for this computer. Ends the script with a message if the requested one cannot run here."""
     has_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
     if wanted == "auto":
         return "vllm" if has_gpu and shutil.which("vllm") else "transformers"
     if wanted == "vllm" and not has_gpu:
-        sys.exit("vLLM needs a GPU, and there is none here: --engine transformers (or auto)")
+        sys.exit("vLLM needs a GPU, but there is none here: --engine transformers (or auto)")
     if wanted == "vllm" and not shutil.which("vllm"):
-        sys.exit("vLLM is not installed here: pip install vllm, best in an environment of its own, and put it on the PATH")
+        sys.exit("vLLM is not installed here: pip install vllm, best in a separate environment, and put it on the PATH")
     return wanted
 
 
 def version(kind: str) -> str | None:
-    """The version of the engine that answers, without which its speed cannot be compared; None where it does not say."""
+    """The version of the running engine, without which its speed cannot be compared; None if it does not report one."""
     if kind == "transformers":
         return importlib.metadata.version("transformers")
     done = subprocess.run(["vllm", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
@@ -149,7 +149,7 @@ def running(
 
     Ends the script with the log's last lines where the engine does not come up. Stops it also when the script is terminated.
     """
-    claim = socket.socket()  # holds the port until the engine has it: nobody else is given it meanwhile
+    claim = socket.socket()  # holds the port until the engine has it, so that no other program gets it meanwhile
     claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     claim.bind(("127.0.0.1", 0))
     port = claim.getsockname()[1]
@@ -186,7 +186,7 @@ def running(
 
 
 def offline(model: str, log: str) -> str:
-    """What to type where the engine's log says that the model could not be downloaded; empty for any other failure."""
+    """What to type if the engine's log says that the model could not be downloaded; empty for any other failure."""
     hub = language_models.MODELS[model].hub
     if not hub or not any(sign in log for sign in UNREACHED):
         return ""

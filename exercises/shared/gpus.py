@@ -1,4 +1,4 @@
-"""What GPUs can do at most: a table with its sources, the formulas behind it, and the ceilings that follow.
+"""The limits of GPUs: a table with its sources, the formulas behind it, and the ceilings that follow.
 
 A GPU that is not in the table by its exact name is unknown. It is never taken for another one.
 """
@@ -15,7 +15,7 @@ DTYPES = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf1
 
 @dataclass(frozen=True)
 class Gpu:
-    """One row of gpus.json. Speeds are dense TFLOP/s at boost clock; None where the hardware cannot.
+    """One row of gpus.json. Speeds are dense TFLOP/s at boost clock; None if the hardware cannot.
 
     `drawn`: in the pictures of 4.1. `clock_may_exceed`: its boost clock is a typical one, and not the highest. `aws`: the
     instance types that have it, with their prices.
@@ -53,14 +53,14 @@ class Gpu:
 
     @property
     def ridge_flop_per_byte(self) -> float:
-        """Work a byte must bring, in fp16, before the tensor cores and not the memory are the limit."""
+        """Operations per byte, in fp16, above which the tensor cores and not the memory are the limit."""
         return self.fp16 * 1e3 / self.gb_per_s
 
 
 @dataclass(frozen=True)
 class DerivedPeaks:
-    """What a GPU without a row can do at most, derived from its own numbers: TFLOP/s by torch's name of a dtype (None where its
-    generation has no such unit), and the bandwidth in GB/s (None where the driver does not say)."""
+    """What a GPU without a row can do at most, derived from its own numbers: TFLOP/s by torch's name of a dtype (None if its
+    generation has no such unit), and the bandwidth in GB/s (None if the driver does not say)."""
 
     tflops: dict[str, float | None]
     gb_per_s: float | None
@@ -98,7 +98,7 @@ def document() -> dict[str, Any]:
 
 
 def find(device_name: str) -> Gpu | None:
-    """The GPU that calls itself exactly so, case and spaces aside; None where the table has none."""
+    """The GPU with exactly this name, apart from case and spaces; None if it is not in the table."""
     wanted = _normal(device_name)
     return next((gpu for gpu in table() if wanted in map(_normal, gpu.names)), None)
 
@@ -114,17 +114,17 @@ def _normal(name: str) -> str:
 
 
 def tensor_peak_tflops(sms: int, fma_per_clock: int, ghz: float) -> float:
-    """Dense tensor peak: processors x multiply-adds a clock x 2 operations each x clock."""
+    """Dense tensor peak: processors x multiply-adds per clock x 2 operations each x clock."""
     return sms * fma_per_clock * 2 * ghz / 1e3
 
 
 def fp32_peak_tflops(sms: int, cores_per_sm: int, ghz: float) -> float:
-    """Peak without tensor cores: each core makes one multiply-add, two operations, a clock."""
+    """Peak without tensor cores: each core performs one multiply-add, two operations, per clock."""
     return sms * cores_per_sm * 2 * ghz / 1e3
 
 
 def memory_gb_per_s(clock_khz: float, bus_bits: int) -> float:
-    """Peak of the memory: two transfers a clock (DDR) over the whole width of the bus."""
+    """Peak of the memory: two transfers per clock (DDR) over the whole width of the bus."""
     return clock_khz * 1e3 * 2 * bus_bits / 8 / 1e9
 
 
@@ -134,7 +134,7 @@ def matmul_tflops(n: int, seconds: float) -> float:
 
 
 def format_flops(tflops: float | None) -> str | None:
-    """A speed in the unit that suits it, "42.1 TFLOP/s" or "196 GFLOP/s"; None where it was not measured."""
+    """A speed in the unit that suits it, "42.1 TFLOP/s" or "196 GFLOP/s"; None if it was not measured."""
     if tflops is None:
         return None
     value, unit = (tflops, "TFLOP/s") if tflops >= 1 else (tflops * 1e3, "GFLOP/s")
@@ -142,15 +142,15 @@ def format_flops(tflops: float | None) -> str | None:
 
 
 def decode_ceiling(batch: int, gb_per_s: float, weight_bytes: float, kv_bytes_per_sequence: float = 0.0) -> float:
-    """Tokens a second that no engine can exceed: each step reads all weights, and what each sequence has in its cache."""
+    """Tokens per second that no engine can exceed: each step reads all weights, and what each sequence has in its cache."""
     return batch * gb_per_s * 1e9 / (weight_bytes + batch * kv_bytes_per_sequence)
 
 
 def compute_ceiling(tflops: float, parameters: float) -> float:
-    """Tokens a second that no engine can exceed however large the batch: a token takes two operations a parameter."""
+    """Tokens per second that no engine can exceed however large the batch: a token takes two operations per parameter."""
     return tflops * 1e12 / (2 * parameters)
 
 
 def cpu_limit_tflops(cores: int) -> float:
-    """More float32 than any processor does: 6 GHz on every core, two multiply-adds of 16 numbers each a clock."""
+    """More float32 than any CPU does: 6 GHz on every core, two multiply-adds of 16 numbers each per clock."""
     return cores * 6 * 2 * 16 * 2 / 1e3

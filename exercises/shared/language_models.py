@@ -1,4 +1,4 @@
-"""The language models of the course: what a ceiling needs to know of each, and a tiny one that is made on the spot.
+"""The language models of the course: what a ceiling needs to know about each, and a tiny one that is made here.
 
 The tiny one has random weights: what it writes is noise, how long it takes is not. Its tokenizer is trained, within a second,
 on the source files of Python's own library, which every computer here has. Nothing is downloaded.
@@ -25,11 +25,11 @@ class LanguageModel:
     longest: int
 
     def weight_bytes(self, bytes_per_number: int) -> int:
-        """What a decode step reads at least, whatever the batch."""
+        """The least that a decode step reads, whatever the batch."""
         return self.parameters * bytes_per_number
 
     def kv_bytes(self, tokens: int, bytes_per_number: int) -> int:
-        """What a sequence of so many tokens keeps: a key and a value for each layer, head and token."""
+        """What a sequence of that many tokens keeps: a key and a value for each layer, head and token."""
         return 2 * self.layers * self.kv_heads * self.head_dim * bytes_per_number * tokens
 
 

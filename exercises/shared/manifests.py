@@ -1,4 +1,4 @@
-"""Kubernetes manifests as data: read from a file, asked for their containers, held against the schemas of Kubernetes."""
+"""Kubernetes manifests as data: read from a file, searched for containers, checked against the schemas of Kubernetes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_BYTES = 100_000
 
 
 def read(text: str) -> list[dict[str, Any]]:
-    """The objects of a file of several YAML documents. Raises ValueError with the line where it is none."""
+    """The objects of a file of several YAML documents. Raises ValueError with the line if it is not one."""
     import yaml
 
     if len(text) > MOST_BYTES:
@@ -23,7 +23,7 @@ def read(text: str) -> list[dict[str, Any]]:
         mark = getattr(error, "problem_mark", None)
         raise ValueError(f"line {mark.line + 1}: {getattr(error, 'problem', error)}" if mark else str(error)) from None
     except RecursionError:
-        raise ValueError("lists and mappings lie too deep in each other") from None
+        raise ValueError("lists and mappings are nested too deeply") from None
     if not all(isinstance(document, dict) for document in documents):
         raise ValueError("a document is not an object with kind and metadata")
     return documents
@@ -83,7 +83,7 @@ def has_schemas() -> bool:
 
 
 def ask_schemas(objects: list[dict[str, Any]]) -> Iterator[str]:
-    """What Kubernetes' own schemas refuse, a sentence an object; nothing where kubernetes-validate is not installed."""
+    """What Kubernetes' own schemas refuse, a sentence for each object; nothing if kubernetes-validate is not installed."""
     if not has_schemas():
         return
     import kubernetes_validate

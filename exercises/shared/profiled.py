@@ -1,4 +1,4 @@
-"""Run any script under PyTorch's profiler, unchanged: where its time went, as a table and as a trace.
+"""Run any script under PyTorch's profiler, unchanged: it shows where the time went, as a table and as a trace.
 
 You will learn    which operations of a script of your own take its time, and how long the processor waits for the device
 You will produce  profile.txt (the table), profile.json (its rows), trace.json.gz (for https://ui.perfetto.dev), a set a rank
@@ -24,7 +24,7 @@ ROWS, SHOWN = 50, 10
 def main() -> None:
     """Run the script that the first argument names as `python` would, then write what the profiler saw."""
     if len(sys.argv) < 2:
-        sys.exit("which script? python profiled.py mine.py its arguments")
+        sys.exit("which script? python profiled.py SCRIPT ARGUMENTS")
     sys.argv = sys.argv[1:]
     script = Path(sys.argv[0]).resolve()
     sys.path[0] = str(script.parent)

@@ -1,4 +1,4 @@
-"""Joining the other ranks, and asking all of them one question. Exercise 3.1 shows the set-up line by line, this is short."""
+"""Joining the other ranks, and combining values of all of them. Exercise 3.1 shows the set-up line by line; this is short."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class World:
         return tensor
 
     def slowest(self, seconds: list[float]) -> list[float]:
-        """Element by element the largest: a collective step has ended when its last rank is through."""
+        """Element by element the largest: a collective step has ended when its last rank has finished."""
         return self.over_ranks(seconds, dist.ReduceOp.MAX).tolist()
 
     def difference(self, mine: torch.Tensor) -> float:
@@ -53,7 +53,7 @@ class World:
         return every
 
     def free_bytes(self) -> int:
-        """Memory that every rank may count on: the least of all GPUs; on CPUs a rank's share of its computer."""
+        """Memory that every rank can rely on: the least of all GPUs; on CPUs a rank's share of its computer."""
         if self.device.type == "cuda":
             mine: float = torch.cuda.mem_get_info(self.device)[0]
         else:
@@ -62,14 +62,14 @@ class World:
         return int(self.over_ranks(mine, dist.ReduceOp.MIN).item())
 
     def give_up_together(self, reason: str | None) -> None:
-        """End every rank with every reason where any has one: a rank that went on alone would wait for the others for ever."""
+        """End every rank with all reasons if any rank has one: one that went on would wait for ever."""
         reasons = [f"rank {rank}: {why}" for rank, why in enumerate(self.gather(reason)) if why]
         if reasons:
             dist.destroy_process_group()
             sys.exit("\n".join(reasons))
 
     def wait_for_all(self) -> None:
-        """Wait until every rank is here, without using the processor that a measurement elsewhere may need."""
+        """Wait until every rank is here, without using the CPU that a measurement elsewhere may need."""
         dist.barrier(group=self.waiting_room)
 
 
@@ -79,7 +79,7 @@ def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def checksum(tensor: torch.Tensor) -> str:
-    """The first 16 digits of the SHA-256 of a tensor's bytes: equal tensors, equal words."""
+    """The first 16 digits of the SHA-256 of a tensor's bytes: equal for equal tensors."""
     return hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""A small inference server: continuous batching with a paged cache (transformers), behind the HTTP API that vLLM has.
+"""A small inference server: continuous batching with a paged cache (transformers), behind the same HTTP API as vLLM's.
 
 You will learn    what an engine does between a prompt and the text: tokens in, one step for all running requests, tokens out
 You will produce  nothing by itself: engines.py starts it, completions.py talks to it
@@ -151,7 +151,7 @@ def usage(prompt: int, made: int) -> dict[str, int]:
 
 
 def not_orphaned() -> None:
-    """End with whoever started this: an engine that nobody can stop would keep the GPU."""
+    """End when the process that started this one ends: an engine that nobody can stop would keep the GPU."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""What watches a pipeline's stages at work: which micro-batch was computed when, in which direction, for how long."""
+"""Recording what a pipeline's stages do: which micro-batch was computed when, in which direction, and for how long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.distributed.pipelining import PipelineStage
 
 
 class Watch:
-    """Notes each piece of work of this rank, and how long the rank computed on it.
+    """Records each piece of work of this rank, and how long the rank computed on it.
 
     On a CPU that is the thread's processor time, which stands still while another rank has the core: use one thread a rank.
     On a GPU it is the time between two events around the work.
@@ -47,7 +47,7 @@ class Watch:
 
 
 class WatchedStage(PipelineStage):
-    """A stage of torch's pipelines that notes its pieces. It receives and sends between them, which is not counted."""
+    """A stage of torch's pipelines that records its pieces. It receives and sends between them, which is not counted."""
 
     def __init__(self, watch: Watch, *rest: Any, **named: Any) -> None:
         super().__init__(*rest, **named)

@@ -1,4 +1,4 @@
-"""What a device does while something else computes: one form of sample, three sources.
+"""Samples of what a device does while something else computes: one format, three sources.
 
 NVML where NVIDIA's Python package is; nvidia-smi where only the driver is; else the processor, through psutil. Each sample
 says where it comes from, and what the source does not know is None.
@@ -38,7 +38,7 @@ Source = Callable[[], Sample]
 
 
 def nvml(index: int = 0) -> Source | None:
-    """NVIDIA's management library, through its Python package (pip install nvidia-ml-py); None where either is missing."""
+    """NVIDIA's management library, through its Python package (pip install nvidia-ml-py); None if either is missing."""
     try:
         import pynvml
     except ImportError:
@@ -83,7 +83,7 @@ def nvml(index: int = 0) -> Source | None:
 
 
 def smi() -> Source | None:
-    """nvidia-smi, which every driver brings; some 30 to 100 ms a question, so a few times a second at most."""
+    """nvidia-smi, which comes with every driver; some 30 to 100 ms per call, so at most a few times a second."""
     if not nvidia_smi.query():
         return None
 
@@ -107,11 +107,11 @@ def smi() -> Source | None:
 
 
 def processor() -> Source:
-    """This computer's processor and memory, for want of a GPU. Ends the script with a sentence where psutil is missing."""
+    """This computer's CPU and memory, for lack of a GPU. Ends the script with a message if psutil is missing."""
     try:
         import psutil
     except ImportError:
-        sys.exit("without a GPU this watches the processor, through psutil: pip install psutil")
+        sys.exit("without a GPU this watches the CPU, through psutil: pip install psutil")
     psutil.cpu_percent()  # the first answer is about the time before
 
     def read() -> Sample:
@@ -141,7 +141,7 @@ def source() -> Source:
 
 @dataclass
 class Recorder:
-    """Samples at a fixed rate in a thread of its own, each with the phase it fell into, for as long as the block lasts.
+    """Takes samples at a fixed rate in its own thread, each with its phase, for as long as the block lasts.
 
     `missed` counts those that are not there: late ones, and `silent` ones, to which the device gave no answer.
     """

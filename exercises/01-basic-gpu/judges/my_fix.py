@@ -82,7 +82,7 @@ class Table:
         self.pattern = ((torch.arange(PERIOD)[:, None] + 3 * torch.arange(COLUMNS)) % PERIOD).float() / PERIOD
 
     def load(self, first: int, count: int) -> torch.Tensor:
-        """Rows from `first` on. Raises Verdict where there are none."""
+        """Rows from `first` on. Raises Verdict if there are none."""
         if first < 0 or count < 0 or first + count > self.rows:
             raise self.part.wrong("rows-beyond", f"{self.rows:,} rows", first=first, last=first + count - 1, end=self.rows - 1)
         if self.rows == TOO_LARGE and len(self.parts) > FEW_ROWS and self.read < FEW_ROWS * len(self.parts):

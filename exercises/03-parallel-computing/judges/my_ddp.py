@@ -197,7 +197,7 @@ def _call(part: Part, function: Any, *arguments: Any) -> Any:
 
 
 def _gradients(model: Any) -> list[Any]:
-    """Every gradient of a model as a list, None where there is none."""
+    """Every gradient of a model as a list, None if there is none."""
     return [None if parameter.grad is None else parameter.grad.flatten().tolist() for parameter in model.parameters()]
 
 

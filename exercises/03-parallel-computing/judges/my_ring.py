@@ -270,7 +270,7 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
 
 
 def _count_parts(value: float, weight: int, size: int) -> list[int] | None:
-    """How often each rank's part is in the sum `value`; None where something else is in it."""
+    """How often each rank's part is in the sum `value`; None if something else is in it."""
     if value < 0 or value != int(value) or int(value) % weight:
         return None
     rest, counts = int(value) // weight, []

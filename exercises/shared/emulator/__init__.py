@@ -1,4 +1,4 @@
-"""A CUDA device on a CPU, for learning: a .cu file is compiled by g++ and run thread by thread, and every access is looked at.
+"""A CUDA device on a CPU, for learning: a .cu file is compiled by g++ and run thread by thread, and every access is checked.
 
     program = build([Path("harness.cu"), Path("my_kernels.cu")], folder=Path("build"), defines={"T": 16})
     result = program.run("1000", order=1)

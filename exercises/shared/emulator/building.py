@@ -1,4 +1,4 @@
-"""Building a .cu file for the CPU: rewritten, compiled by g++ with a hook at each access, linked with the emulator."""
+"""Building a .cu file for the CPU: it is rewritten, compiled by g++ with a hook at each access, and linked."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CompileError(Exception):
 
 
 def find_compiler() -> str | None:
-    """The path of g++, None where there is none."""
+    """The path of g++, None if there is none."""
     return shutil.which("g++")
 
 
@@ -71,7 +71,7 @@ def build(
     defines: Mapping[str, object] | None = None,
     cache: Path | None = None,
 ) -> Program:
-    """A program from `sources`: the first one is compiled, the others are what it includes by their names.
+    """A program from `sources`: the first one is compiled; the others are files that it includes.
 
     A file that is included and not named is looked for beside the file that includes it. `defines` are macros. What was built
     before is taken from `cache` (the user's cache folder, where none is named; `folder` where that cannot be written).
@@ -188,7 +188,7 @@ class _Emulator:
             self.process = subprocess.Popen(words, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def wait(self) -> Path:
-        """The object's path, once it is there. Raises UnsupportedMachine where this compiler cannot make it."""
+        """The object's path, once it exists. Raises UnsupportedMachine if this compiler cannot build it."""
         if self.process is None:
             return self.made
         _, complaint = self.process.communicate(timeout=COMPILE_S)
@@ -228,7 +228,7 @@ def _explain(complaint: str, texts: Iterable[str], work: Path) -> CompileError:
 
 
 def _choose_store(cache: Path | None, folder: Path) -> Path:
-    """A folder of this user alone that can be written, for what was built; `folder` where there is none."""
+    """A writable folder of this user alone, for what was built; `folder` if there is none."""
     home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or folder) / ".cache"
     for place in (cache or Path(home) / "gpucourse" / "emulator", folder):
         try:
@@ -242,7 +242,7 @@ def _choose_store(cache: Path | None, folder: Path) -> Path:
 
 
 def _move(built: Path, target: Path) -> None:
-    """Put a file in its place in one step: whoever builds the same at the same time puts the same there."""
+    """Put a file in its place in one step: another process that builds the same at the same time puts the same file there."""
     temporary = target.with_name(f".{target.name}-{os.getpid()}")
     try:
         shutil.copy2(built, temporary)
@@ -252,7 +252,7 @@ def _move(built: Path, target: Path) -> None:
 
 
 def _forget_old(store: Path) -> None:
-    """Keep what was used last of a store."""
+    """Keep only the most recently used files of a store."""
     with suppress(OSError):
         for pattern, most in (("program-*", MOST_KEPT), ("emulator-*", 3)):
             for path in sorted(store.glob(pattern), key=lambda path: path.stat().st_mtime)[:-most]:

@@ -1,4 +1,4 @@
-// A program that crashes, or is told that its time is over (SIGALRM), still says where it was.
+// A program that crashes, or is told that its time is over (SIGALRM), still reports where it was.
 #pragma once
 #include "reporting.hpp"
 #include "threads.hpp"

@@ -30,10 +30,10 @@ class SourceError(Exception):
 
 
 def read_source(path: Path) -> str:
-    """The text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError where it is no text."""
+    """The text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError if it is no text."""
     data = path.read_bytes()
     if len(data) > LARGEST:
-        raise SourceError(1, f"the file has {len(data) >> 10} KB, and may have {LARGEST >> 10}")
+        raise SourceError(1, f"the file has {len(data) >> 10} KB, but may have at most {LARGEST >> 10}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -116,7 +116,7 @@ def _find_launches(text: str, code: str) -> list[tuple[int, int, str]]:
 
 
 def _find_callee(code: str, end: int) -> int | None:
-    """Where what is launched at `end` begins: `name`, `space::name<8>`, `names[i]`, `(*name)`; None where nothing is."""
+    """Where what is launched at `end` begins: `name`, `space::name<8>`, `names[i]`, `(*name)`; None if nothing is."""
     place = len(code[:end].rstrip())
     if code[:place].endswith(">"):
         place = len(code[: _skip_back(code, place, "<", ">")].rstrip())
@@ -147,7 +147,7 @@ def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
 
 
 def _find_end(code: str, place: int) -> int | None:
-    """Where the `>>>` of a launch is, outside of all brackets; None where there is none."""
+    """Where the `>>>` of a launch is, outside of all brackets; None if there is none."""
     depth = 0
     last = min(len(code), place + LONGEST)
     while place < last and not code.startswith("<<<", place):

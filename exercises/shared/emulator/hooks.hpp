@@ -1,4 +1,4 @@
-// Every access of a kernel comes here, from the hooks that -fsanitize=thread puts before it. libtsan is not linked.
+// Every access of a kernel comes here, through the hooks that -fsanitize=thread inserts. libtsan is not linked.
 #pragma once
 #include "memory.hpp"
 #include "races.hpp"

@@ -1,4 +1,4 @@
-// What -fsanitize=thread calls in place of the compiler's atomics: std::atomic of host code, and the guards of statics.
+// What -fsanitize=thread calls instead of the compiler's atomics: std::atomic of host code, and the guards of statics.
 #pragma once
 #include <cstdint>
 

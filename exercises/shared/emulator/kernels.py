@@ -1,4 +1,4 @@
-"""What the emulator counted and found of each kernel, in numbers and in words with the learner's own lines."""
+"""What the emulator counted and found for each kernel, in numbers and in messages with the learner's own lines."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Counts:
 
     @property
     def sectors_per_request(self) -> float | None:
-        """Sectors a request; None where there was no request."""
+        """Sectors a request; None if there was no request."""
         return self.sectors / self.requests if self.requests else None
 
     @property
     def lanes_per_request(self) -> float | None:
-        """Lanes of a warp that took part, of 32; None where there was no request."""
+        """Lanes of a warp that took part, of 32; None if there was no request."""
         return self.lanes / self.requests if self.requests else None
 
     @property
     def conflicts_per_request(self) -> float | None:
-        """Turns of shared memory beyond the first, a request; None where there was no request."""
+        """Turns of shared memory beyond the first, a request; None if there was no request."""
         return self.bank_conflicts / self.requests if self.requests else None
 
 
@@ -94,7 +94,7 @@ class Kernel:
     trace: tuple[Request, ...] = ()
 
     def first_fault(self) -> str | None:
-        """The worst kind of fault of this kernel in words, with file and line; None where there is none."""
+        """The worst kind of fault of this kernel in words, with file and line; None if there is none."""
         words = (self.refused, self.illegal, self.freed, self.where, self.diverged, self.race, self.unwritten)
         return next((text for text in words if text), None)
 

@@ -1,4 +1,4 @@
-// Launches: which are refused, and in which order blocks, warps and lanes run.
+// Launches: which of them are refused, and in which order blocks, warps and lanes run.
 #pragma once
 #include "races.hpp"
 #include "threads.hpp"

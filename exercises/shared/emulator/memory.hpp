@@ -1,4 +1,4 @@
-// Device memory: every allocation has a zone before and behind it, so that what misses it is seen and does no harm.
+// Device memory: every allocation has a zone before and behind it, so that an access out of bounds is seen and does no harm.
 #pragma once
 #include "machine.hpp"
 #include "races.hpp"
@@ -35,7 +35,7 @@ struct Arena {
 
   bool holds(Place place) const { return place - begin < bytes; }
 
-  // The allocation that an address belongs to, by itself or by its zones; null where there is none.
+  // The allocation that an address belongs to, by itself or by its zones; null if there is none.
   Allocation* find(Place place) {
     const size_t page = (place - begin) / PAGE;
     return holds(place) && page < owner.size() && owner[page] ? &allocations[owner[page] - 1] : nullptr;

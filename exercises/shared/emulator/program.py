@@ -32,7 +32,7 @@ class TooMuchOutput(Exception):
 class Result:
     """How a program ended: its exit code, what it printed, what was counted and found of each kernel by the kernel's name.
 
-    `crash` says in words where it crashed; None where it did not.
+    `crash` says in words where it crashed; None if it did not.
     """
 
     code: int
@@ -42,7 +42,7 @@ class Result:
     crash: str | None = None
 
     def first_fault(self) -> str | None:
-        """The first fault of any kernel in words, or how the program crashed; None where there is neither."""
+        """The first fault of any kernel in words, or how the program crashed; None if there is neither."""
         faults = ((kernel.name, kernel.first_fault()) for kernel in self.kernels.values())
         return next((f"{name}: {fault}" for name, fault in faults if fault), self.crash)
 
@@ -154,7 +154,7 @@ def _read_report(path: Path) -> dict[str, Any]:
 
 
 def _say_place(told: Mapping[str, Any], find: Any) -> str:
-    """`my.cu:14: in kernel spin, thread (0,0,0) of block (0,0,0): `, where the program was; empty where that is not known."""
+    """`my.cu:14: in kernel spin, thread (0,0,0) of block (0,0,0): `, where the program was; empty if that is not known."""
     line = find(told["spot"]["caller"])
     place = f"in kernel {told['kernel']}, {name_thread(told['spot'])}" if told["kernel"] and told["end"] != "exit" else ""
     return "".join(f"{word}: " for word in (line if line != "?" else "", place) if word)

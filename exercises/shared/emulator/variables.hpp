@@ -29,14 +29,14 @@ class Variables {
   bool is_shared(Place place, unsigned size) const { return is(SHARED, place) && is(SHARED, place + size - 1); }
   bool is_built_in(Place place) const { return is(BUILT_IN, place); }
 
-  // The variable that an address belongs to; null where it belongs to none.
+  // The variable that an address belongs to; null if it belongs to none.
   const Variable* find(Place place) const {
     for (const Variable& variable : variables_)
       if (place - variable.begin < variable.bytes) return &variable;
     return nullptr;
   }
 
-  // The __shared__ variable before an address; null where there is none.
+  // The __shared__ variable before an address; null if there is none.
   const Variable* find_before(Place place) const {
     const Variable* nearest = nullptr;
     for (const Variable& variable : variables_)
