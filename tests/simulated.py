@@ -117,6 +117,12 @@ class SimulatedNodes:
         assert done.returncode == 0, done.stderr
         self.nodes = [node for node in self.nodes if node.name != name]
 
+    def trim(self, count: int) -> subprocess.CompletedProcess[str]:
+        """Have every node removed whose number is not below `count`, as Terraform does."""
+        command = [sys.executable, "-I", "-S", str(DRIVER), "trim", str(self.folder)]
+        environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps({"uid": self.uid, "count": count})}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
+
     def stop(self) -> None:
         """Take every node down that this object brought up."""
         for name in [node.name for node in self.nodes]:

@@ -225,13 +225,51 @@ def test_down_from_any_state(lab: SimulatedNodes, damage: str) -> None:
 
 def test_one_driver_takes_every_node_down(lab: SimulatedNodes) -> None:
     running, pid = start_on(lab, "node1", "GPUCOURSE_RUN_DIR=/run/7 sleep 600"), lab.host_pid
-    cleared = lab.folder.with_name("cleared")
-    assert lab.drive("down", "node0", GPUCOURSE_CLEARED=str(cleared)).returncode == 0
-    assert cleared.exists()
+    assert lab.trim(0).returncode == 0
     assert has_ended(running)
     assert has_ended(pid)
     assert list(lab.folder.iterdir()) == []
     assert lab.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    "damage", slow_after(2, "host killed", "folder gone", "files gone", "files garbled", "host stopped", "nothing there")
+)
+def test_every_node_goes_from_any_state(lab: SimulatedNodes, damage: str) -> None:
+    running = start_on(lab, "node0", "GPUCOURSE_RUN_DIR=/run/7 sleep 600")
+    if damage == "host stopped":
+        os.kill(lab.host_pid, signal.SIGSTOP)
+    elif damage != "nothing there":
+        end_host(lab)
+    if damage == "files gone":
+        for name in ("node0.json", "node0", "node1.json", "node1"):
+            layout.remove(lab.folder / name)
+    elif damage == "folder gone":
+        shutil.rmtree(lab.folder)
+    elif damage == "files garbled":
+        for path in (lab.folder / layout.HOST, lab.folder / "node0.json", layout.spec_file(lab.folder, "node0")):
+            path.write_text("{")
+    elif damage == "nothing there":
+        lab.stop()
+    assert lab.trim(0).returncode == 0
+    assert has_ended(running)
+    assert lab.leftovers() == []
+    assert not lab.folder.exists() or list(lab.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("host", ["alive", "killed"])
+def test_nodes_below_the_count_stay(tmp_path: Path, host: str) -> None:
+    with serve_simulated_nodes(tmp_path, 3) as lab:
+        stays, goes = (start_on(lab, name, "GPUCOURSE_RUN_DIR=/run/7 sleep 600") for name in ("node0", "node2"))
+        (lab.folder / "kept").mkdir()
+        if host == "killed":
+            end_host(lab)
+        assert lab.trim(1).returncode == 0
+        assert not has_ended(stays)
+        assert has_ended(goes)
+        assert layout.node_names(lab.folder) == ["kept", "node0"], "what is no numbered node is left alone"
+        assert lab.up("node0").port == lab.ports[0]
+        assert lab.ssh("node0", "exit 7").returncode == 7
 
 
 def test_a_new_stack_in_the_folder_of_a_lost_one(lab: SimulatedNodes) -> None:

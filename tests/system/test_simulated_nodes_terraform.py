@@ -43,7 +43,7 @@ class Terraformed:
             folder=self.root / "nodes", key=make_key(self.root / "key"), uid=f"test-{os.urandom(6).hex()}"
         )
         self.set_count(self.count)
-        assert self.run("init", "-input=false", "-no-color") == 0, (self.root / "terraform.log").read_text()
+        assert self.run("init", "-input=false", "-no-color") == 0, self.log()
 
     def set_count(self, count: int) -> None:
         self.count = count
@@ -72,9 +72,12 @@ class Terraformed:
             process.kill()
             process.wait()
 
+    def log(self) -> str:
+        return (self.root / "terraform.log").read_text()
+
     def apply(self, *words: str) -> list[Node]:
         code = self.run("apply", "-auto-approve", "-input=false", "-no-color", *words)
-        assert code == 0, (self.root / "terraform.log").read_text()
+        assert code == 0, self.log()
         return self.output()
 
     def output(self) -> list[Node]:
@@ -87,7 +90,7 @@ class Terraformed:
 
     def destroy(self) -> None:
         code = self.run("destroy", "-auto-approve", "-input=false", "-no-color")
-        assert code == 0, (self.root / "terraform.log").read_text()
+        assert code == 0, self.log()
 
     def sick(self) -> list[str]:
         names = [f"node{index}" for index in range(self.count)]
@@ -118,18 +121,24 @@ def test_two_nodes_up_unchanged_and_down(stack: Terraformed) -> None:
     stack.assert_nothing_is_left()
 
 
-def test_a_driver_that_cleared_the_stack_is_the_last(stack: Terraformed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_driver_takes_all_nodes_down(stack: Terraformed) -> None:
     stack.apply()
-    cleared = stack.root / "cleared"
-    monkeypatch.setenv(driver.CLEARED_VARIABLE, str(cleared))
-    cleared.touch()
+    before = stack.log().count("(local-exec): Executing:")
     stack.destroy()
-    assert stack.sick() == [], "whoever made the file took the nodes down: no driver was started"
-    cleared.unlink()
-    stack.apply()
-    stack.destroy()
-    assert cleared.exists()
+    assert stack.log().count("(local-exec): Executing:") == before + 1
     stack.assert_nothing_is_left()
+
+
+def test_what_could_not_be_taken_down_is_tried_again(stack: Terraformed) -> None:
+    stack.apply()
+    stack.nodes.folder.rename(aside := stack.root / "aside")
+    stack.nodes.folder.write_text("a file where the nodes' folder belongs")
+    assert stack.run("destroy", "-auto-approve", "-input=false") == 1
+    assert "cannot trim" in stack.log()
+    stack.nodes.folder.unlink()
+    aside.rename(stack.nodes.folder)
+    stack.destroy()
+    until(lambda: stack.nodes.leftovers() == [], "the host, which misses its folder, ends")
 
 
 @pytest.mark.slow
@@ -152,6 +161,24 @@ def test_more_and_fewer_nodes(stack: Terraformed) -> None:
     assert four[:2] == two
     stack.set_count(1)
     assert stack.apply() == two[:1]
+    assert layout.node_names(stack.nodes.folder) == ["node0"]
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+@pytest.mark.slow
+def test_fewer_nodes_where_one_failed_or_the_host_has_ended(stack: Terraformed) -> None:
+    stack.nodes.folder.mkdir(mode=0o700)
+    (stack.nodes.folder / "node2").write_text("in the way")
+    stack.set_count(3)
+    assert stack.run("apply", "-auto-approve", "-input=false") == 1
+    stack.set_count(2)
+    assert [node.name for node in stack.apply()] == ["node0", "node1"]
+    assert layout.node_names(stack.nodes.folder) == ["node0", "node1"], "Terraform runs nothing where a tainted node goes"
+    os.kill(stack.nodes.host_pid, signal.SIGKILL)
+    until(lambda: stack.sick() == ["node0", "node1"], "the loss shows")
+    stack.set_count(1)
+    assert [node.name for node in stack.apply()] == ["node0"]
     assert layout.node_names(stack.nodes.folder) == ["node0"]
     stack.destroy()
     stack.assert_nothing_is_left()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from msgspec import to_builtins
 
 from gpucourse.cli.boundary import run_command
 from gpucourse.model.deployment import AwsDeployment, HostsDeployment, LocalDeployment, Receipt
+from gpucourse.provision import state
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import read_record
 from gpucourse.workspace.locate import open_workspace
 
-STORED = Path(__file__).resolve().parents[1] / "data" / "workspace-0.1"
+ROOT = Path(__file__).resolve().parents[2]
+STORED = ROOT / "tests" / "data" / "workspace-0.1"
 FIRST, SECOND, DDP = "20261122-022010-prairie", "20261122-022121-mesa", "20261122-022031-velvet"
 
 
@@ -56,6 +59,34 @@ class Learner:
         folder.mkdir(exist_ok=True)
         shutil.copy(STORED / "labs" / f"{stack}.json", folder)
 
+    def deploy_as_before(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+        """Deploy three simulated nodes with the Terraform files of an older version; their ports."""
+        course = self.workspace.with_name("course")
+        course.mkdir()
+        for part in ("modules", "exercises"):
+            (course / part).symlink_to(ROOT / part)
+        shutil.copytree(ROOT / "terraform", course / "terraform")
+        shutil.copy(STORED / "labs" / "simulated.tf", course / "terraform" / "stacks" / "simulated" / "main.tf")
+        with monkeypatch.context() as older:
+            older.setenv("GPUCOURSE_COURSE", str(course))
+            self.types("deploy", "3", "--nodes", "3")
+        assert "terraform_data.slot[2]" in self.list_resources()
+        return self.look_up_ports()
+
+    def look_up_ports(self) -> dict[str, int]:
+        """The ports of the nodes of the one lab that stands."""
+        [lab] = deployments.every(open_workspace(self.workspace).paths)
+        return {node.name: node.port for node in lab.inventory.nodes} if lab.inventory else {}
+
+    def list_resources(self) -> list[str]:
+        """What Terraform knows of the simulated lab of module 3."""
+        return state.addresses(open_workspace(self.workspace).paths.stack("03-local").state)
+
+    def lose_terraform_files(self) -> None:
+        """Delete the lab's own copy of its Terraform files; its state stays."""
+        for file in open_workspace(self.workspace).paths.stack("03-local").terraform.glob("*.tf"):
+            file.unlink()
+
 
 @pytest.fixture
 def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Learner:
@@ -66,6 +97,13 @@ def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(workspace))
     monkeypatch.setenv("HOME", str(tmp_path))
     return Learner(workspace, capfd)
+
+
+@pytest.fixture
+def ports(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """Those of the nodes of a lab that was deployed with older Terraform files."""
+    yield learner.deploy_as_before(monkeypatch)
+    learner.types("destroy", "--all", "--yes", "--discard")
 
 
 def test_runs_and_status(learner: Learner) -> None:
@@ -150,3 +188,36 @@ def test_a_lab_whose_nodes_are_gone_is_taken_down(learner: Learner) -> None:
     assert (lab["deployment"]["stack"], lab["healthy"], len(lab["nodes"])) == ("00-local", False, 2)
     assert "nothing is left" in learner.types("destroy", "0")
     assert learner.asks("status")["stacks"] == []
+
+
+def test_a_lab_of_older_terraform_files_is_destroyed_and_deployed_again(learner: Learner, ports: dict[str, int]) -> None:
+    """Its own copy of those files stays with it: whatever was deployed with slots goes with slots."""
+    learner.types("deploy", "3", "--nodes", "2")
+    assert learner.look_up_ports() == {name: ports[name] for name in ("node0", "node1")}
+    assert "nothing is left" in learner.types("destroy", "3", "--yes")
+    learner.types("deploy", "3", "--nodes", "2")
+    assert sorted(learner.list_resources()) == [
+        "terraform_data.lab",
+        "terraform_data.node[0]",
+        "terraform_data.node[1]",
+        "terraform_data.size",
+    ]
+    assert "nothing is left" in learner.types("destroy", "3", "--yes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("then", ["deploy", "destroy"])
+def test_a_lab_that_lost_its_older_terraform_files_takes_the_course_s(
+    learner: Learner, ports: dict[str, int], then: str
+) -> None:
+    """Its state still holds slots, of which those files say nothing: Terraform forgets them, and starts nothing."""
+    learner.lose_terraform_files()
+    if then == "deploy":
+        home = open_workspace(learner.workspace).paths.stack("03-local").nodes / "node0" / "home"
+        (home / "work").write_text("kept")
+        learner.types("deploy", "3", "--nodes", "1")
+        assert learner.look_up_ports() == {"node0": ports["node0"]}
+        assert (home / "work").read_text() == "kept"
+        assert not (home.parents[1] / "node1").exists()
+        assert learner.list_resources() == ["terraform_data.lab", "terraform_data.node[0]", "terraform_data.size"]
+    assert "nothing is left" in learner.types("destroy", "3", "--yes")

@@ -5,7 +5,7 @@
     run {name, argv}            done {code, output, errors}
     add {the node's spec}       node {what Terraform reads}   or   ending
     remove {the node's spec}    kept   or   last
-    clear {a node's spec}       kept   or   last: every node of the stack is gone;   or   each: they have to go one by one
+    trim {uid, count}           kept   or   last: every node whose number is the count or higher is gone
     ping {}                     here
     anything                    error {why}
 

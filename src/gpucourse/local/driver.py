@@ -1,12 +1,12 @@
 # 64 of these start at once: without pathlib, json and typing, each takes 15 ms of a processor instead of 25.
 # ruff: noqa: PTH100, PTH101, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123
-"""What Terraform runs for a node: `driver.py up FILE`, `driver.py down FILE`, with the node's spec in the environment.
+"""What Terraform runs: `driver.py up FILE` and `driver.py down FILE` for a node, `driver.py trim FOLDER` for all of them.
 
-`up` leaves the node answering and writes FILE last; called again it repairs what is broken. `down` works from any half-built
-state, and the last one leaves the folder empty. If every node of the stack is removed, GPUCOURSE_CLEARED names a file: the
-first `down` has all of them removed and creates that file, and Terraform then starts no other driver. Run by path with `python
--I -S`, so only the standard library is available. The process that hosts the nodes does all the work; the first driver starts
-it.
+The environment holds what is asked: the node's spec, or for `trim` the stack's uid and the `count` of nodes that stay. `up`
+leaves the node answering and writes FILE last; called again it repairs what is broken. `down` removes one node, and `trim`
+every node whose number is `count` or higher. Both work from any half-built state, and leave the folder empty if no node is
+left. Run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does all the
+work; the first driver starts it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ if __name__ == "__main__":  # run by path, outside any package; at the end, wher
 from gpucourse.local import control
 
 SPEC_VARIABLE = "GPUCOURSE_NODE_SPEC"
-CLEARED_VARIABLE = "GPUCOURSE_CLEARED"
 
 _ADD_S, _REMOVE_S, _PING_S = 3.0, 10.0, 3.0
 _GIVE_UP_S = 120.0
@@ -29,22 +28,24 @@ _POLL_S = 0.02
 
 
 class DriverError(Exception):
-    """The node could not be brought up or taken down; the message says why."""
+    """A node could not be brought up or taken down; the message says why."""
 
 
 def main(arguments: list[str]) -> int:
-    """`up FILE` or `down FILE`. An error goes to the standard error stream, which Terraform shows."""
-    if len(arguments) != 2 or arguments[0] not in {"up", "down"} or SPEC_VARIABLE not in os.environ:
-        sys.stderr.write(f"usage: {SPEC_VARIABLE}='{{...}}' driver.py up|down FILE\n")
+    """`up FILE`, `down FILE` or `trim FOLDER`. An error goes to the standard error stream, which Terraform shows."""
+    if len(arguments) != 2 or arguments[0] not in {"up", "down", "trim"} or SPEC_VARIABLE not in os.environ:
+        sys.stderr.write(f"usage: {SPEC_VARIABLE}='{{...}}' driver.py up|down FILE, driver.py trim FOLDER\n")
         return 2
-    verb, file = arguments
+    verb, path = arguments
     try:
         if verb == "up":
-            up(file, os.environ[SPEC_VARIABLE])
+            up(path, os.environ[SPEC_VARIABLE])
+        elif verb == "down":
+            down(path, os.environ[SPEC_VARIABLE])
         else:
-            down(file, os.environ[SPEC_VARIABLE], cleared=os.environ.get(CLEARED_VARIABLE, ""))
+            trim(path, os.environ[SPEC_VARIABLE])
     except (DriverError, control.ControlRefused, OSError) as error:
-        sys.stderr.write(f"cannot bring {file} {verb}: {error}\n")
+        sys.stderr.write(f"cannot {verb} {path}: {error}\n" if verb == "trim" else f"cannot bring {path} {verb}: {error}\n")
         return 1
     return 0
 
@@ -75,19 +76,27 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
     raise DriverError(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
 
 
-def down(file: str, spec: str, *, cleared: str = "", remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
-    """End every process of the node and remove its files; with the last node, also the host and its files. Raises DriverError.
-
-    `cleared`: every node of the stack is removed, and this file is created once all of them are gone.
+def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
+    """End every process of the node and remove its files; with the last node, also the host and its files. Raises DriverError,
+    ControlRefused, OSError.
 
     A host has `remove_s` seconds to answer, and `ping_s` to show that it lives, before it is ended.
     """
-    folder = os.path.dirname(os.path.abspath(file))
+    _remove(os.path.dirname(os.path.abspath(file)), "remove", spec, remove_s, ping_s)
+
+
+def trim(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
+    """Do what `down` does for every node of the folder whose number is the `count` in `spec` or higher."""
+    _remove(os.path.abspath(folder), "trim", spec, remove_s, ping_s)
+
+
+def _remove(folder: str, verb: str, spec: str, remove_s: float, ping_s: float) -> None:
+    """Ask the host until it has removed them, or remove them here if there is no host."""
     deadline = time.monotonic() + _GIVE_UP_S
     while time.monotonic() < deadline:
         try:
             os.chdir(folder)
-            if _remove(spec, cleared, remove_s) != "last":
+            if _ask(verb, spec, remove_s) != "last":
                 return
         except (control.NobodyAnswers, FileNotFoundError):
             pass  # there is none, or it is starting or ending: the lock tells which
@@ -98,20 +107,25 @@ def down(file: str, spec: str, *, cleared: str = "", remove_s: float = _REMOVE_S
     raise DriverError(f"the process that hosts the nodes of {folder} does not end; see its host.log")
 
 
-def _remove(spec: str, cleared: str, remove_s: float) -> str:
-    """Have the node removed, or every node of the stack; gives whether it was the "last" one."""
-    if cleared:
+def _ask(verb: str, spec: str, remove_s: float) -> str:
+    """Have nodes removed; gives "last" if none is left."""
+    try:
+        return control.ask(verb, spec, timeout_s=remove_s)[0]
+    except control.ControlRefused:
+        if verb != "trim":
+            raise
+    from gpucourse.local import keeper
+
+    # An older host, or processes that do not end: asked one by one, each node is removed or reports its own problem.
+    words, refused = ["kept"], None
+    for removal in keeper.list_removals(spec):
         try:
-            word = control.ask("clear", spec, timeout_s=remove_s)[0]
-        except control.ControlRefused:
-            word = "each"  # an older host, or processes that do not end: asked one by one, each node reports its own problem
-        if word != "each":
-            try:
-                os.close(os.open(cleared, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-            except OSError as error:
-                sys.stderr.write(f"cannot make {cleared}, so every node has a driver of its own: {error}\n")
-            return word
-    return control.ask("remove", spec, timeout_s=remove_s)[0]
+            words.append(control.ask("remove", removal, timeout_s=remove_s)[0])
+        except control.ControlRefused as error:
+            refused = error
+    if refused is not None:
+        raise refused
+    return words[-1]
 
 
 def _start(folder: str, spec: str) -> None:

@@ -129,10 +129,9 @@ class Host:
         try:
             if verb == "add":
                 return await self._add(Spec.read(asked))
-            if verb == "clear" and not self._can_clear(str(asked["uid"])):
-                return "each"
-            if verb in {"remove", "clear"}:
-                await (self._clear() if verb == "clear" else self._remove(str(asked["uid"]), str(asked["name"])))
+            if verb in {"remove", "trim"}:
+                uid = str(asked["uid"])
+                await (self._trim(uid, int(asked["count"])) if verb == "trim" else self._remove(uid, str(asked["name"])))
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1
@@ -206,10 +205,16 @@ class Host:
         if left:
             raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
 
-    def _can_clear(self, uid: str) -> bool:
-        """Whether every node is only an SSH server on this computer: machines and Slurm's daemons have to be ended
-        separately."""
-        return uid == self.uid and all(type(node) is HostedNode for node in self.nodes.values())
+    async def _trim(self, uid: str, count: int) -> None:
+        """Remove every node whose number is `count` or higher, including one that left only files."""
+        names = layout.select_beyond({*self.nodes, *layout.node_names(self.folder)}, count)
+        if count == 0 and uid == self.uid and all(type(node) is HostedNode for node in self.nodes.values()):
+            await self._clear()
+            return
+        # Machines and Slurm's daemons have to be ended separately.
+        ends = await asyncio.gather(*(self._remove(uid, name) for name in names), return_exceptions=True)
+        if failures := [end for end in ends if isinstance(end, BaseException)]:
+            raise failures[0]
 
     async def _clear(self) -> None:
         """Remove every node, looking at all processes once instead of once for each node."""

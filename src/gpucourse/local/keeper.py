@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from gpucourse.local import layout, processes
 from gpucourse.workspace.lock import take
@@ -65,19 +66,21 @@ def end_stuck_host(folder: str) -> None:
 
 
 def remove_by_hand(folder: str, spec: str) -> bool:
-    """End the node's processes and remove its files, without a host; with the last node everything of the stack. False if
-    another process holds the lock. Raises StillAlive."""
+    """Without a host, end the processes and remove the files of the node that `spec` names, or of every node from its `count`
+    on; with the last node everything of the stack. False if another process holds the lock. Raises StillAlive."""
     here, wanted = Path(folder), json.loads(spec)
     if not here.is_dir():
-        _end(processes.marker(processes.NODE, f"{wanted['uid']}/{wanted['name']}"))
+        _end_nodes(wanted, _list_removed(here, wanted))
         layout.remove(layout.sockets(wanted["uid"]))
         return True
     lock = take(here / layout.LOCK, wait_s=_LOCK_S)
     if lock is None:
         return False
     try:
-        _end(processes.marker(processes.NODE, f"{wanted['uid']}/{wanted['name']}"))
-        layout.remove_node_files(here, wanted["name"])
+        names = _list_removed(here, wanted)
+        _end_nodes(wanted, names)
+        for name in names:
+            layout.remove_node_files(here, name)
         if not layout.node_names(here):
             _end(processes.marker(processes.STACK, wanted["uid"]))
             beside = (layout.sockets(wanted["uid"]), *layout.find_links(here))
@@ -86,6 +89,26 @@ def remove_by_hand(folder: str, spec: str) -> bool:
     finally:
         os.close(lock)
     return True
+
+
+def list_removals(spec: str) -> list[str]:
+    """The requests that remove the nodes of the current folder from the `count` in `spec` on, one node each."""
+    wanted = json.loads(spec)
+    return [json.dumps({"uid": wanted["uid"], "name": name}) for name in _list_removed(Path.cwd(), wanted)]
+
+
+def _list_removed(folder: Path, wanted: dict[str, Any]) -> list[str]:
+    return [wanted["name"]] if "name" in wanted else layout.select_beyond(layout.node_names(folder), wanted["count"])
+
+
+def _end_nodes(wanted: dict[str, Any], names: list[str]) -> None:
+    """End what runs on these nodes: if no node stays, by looking at all processes once instead of once for each node."""
+    uid = wanted["uid"]
+    if wanted.get("count") == 0:
+        _end(processes.marker(processes.STACK, uid))
+        return
+    for name in names:
+        _end(processes.marker(processes.NODE, f"{uid}/{name}"))
 
 
 def _end(mark: str) -> None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ SOCKET = control.SOCKET
 MACHINES = "machines"
 SHARED = "shared"
 SLURM = "slurm"
+_NUMBERED = re.compile(r"node([0-9]+)")
 HOST_FILES = (
     SOCKET,
     MACHINES,
@@ -102,8 +105,15 @@ def node_names(folder: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     traces = {entry.name for entry in entries if entry.is_dir() and entry.name not in {MACHINES, SHARED, SLURM}}
+    traces |= {entry.name for entry in entries if _NUMBERED.fullmatch(entry.name)}  # also a file where a folder belongs
     traces |= {entry.stem for entry in entries if entry.suffix == ".json" and entry.name != HOST and entry.name[0] != "."}
     return sorted(traces)
+
+
+def select_beyond(names: Collection[str], count: int) -> list[str]:
+    """The nodes whose number is `count` or higher; with a count of 0 all of them, whatever their names are."""
+    numbers = {name: int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))}
+    return sorted(name for name in names if count == 0 or numbers.get(name, -1) >= count)
 
 
 def write_json(path: Path, content: object) -> None:

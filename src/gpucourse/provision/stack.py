@@ -124,9 +124,8 @@ class TerraformStack:
             self._forget_plan()
         return inventory(self.paths.folder.name, said.outputs)
 
-    def down(self, watcher: Watcher = ignore_event, extra: Mapping[str, str] | None = None) -> list[str]:
-        """Remove everything, with the same files that built it; gives the addresses removed. `extra` are variables for the
-        environment of Terraform and of what it starts.
+    def down(self, watcher: Watcher = ignore_event) -> list[str]:
+        """Remove everything, with the same files that built it; gives the addresses removed.
 
         Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
         """
@@ -139,7 +138,7 @@ class TerraformStack:
             self._store_variables()
         self._forget_plan()
         self.init(watcher)
-        said = self._runner().run("destroy", self._commands().destroy(), watcher, extra=extra)
+        said = self._runner().run("destroy", self._commands().destroy(), watcher)
         if left := self.addresses():
             raise InfrastructureError(
                 f"Terraform says it removed everything, but its state still holds {', '.join(left)}",

@@ -57,11 +57,6 @@ class StackPaths:
         return self.folder / "nodes"
 
     @property
-    def cleared_marker(self) -> Path:
-        """Created by the driver that removes all simulated nodes at once, while Terraform destroys them."""
-        return self.folder / "cleared"
-
-    @property
     def ssh_config(self) -> Path:
         """For plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
         return self.folder / "ssh_config"

@@ -52,38 +52,48 @@ module "slurm" {
   daemons = local.machines ? null : local.shared.daemons
 }
 
-# A slot has nothing that can fail at its creation, so it is never tainted, so taking its node down is never skipped: Terraform
-# does not run the destroy-time provisioners of a tainted resource.
-resource "terraform_data" "slot" {
-  count = local.count
-
-  # Terraform writes its whole state after every resource, so a slot keeps no more than taking down needs.
+# Takes the whole lab down with one driver. Creating it does nothing, so it cannot fail and is never tainted: Terraform does not
+# run the destroy-time provisioners of a tainted resource. It is created before any node.
+resource "terraform_data" "lab" {
   input = {
-    file   = "${var.nodes_folder}/${local.names[count.index]}.json"
-    spec   = jsonencode({ name = local.names[count.index], uid = var.uid })
+    folder = var.nodes_folder
+    spec   = jsonencode({ uid = var.uid, count = 0 })
     python = var.python
     driver = var.driver
   }
 
-  # Where every node goes, the first driver has all of them removed and makes a file that says so: no other one is needed then.
   provisioner "local-exec" {
     when        = destroy
-    interpreter = ["/bin/sh", "-c", "[ -e \"$GPUCOURSE_CLEARED\" ] || exec \"$0\" -I -S \"$1\" down \"$2\"", self.input.python, self.input.driver]
-    command     = self.input.file
+    interpreter = [self.input.python, "-I", "-S", self.input.driver, "trim"]
+    command     = self.input.folder
     environment = { GPUCOURSE_NODE_SPEC = self.input.spec }
   }
 }
 
-# A node may fail. The driver's `up` is safe to repeat, so the next apply heals it.
+# A node may fail. The driver's `up` is safe to repeat, so the next apply repairs it. Terraform writes its whole state after every
+# resource, so a node keeps no more than the output needs.
 resource "terraform_data" "node" {
   count = local.count
 
-  input            = terraform_data.slot[count.index].output.file
-  triggers_replace = sha256("${terraform_data.slot[count.index].id} ${var.nodes_folder} ${local.specs[count.index]}")
+  input            = "${var.nodes_folder}/${local.names[count.index]}.json"
+  triggers_replace = sha256("${terraform_data.lab.id} ${var.nodes_folder} ${local.specs[count.index]}")
 
   provisioner "local-exec" {
     interpreter = [var.python, "-I", "-S", var.driver, "up"] # no shell: a cancel reaches the driver itself
     command     = self.input
     environment = { GPUCOURSE_NODE_SPEC = local.specs[count.index] }
+  }
+}
+
+# If there are fewer nodes than before, the driver removes the others: Terraform only forgets them. Created again whenever the
+# number changes.
+resource "terraform_data" "size" {
+  triggers_replace = [terraform_data.lab.id, local.count]
+  depends_on       = [terraform_data.node]
+
+  provisioner "local-exec" {
+    interpreter = [var.python, "-I", "-S", var.driver, "trim"]
+    command     = var.nodes_folder
+    environment = { GPUCOURSE_NODE_SPEC = jsonencode({ uid = var.uid, count = local.count }) }
   }
 }

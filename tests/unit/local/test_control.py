@@ -104,15 +104,25 @@ def test_a_busy_host_is_left_alone(folder: Path, host_process: subprocess.Popen[
     assert host_process.poll() is None
 
 
-def test_where_every_node_goes_one_request_does_it(folder: Path) -> None:
-    cleared = folder / "cleared"
-    with host(folder, {"clear": ["each\n", "error processes 7 do not end\n", "kept\n"], "remove": ["kept\n"] * 2}) as heard:
-        for _ in range(2):
-            driver.down(str(folder / "node0.json"), "{}", cleared=str(cleared))
-            assert not cleared.exists()
-        driver.down(str(folder / "node0.json"), "{}", cleared=str(cleared))
-    assert cleared.exists()
-    assert heard == ["clear", "remove", "clear", "remove", "clear"]
+def test_one_request_removes_many_nodes(folder: Path) -> None:
+    with host(folder, {"trim": ["kept\n"]}) as heard:
+        driver.trim(str(folder), '{"uid": "u", "count": 1}')
+    assert heard == ["trim"]
+
+
+def test_where_many_nodes_are_refused_each_is_asked_for(folder: Path) -> None:
+    for name in ("node0", "node1", "node2", "host"):
+        (folder / f"{name}.json").touch()
+    answers: dict[str, list[str | None]] = {"trim": ["error there is nothing called 'trim' to do\n"] * 2}
+    with host(folder, {**answers, "remove": ["kept\n"] * 2}) as heard:
+        driver.trim(str(folder), '{"uid": "u", "count": 1}')
+    assert heard == ["trim", "remove", "remove"]
+    with (
+        host(folder, {**answers, "remove": ["kept\n", "error processes 7 of node1 do not end\n", "kept\n"]}) as heard,
+        pytest.raises(control.ControlRefused, match="of node1 do not end"),
+    ):
+        driver.trim(str(folder), '{"uid": "u", "count": 0}')
+    assert heard == ["trim", "remove", "remove", "remove"]
 
 
 def test_a_host_that_answers_nothing_is_ended(folder: Path, host_process: subprocess.Popen[bytes]) -> None:

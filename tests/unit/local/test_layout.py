@@ -11,10 +11,17 @@ def test_every_trace_of_a_node_counts(tmp_path: Path) -> None:
     (tmp_path / "node1.json").write_text("{}")
     (tmp_path / "node2").mkdir()
     (tmp_path / "node2.json").write_text("{}")
+    (tmp_path / "node10").touch()
     for name in (*layout.HOST_FILES, ".node3.json.77", "notes.txt"):
         (tmp_path / name).write_text("")
-    assert layout.node_names(tmp_path) == ["node0", "node1", "node2"]
+    assert layout.node_names(tmp_path) == ["node0", "node1", "node10", "node2"]
     assert layout.node_names(tmp_path / "absent") == []
+
+
+def test_nodes_beyond_a_count() -> None:
+    names = ["node10", "node2", "node0", "node", "nodes3", "i-0abc"]
+    assert layout.select_beyond(names, 2) == ["node10", "node2"]
+    assert layout.select_beyond(names, 0) == sorted(names), "where all go, their names do not matter"
 
 
 def test_a_document_appears_whole(tmp_path: Path) -> None:

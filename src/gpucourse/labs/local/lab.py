@@ -140,10 +140,7 @@ class SimulatedLab:
 
     def down(self, watcher: Watcher) -> list[str]:
         """Remove every node."""
-        from gpucourse.local.driver import CLEARED_VARIABLE
-
-        self.paths.cleared_marker.unlink(missing_ok=True)
-        return self.terraform.down(watcher, {CLEARED_VARIABLE: str(self.paths.cleared_marker)})
+        return self.terraform.down(watcher)
 
     def scan_leftovers(self) -> list[Leftover]:
         """What is still there, looked up by process, port and folder."""

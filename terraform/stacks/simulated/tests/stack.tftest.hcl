@@ -10,7 +10,7 @@ variables {
   public_key   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG9uZSBrZXkgZm9yIHRoZSB0ZXN0cyBvZiB0aGUgc3RhY2s= a comment"
 }
 
-run "a_slot_and_a_node_each" {
+run "one_resource_a_node" {
   command = plan
 
   variables {
@@ -18,8 +18,22 @@ run "a_slot_and_a_node_each" {
   }
 
   assert {
-    condition     = length(terraform_data.slot) == 3 && length(terraform_data.node) == 3
-    error_message = "Each node needs its slot: only the slot takes a node down that failed to come up."
+    condition     = length(terraform_data.node) == 3 && terraform_data.node[2].input == "/folder/with blanks/nodes/node2.json"
+    error_message = "A node's file lies in the nodes' folder, whatever that is called."
+  }
+}
+
+run "another_count_makes_the_size_anew" {
+  command = plan
+
+  variables {
+    node_count = 3
+    scheduler  = "slurm"
+  }
+
+  assert {
+    condition     = local.count == 4 && terraform_data.size.triggers_replace[1] == local.count
+    error_message = "Only then are nodes removed that the lab no longer has."
   }
 }
 
@@ -45,13 +59,13 @@ run "destroy_knows_everything_by_itself" {
   command = plan
 
   assert {
-    condition     = alltrue([for slot in terraform_data.slot : join(" ", sort(keys(slot.input))) == "driver file python spec"])
-    error_message = "A destroy-time provisioner sees only its own resource, so the slot carries what taking down needs."
+    condition     = join(" ", sort(keys(terraform_data.lab.input))) == "driver folder python spec"
+    error_message = "A destroy-time provisioner sees only its own resource, so the lab carries what taking it down needs."
   }
 
   assert {
-    condition     = terraform_data.slot[0].input.file == "/folder/with blanks/nodes/node0.json"
-    error_message = "A node's file lies in the nodes' folder, whatever that is called."
+    condition     = terraform_data.lab.input.folder == "/folder/with blanks/nodes" && jsondecode(terraform_data.lab.input.spec).count == 0
+    error_message = "Where the lab goes, no node stays."
   }
 }
 
@@ -59,7 +73,7 @@ run "every_process_is_marked" {
   command = plan
 
   assert {
-    condition     = alltrue([for spec in concat(local.specs, terraform_data.slot[*].input.spec) : jsondecode(spec).uid == "m03-0123abcd"])
+    condition     = alltrue([for spec in concat(local.specs, [terraform_data.lab.input.spec]) : jsondecode(spec).uid == "m03-0123abcd"])
     error_message = "Without the mark a left-over process could not be found."
   }
 }

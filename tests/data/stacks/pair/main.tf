@@ -1,4 +1,4 @@
-# The smallest stack with the shape of a lab: a slot and a node each, built and removed by a small Python program.
+# A stack of nodes that are built and removed by a small Python program: each has a slot, which removes it.
 terraform {
   required_version = ">= 1.4"
 }

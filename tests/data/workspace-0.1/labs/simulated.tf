@@ -1,0 +1,88 @@
+locals {
+  # Under Slurm a head stands before the nodes that are counted; it has no GPU.
+  count    = var.node_count + (local.slurm ? 1 : 0)
+  names    = [for index in range(local.count) : "node${index}"]
+  slurm    = var.scheduler == "slurm"
+  machines = var.machines || (local.slurm && !var.one_host) || var.link != ""
+
+  addresses = local.machines ? { for index, name in local.names : name => "10.77.0.${10 + index}" } : {}
+  specs = [for index, name in local.names : jsonencode(merge({
+    name       = name
+    role       = index == 0 ? "head" : "worker"
+    uid        = var.uid
+    user       = var.user
+    python     = var.python
+    public_key = trimspace(var.public_key)
+    }, { for name, value in local.own : name => value if local.machines || (local.slurm && name == "slurm") }, {
+    for name, value in { gpus = local.slurm && index > 0 ? 1 : 0 } : name => value if local.machines || local.slurm
+  }))]
+
+  own = {
+    addresses = local.addresses
+    link      = var.link
+    slurm     = local.slurm ? module.slurm.files : null
+    layer     = var.layer
+  }
+
+  # What stands between @ is chosen where the daemons start: free ports, and a folder whose name is short enough for a socket.
+  shared = {
+    host = "@HOST@"
+    more = ["SlurmdUser=@USER@", "AuthInfo=socket=@FOLDER@/munge.sock", "TaskProlog=@FOLDER@/slurm/task", "FirstJobId=@FIRST@"]
+    daemons = {
+      user = "@USER@", port = "@PORT_slurmctld@", suffix = ".%n"
+      run  = "@FOLDER@/slurm", state = "@FOLDER@/slurm/state", logs = "@FOLDER@/slurm/log"
+    }
+  }
+}
+
+module "slurm" {
+  source = "../../modules/slurm"
+
+  head       = local.machines ? { name = "node0", address = "10.77.0.10" } : { name = local.shared.host, address = "127.0.0.1" }
+  names      = local.count > 2 ? "node[1-${local.count - 1}]" : "node1"
+  patience_s = 15
+  workers = [for index in range(1, local.count) : join(" ", [
+    "NodeName=node${index}",
+    local.machines ? "NodeAddr=10.77.0.${10 + index}" : "NodeHostname=${local.shared.host} NodeAddr=127.0.0.1 Port=@PORT_node${index}@",
+    "CPUs=${var.cores} RealMemory=${var.memory_mib} Gres=gpu:1 State=UNKNOWN",
+  ])]
+
+  more    = local.machines ? [] : local.shared.more
+  devices = local.machines ? "/dev/nvidia0" : "/dev/null" # a device that holds nothing: what Slurm counts as a GPU
+  daemons = local.machines ? null : local.shared.daemons
+}
+
+# A slot has nothing that can fail at its creation, so it is never tainted, so taking its node down is never skipped: Terraform
+# does not run the destroy-time provisioners of a tainted resource.
+resource "terraform_data" "slot" {
+  count = local.count
+
+  # Terraform writes its whole state after every resource, so a slot keeps no more than taking down needs.
+  input = {
+    file   = "${var.nodes_folder}/${local.names[count.index]}.json"
+    spec   = jsonencode({ name = local.names[count.index], uid = var.uid })
+    python = var.python
+    driver = var.driver
+  }
+
+  provisioner "local-exec" {
+    when        = destroy
+    interpreter = [self.input.python, "-I", "-S", self.input.driver, "down"]
+    command     = self.input.file
+    environment = { GPUCOURSE_NODE_SPEC = self.input.spec }
+  }
+}
+
+# A node may fail. The driver's `up` is safe to repeat, so the next apply heals it.
+resource "terraform_data" "node" {
+  count = local.count
+
+  input            = terraform_data.slot[count.index].output.file
+  triggers_replace = sha256("${terraform_data.slot[count.index].id} ${var.nodes_folder} ${local.specs[count.index]}")
+
+  provisioner "local-exec" {
+    interpreter = [var.python, "-I", "-S", var.driver, "up"] # no shell: a cancel reaches the driver itself
+    command     = self.input
+    environment = { GPUCOURSE_NODE_SPEC = local.specs[count.index] }
+  }
+}
