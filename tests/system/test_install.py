@@ -116,7 +116,7 @@ def run_pip(ordinary: str, *words: str | Path, path: Path | None = None, code: i
     folders = [str(path)] if path else []
     environment = {
         "PATH": os.pathsep.join([*folders, os.environ["PATH"]]),
-        "HOME": "/nonexistent",
+        "HOME": os.devnull,  # pip asks rustc for its version, and rustup makes HOME where it can
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_INDEX_URL": ordinary,
         "PIP_DRY_RUN": "1",
