@@ -128,7 +128,7 @@ def test_every_line_keeps_its_number_whatever_it_holds(emulator: Any, text: str)
 def test_a_file_that_nobody_wrote_by_hand(emulator: Any, cache: Path, tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text("// far too long\n" * 20000)
-    with pytest.raises(emulator.CompileError, match=r"k\.cu:1: the file has 312 KB, and may have 256"):
+    with pytest.raises(emulator.CompileError, match=r"k\.cu:1: the file has 312 KB, but may have at most 256"):
         emulator.build([source], folder=tmp_path, cache=cache)
 
 
