@@ -52,7 +52,7 @@ expected = world.size * (world.size + 1) / 2
 tensor = torch.full((args.elements,), float(world.rank + 1), device=world.device)
 dist.all_reduce(tensor)
 wrong = int((tensor != expected).sum())
-say(f"rank {world.rank}: brought {world.rank + 1}, all together have {tensor[0].item():g}, expected {expected:g}")
+say(f"rank {world.rank}: contributed {world.rank + 1}, the sum is {tensor[0].item():g}, expected {expected:g}")
 
 zeros = torch.zeros(args.elements, device=world.device)
 mine_s = bench.time_calls(
