@@ -1,7 +1,7 @@
 """GPU specifications: what the device reports, what follows from that, and what the data sheet says.
 
 You will learn    which few numbers decide how fast a GPU can be; how a peak is computed; what to believe and what to check
-You will produce  the device beside its data sheet, and T4, L4 and others side by side; metrics.json
+You will produce  the device compared with its data sheet, and T4, L4 and others side by side; metrics.json
 Run it            python gpu_specs.py
 Your part         `derive_peaks` in my_peaks.py; then run this on a second type of GPU and say what really changes
 Reading           modules/04-benchmarking/lesson.md, "Five numbers of a GPU"
@@ -26,7 +26,7 @@ from bench import say
 SEED = 0
 
 # --- knobs: none ---------------------------------------------------------------------------------------------------------
-argparse.ArgumentParser(description="specifications of the device, beside its data sheet").parse_args()
+argparse.ArgumentParser(description="specifications of the device and its data sheet").parse_args()
 
 # --- the device ----------------------------------------------------------------------------------------------------------
 device = bench.here()

@@ -191,7 +191,7 @@ metrics = {
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
     "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
     "published": published_runs(), "beside_published": beside_published(summary),
-    "simulated": None if on_gpu else "a processor in place of a GPU: the arithmetic is right, the speeds are its own",
+    "simulated": None if on_gpu else "a processor instead of a GPU: the arithmetic is right, the speeds are the processor's",
 }  # fmt: skip
 titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",
           "best_percent": "best %",

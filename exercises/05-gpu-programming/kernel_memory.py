@@ -1,8 +1,8 @@
 """What a Triton kernel loads and stores in the interpreter, and what PyTorch's operations read and write.
 
 The interpreter runs a kernel program by program with NumPy, and hands every load and store a block of addresses and a mask. A
-`KernelMemory` looks at both before they are used. A GPU would say nothing of a load outside a tensor, and neither would the
-interpreter: it reads whatever lies there.
+`KernelMemory` checks both before they are used. Neither a GPU nor the interpreter would complain about a load outside a
+tensor: they read whatever lies there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What 5.2 tests a training loop with: data, a model, the loop as delivered, and two ways to look into a loop.
 
-`run_on_meta` lets a loop run on torch's meta device, which has shapes and no data: what was not moved, and whoever looks at a
-value, stops there with the line. `watch` runs a loop for real and notes what it does with gradients and formats.
+`run_on_meta` lets a loop run on torch's meta device, which has shapes but no data: where a tensor was not moved, or a value is
+read, it stops with the line. `watch` runs a loop for real and records what it does with gradients and formats.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class Checkpoint:
 def make_group(ranks: list[int] | None = None) -> dist.ProcessGroup:
     """A gloo group of these ranks (by default all) that only saves and loads use. Every rank has to call it.
 
-    A save in the background talks to the other ranks while training does. In the group of training its messages would be taken
-    for gradients.
+    A save in the background communicates with the other ranks while training does. In the group of training its messages would
+    be taken for gradients.
     """
     return dist.new_group(ranks, backend="gloo", timeout=PATIENCE)
 
@@ -175,8 +175,8 @@ def choose_root(world: World, asked: str) -> Path:
 def _make_root(parent: Path) -> tuple[str, str, str | None]:
     """The folder, a new word that rank 0 wrote into it, and the reason if it could not.
 
-    Two runs at a time have two folders: it is named by the run, or by the job under Slurm, which keeps its number when it is
-    started again.
+    Two runs at a time have two folders: it is named after the run, or under Slurm after the job, which keeps its number when it
+    is started again.
     """
     run = os.environ.get("GPUCOURSE_RUN_ID") or os.environ.get("SLURM_JOB_ID") or "by-hand"
     root, word = parent.expanduser().resolve() / f"checkpoints-{run}", uuid.uuid4().hex

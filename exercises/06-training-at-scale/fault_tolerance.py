@@ -181,7 +181,7 @@ def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
     whole = checkpoints.list_whole(folder)
     half = chosen is not None and chosen not in whole
     if half or broken:
-        say(f"latest named {chosen}, which {'raised ' + broken if broken else 'is not whole'}: the script takes another")
+        say(f"latest returned {chosen}, which {'raised ' + broken if broken else 'is not whole'}: the script takes another")
         return whole[-1] if whole else None, half, broken
     return chosen, False, None
 

@@ -33,8 +33,8 @@ def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generat
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, saved: dict[str, Any]) -> int:
     """Put `saved` into the training, and return how many steps it has done: the number of the next one, counted from 0.
 
-    `saved` is what `state` gave for this new training, after the load. `model`, `optimizer` and `generator` themselves must
-    change: the training goes on with them.
+    `saved` is what `state` returned for this new training, after the load. `model`, `optimizer` and `generator` themselves must
+    change: the training continues with them.
     """
     set_model_state_dict(model, saved["model"])
     return 0

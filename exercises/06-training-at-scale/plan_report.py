@@ -98,8 +98,8 @@ def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
 
 
 def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[[int, int, int, int], bool]) -> Plan | None:
-    """The plan's form on so many ranks: what it divides is divided, what it leaves whole stays whole, where that is possible,
-    and the rest is as near as can be. None where `can_run(dp, pp, tp, micro_batches)` refuses every layout.
+    """The plan's form on that many ranks: what it divides is divided, what it leaves whole stays whole, where that is possible,
+    and the rest is as close as possible. None where `can_run(dp, pp, tp, micro_batches)` refuses every layout.
 
     The micro-batches keep the plan's number for each stage as nearly as `batch` sequences allow.
     """
@@ -158,8 +158,8 @@ def list_sentences(
         f"{described['states_gb']:.1f} GB",
         f"sequences of {described['length']:,} tokens, {described['batch']} per step; the activations of one take "
         f"{described['activations_one_sequence_gb']:.1f} GB, if nothing is computed again",
-        f"{described['cluster']}: {described['machines']}; {described['gpus']} GPUs, of each {described['usable_gb']:.1f} GB "
-        "may be filled",
+        f"{described['cluster']}: {described['machines']}; {described['gpus']} GPUs, {described['usable_gb']:.1f} GB of "
+        "each may be filled",
     ]
     fastest = next((row["step_s"] for row in alternatives if row["place"] == "fastest"), None)
     if fastest is not None:

@@ -1,7 +1,7 @@
 """The model of 6.1 and its training step, with each technique that saves memory; and what such a training holds.
 
 `train` is one step with everything that a technique of the menu changes. `measure` runs some steps of any function that trains,
-and says what they took: memory by stage, operations, time and losses.
+and returns memory by stage, operations, time and losses.
 """
 
 from __future__ import annotations

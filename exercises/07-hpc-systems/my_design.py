@@ -13,8 +13,8 @@ from __future__ import annotations
 def to_vfio(listing: str, gpu: str, host_needs: set[str]) -> list[str]:
     """The PCI addresses to bind to vfio-pci, in order, so that a virtual machine can get `gpu`.
 
-    A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group goes as a whole, but for its PCI
-    bridges, class [0604]. Empty where the group has a device that the host needs.
+    A line of the listing: `IOMMU Group 13 02:00.0 3D controller [0302]: NVIDIA ...`. A group goes as a whole, except its
+    PCI bridges, class [0604]. Return an empty list where the group has a device that the host needs.
     """
     raise NotImplementedError("to_vfio: which devices share the group of the GPU?")
 

@@ -90,6 +90,6 @@ def describe(given: Any, right: torch.Tensor, tolerance: float) -> str:
     place = tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))
     wrong = int((off > tolerance * (1 + right.double().abs())).sum())
     return (
-        f"{wrong:,} of {off.numel():,} numbers are wrong; most of all that at {list(place)}: {given[place].item():.6g}, "
-        f"and right is {right[place].item():.6g}"
+        f"{wrong:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {given[place].item():.6g}, "
+        f"where {right[place].item():.6g} is right"
     )

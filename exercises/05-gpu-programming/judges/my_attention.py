@@ -43,8 +43,8 @@ WAYS = {
         ("visible = visible & (keys[None, :] <= queries[:, None])", "visible = visible"),
     ),
     "causal-after-softmax": Way(
-        "keys after the query are taken out of `out`, and their weights stay in the sum: hide their scores (-inf) before the "
-        "highest and the sum are taken",
+        "keys after the query are removed from `out`, but their weights stay in the sum: hide their scores (-inf) before you "
+        "compute the highest and the sum",
         (
             "            visible = visible & (keys[None, :] <= queries[:, None])\n"
             '        scores = tl.where(visible, scores, float("-inf"))\n'

@@ -20,8 +20,8 @@ WAYS = {
         ("length = choose_length(samples + points - 1)", "length = samples"),
     ),
     "convolved": Way(
-        "those are the scores of the mirrored template: a product of spectra is a convolution, which runs one of the two "
-        "backwards. Take the complex conjugate of the template's spectrum",
+        "those are the scores of the mirrored template: a product of spectra is a convolution, which reverses one of the two. "
+        "Take the complex conjugate of the template's spectrum",
         ("rfft(template, length).conj()", "rfft(template, length)"),
     ),
     "wrong-way-round": Way(

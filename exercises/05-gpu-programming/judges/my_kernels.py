@@ -18,7 +18,7 @@ WAYS = {
     ),
     "barrier": Way(
         "{diverged}. Every thread of a block must reach every __syncthreads(): on a GPU the others wait for ever, or go on "
-        "with what is not there yet. A thread past the end does not return, it adds 0",
+        "before the numbers are there. A thread past the end must not return: it adds 0",
         ("  part[t] = i < n ? x[i] : 0.0f;", "  if (i >= n) return;\n  part[t] = x[i];"),
     ),
     "unwritten": Way(
@@ -44,8 +44,8 @@ WAYS = {
     ),
     "spread": Way(
         "block_sum is right, but its warps ask shared memory {loads:.0f} times per block, where 25 are enough: too many "
-        "warps still use it in each step. Let the first d threads add, with d = blockDim.x / 2, then half of that, and the "
-        "others leave it alone: whole warps rest",
+        "warps still use it in each step. Let only the first d threads add, with d = blockDim.x / 2, then half of that, and so "
+        "on: then whole warps are idle",
         (
             "for (int d = blockDim.x / 2; d > 0; d /= 2) {\n    if (t < d)",
             "for (int d = 1; d < blockDim.x; d *= 2) {\n    if (t % (2 * d) == 0)",

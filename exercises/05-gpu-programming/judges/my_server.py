@@ -38,8 +38,8 @@ WAYS = {
         ("self.inputs[size].copy_(tokens)", "self.inputs[size].data = tokens.clone()"),
     ),
     "one-behind": Way(
-        "request {number} got the answer to the request before it: the output was copied before the replay had made it, or the "
-        "tokens came into the graph's memory after the replay",
+        "request {number} got the answer to the request before it: the output was copied before the replay, or the tokens were "
+        "copied into the graph's memory after it",
         (
             "        graph.replay()\n        return graph.output.clone()\n",
             "        result = graph.output.clone()\n        graph.replay()\n        return result\n",

@@ -26,8 +26,8 @@ WAYS = {
         ("out = model(x[chosen])", "model(x[chosen])\n            out = model(x[chosen])"),
     ),
     "sixteen-bits": Way(
-        "{percent:.0f}% of the work of matrix products is done in 16 bits. That is another precision, and the results have "
-        "to be those of float32 to 0.0001",
+        "{percent:.0f}% of the work of matrix products is done in 16 bits. That is another precision, but the results have "
+        "to agree with float32 to 0.0001",
         (
             "            out = model(x[chosen])",
             "            with torch.autocast(device.type, torch.bfloat16):\n                out = model(x[chosen])",
@@ -83,7 +83,7 @@ WAYS = {
     ),
     "keeps-graphs": Way(
         "fault 4: the graph of each step is still there in the next one, and in the one after that: memory grows with "
-        "every step. Whatever you keep of a step, keep it detached",
+        "every step. Detach whatever you keep of a step",
         ("losses.append(loss.detach())", "losses.append(loss)"),
     ),
     "counts-in-python": Way(
@@ -104,12 +104,12 @@ WAYS = {
     ),
     "retains-graphs": Way(
         "fault 7: after backward, {count:.0f} tensors that it has used are still kept. retain_graph is for a second "
-        "backward through the same graph, and there is none",
+        "backward through the same graph, which you do not run",
         ("loss.backward()", "loss.backward(retain_graph=True)"),
     ),
     "sums-in-python": Way(
-        "fault 8, line {line}: {count:.0f} operations of a step come from a loop over samples. A whole batch takes the "
-        "same handful: cross_entropy, or log_softmax and gather",
+        "fault 8, line {line}: {count:.0f} operations of a step come from a loop over samples. A whole batch needs only a "
+        "few: cross_entropy, or log_softmax and gather",
         (
             "loss = nn.functional.cross_entropy(out, y[chosen])",
             "logs = torch.stack([out[k].log_softmax(0) for k in range(len(chosen))])\n"

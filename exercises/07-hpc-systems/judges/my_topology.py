@@ -43,8 +43,8 @@ WAYS = {
         ("return max(divide(", "return min(divide("),
     ),
     "as-numbered": Way(
-        "you grouped the GPUs as they are numbered. The numbers say nothing of the links: in {given} the slowest pair has to "
-        "wait for each other, but {best} is possible",
+        "you grouped the GPUs as they are numbered. The numbers say nothing about the links: your slowest "
+        "pair is {given}, but {best} is possible",
         ("return max(divide(list(range(len(links))), size), key=lambda division: score(links, inside(division)))",
          "return [list(range(at, at + size)) for at in range(0, len(links), size)]"),
     ),
