@@ -66,7 +66,7 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) 
         rest = Finding(
             what="AWS account",
             state="unknown",
-            detail="plan, region, zones, quotas, images, leftovers and permissions cannot be looked at without credentials",
+            detail="plan, region, zones, quotas, images, leftovers and permissions cannot be checked without credentials",
             mend=who[-1].mend,
         )
         return [here[0], *who, rest, *here[1:], *price]

@@ -110,7 +110,7 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
             backstop = _Backstop(account=account, group=group_name(stack), role=known["Target"]["RoleArn"], sleep=sleep)
             _put(backstop, name, expires)
         if not names:
-            raise CloudError("this stack has no schedule to move", hint="the deadline on the nodes holds all the same")
+            raise CloudError("this stack has no schedule to move", hint="the deadline on the nodes still applies")
         return f"AWS ends {len(names)} instance{'' if len(names) == 1 else 's'} at {_when(expires)}Z"
 
     return _report_attempt(do)

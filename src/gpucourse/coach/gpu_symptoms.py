@@ -14,7 +14,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
         "the script has it",
         followed=r"backend[= ]gloo\b",
-        instead='gloo was asked for, and the script takes NCCL all the same: look for init_process_group and "nccl" in it',
+        instead='gloo was asked for, and the script still uses NCCL: look for init_process_group and "nccl" in it',
     ),
     Symptom(
         word="no-gpu",
@@ -41,7 +41,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         next="let the script take what is there: device = torch.accelerator.current_accelerator() or torch.device('cpu'), "
         "tensors by .to(device), DDP without device_ids; --device=cpu or --no-accel where the script has it",
         followed=r"(?:device|accelerator)[= ]cpu\b|--(?:no-accel|no-cuda|cpu|use_cpu)\b",
-        instead="the CPU was asked for, and this line wants CUDA all the same: put it behind torch.cuda.is_available()",
+        instead="the CPU was asked for, and this line still wants CUDA: put it behind torch.cuda.is_available()",
     ),
     Symptom(
         word="gpu-shared",

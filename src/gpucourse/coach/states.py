@@ -142,7 +142,7 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
         return Diagnosis(
             symptom="wrong-world-size",
             title=f"{who} waited for a rank {missing} that nobody started",
-            why=f"{who} {'was' if len(ranks) == 1 else 'were'} told a world of {missing + 1} or more ranks; "
+            why=f"{who} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks;  "
             f"{evidence.world_size} were "
             "started. init_process_group returns when everybody is there, so the ranks wait for one that never comes: a wrong "
             "--nnodes, --nproc-per-node, or WORLD_SIZE.",

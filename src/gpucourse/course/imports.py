@@ -30,7 +30,7 @@ def find_missing_imports(exercise: Exercise, sources: Mapping[str, str], exercis
                 continue
             file = next((file for file in (f"{module}.py", module) if place_of(exercises, folder, file)), None)
             if file is not None and module not in sys.stdlib_module_names:
-                yield f"files: {name} imports {module}, and {file} does not travel along: add it to files"
+                yield f"files: {name} imports {module}, and {file} is not uploaded: add it to files"
     yield from _find_missing_packages(exercise, sources, exercises)
 
 

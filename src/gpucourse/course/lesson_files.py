@@ -31,7 +31,7 @@ def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:
         yield from (f"{shown}/{name}: {reason}" for reason in (*_check_lesson(text), *find_dead_commands(catalog, text)))
         for link in _LINK.findall(text):
             if "://" not in link and not (folder / link).is_file():
-                yield f"{shown}/{name}: links to {link}, which is not there"
+                yield f"{shown}/{name}: links to {link}, which does not exist"
     if len(names) > len(set(names)):
         yield f"{shown}/{MANIFEST}: further_lessons: a part of the lesson is named twice"
     links = {link.removeprefix("./") for text in texts.values() for link in _LINK.findall(text)}

@@ -80,10 +80,10 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
     for number, rest in _COMMAND.findall(text):
         if "." not in number:
             if number not in catalog.module_ids:
-                yield f"it names module {number}, which is not there"
+                yield f"it names module {number}, which does not exist"
             continue
         if not _has_exercise(catalog, number):
-            yield f"it names exercise {number}, which is not there{did_you_mean(number, _exercise_ids(catalog))}"
+            yield f"it names exercise {number}, which does not exist{did_you_mean(number, _exercise_ids(catalog))}"
             continue
         exercise = _get_exercise(catalog, number)
         if exercise is None:

@@ -69,7 +69,7 @@ def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
             reason = f"there is no file exercises/{folder}/{file}, nor exercises/{SHARED}/{file}"
             yield Complaint((*here, "files", index), reason)
         if file == script:
-            yield Complaint((*here, "files", index), f"{file} is the script, which travels anyway")
+            yield Complaint((*here, "files", index), f"{file} is the script, which is uploaded anyway")
     yield from _check_parts(exercise, here, exercises / folder)
 
 
@@ -124,7 +124,7 @@ def _check_slurm(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Itera
             yield Complaint(place, f"the parameter {word} must be of type {kind}")
     gather, files = asked.get("gather"), exercise.get("files")
     if isinstance(gather, str) and gather not in (files if isinstance(files, list) else ()):
-        yield Complaint((*here, "launch", "slurm", "gather"), f"{gather} does not travel along: add it to files")
+        yield Complaint((*here, "launch", "slurm", "gather"), f"{gather} is not uploaded: add it to files")
 
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}

@@ -90,7 +90,7 @@ def _compare_times(record: RunRecord, metrics: Mapping[str, object]) -> Iterator
     try:
         at, first, last = (parse_moment(moment).timestamp() for moment in (written, begin, end))
     except (ValueError, TypeError, OverflowError):
-        yield f"it was written at {written[:60]!r}, which is no time"
+        yield f"it was written at {written[:60]!r}, which is not a time"
         return
     slack = CLOCK_SLACK_S + max((abs(skew) for skew in record.clock_skew_s.values()), default=0.0)
     if not first - slack <= at <= last + slack:

@@ -157,7 +157,7 @@ class Part:
         if isinstance(error, MemoryError) or "can't allocate memory" in _describe(error):
             return Verdict("failed", "memory", f"{where}it asked for more memory than a part may have", case)
         if isinstance(error, ModuleNotFoundError):
-            says = f"{where}it imports {error.name}, which is not there: a part has Python, torch and what the exercise names"
+            says = f"{where}it imports {error.name}, which is missing: a part has Python, torch and what the exercise names"
             return Verdict("failed", "no-library", says, case)
         self._show(error)
         if isinstance(error, EOFError) and "input" in self._line(error):

@@ -104,7 +104,7 @@ def _pack(result: tuple[str, Any]) -> bytes:
     try:
         data = pickle.dumps(result)
     except Exception as error:  # noqa: BLE001  # what the learner's code returned may refuse in any way
-        data = pickle.dumps(("verdict", Verdict("failed", "error", f"it returned what cannot be sent on: {error}")))
+        data = pickle.dumps(("verdict", Verdict("failed", "error", f"it returned a value that cannot be sent back: {error}")))
     return _HEAD.pack(len(data)) + data
 
 

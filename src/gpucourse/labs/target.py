@@ -200,7 +200,7 @@ def find_target(name: str) -> Target[Any, Any]:
     """The target of that name. Raises MissingError for one that this installation does not have."""
     if name not in TARGETS:
         known = ", ".join(list_targets())
-        raise MissingError(f"there is no target {name} here", hint=f"these are known: {known}; install what brings {name}")
+        raise MissingError(f"there is no target {name} here", hint=f"these are known: {known}; install the package for it")
     module, _, kind = TARGETS[name].partition(":")
     target: Target[Any, Any] = getattr(importlib.import_module(module), kind)()
     return target

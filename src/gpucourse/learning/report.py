@@ -201,7 +201,7 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
     gpus = sorted({subject.device for subject in everyone if subject.gpu})
     if len(gpus) < plan.enough.gpus:
         yield (
-            f"a comparison needs {plan.enough.gpus} GPUs; the runs here know {', '.join(gpus) or 'none'}. "
+            f"a comparison needs {plan.enough.gpus} GPUs; the runs here used {', '.join(gpus) or 'none'}. "
             f"`gpucourse deploy 4 --target aws --gpu {','.join(hardware().choices[:2])}`"
         )
     number = plan.enough.models_of
@@ -210,7 +210,7 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
         models = sorted(str(model) for model in named - {None})
         if len(models) < plan.enough.models:
             yield (
-                f"a comparison needs {plan.enough.models} models; the runs of {number} know {', '.join(models) or 'none'}. "
+                f"a comparison needs {plan.enough.models} models; the runs of {number} used {', '.join(models) or 'none'}. "
                 f"`gpucourse run {number} --set model=NAME`"
             )
 
@@ -244,9 +244,7 @@ def _write_pdf(context: Context, content: Report, target: Path) -> None:
     made = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, made.data)
     if made.lost:
-        text = (
-            f"{target.name}: no font here shows {made.lost[:20]} as it must be: boxes stand there, and report.html is complete"
-        )
+        text = f"{target.name}: no font here can show {made.lost[:20]}: boxes stand for it, and report.html is complete"
         context.watch(Note(text=text, level="warning"))
     if made.pages > pdf.MOST_PAGES:
         text = f"{target.name} has {made.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"

@@ -171,7 +171,7 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # nothing can be there; opening it reports that
             return None
-        return f"{shown} cannot be looked at ({error.strerror})"
+        return f"{shown} cannot be checked ({error.strerror})"
     if status.st_uid not in owners:
         return f"{shown} belongs to {_user(status.st_uid)}, not to you"
     if not writable_matters:

@@ -42,7 +42,7 @@ def test_a_lesson_that_shows_a_picture_that_is_not_there(clean_course: Any) -> N
     clean_course.put(
         "modules/07-rivers/lesson.md", "# Here\n![a](flow.svg) ![b](mouth.svg) [c](https://example.org/x) [d](#here)\n"
     )
-    assert lint(clean_course.load()) == ["modules/07-rivers/lesson.md: links to mouth.svg, which is not there"]
+    assert lint(clean_course.load()) == ["modules/07-rivers/lesson.md: links to mouth.svg, which does not exist"]
 
 
 def test_a_code_line_that_a_terminal_folds(clean_course: Any) -> None:

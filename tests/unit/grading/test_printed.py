@@ -151,7 +151,7 @@ def test_what_fits_the_run_contradicts_nothing() -> None:
         ({}, ("loss 1.5",), "rank 1 of 2 printed nothing"),
         ({}, (), "it has no logs here"),
         ({"written": "2026-01-01T09:00:00+00:00"}, ("loss 1.5", "here"), "it was written at 2026-01-01T09:00:00+00:00"),
-        ({"written": "yesterday"}, ("loss 1.5", "here"), "which is no time"),
+        ({"written": "yesterday"}, ("loss 1.5", "here"), "which is not a time"),
         ({"rows": [{"median_ms": 5e3, "samples": 20}]}, ("loss 1.5", "here"), "20 calls of 5000 ms take 25 s or more"),
         ({"loss": 0.1}, ("loss 1.5", "here"), "loss is 0.1, and the log says 1.5"),
     ],

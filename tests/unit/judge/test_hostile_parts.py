@@ -54,7 +54,7 @@ FATES = {
     "tabs": ("def answer(n):\n\treturn 2\n        return 3\n", "failed", "not-python", "my_part.py:3: "),
     "binary": ("def answer(n):\n    return '\0'\n", "failed", "not-text", "save it again as UTF-8"),
     "empty": ("", "failed", "no-function", "has no function answer"),
-    "missing-library": ("import numpie\n\n\n" + RIGHT, "failed", "no-library", "it imports numpie, which is not there"),
+    "missing-library": ("import numpie\n\n\n" + RIGHT, "failed", "no-library", "it imports numpie, which is missing"),
     "neighbour": ("import my_helper\n\n\n" + RIGHT, "failed", "no-library", "it imports my_helper"),
     "reads-stdin": (body("return int(input('n? '))"), "failed", "reads-input", "my_part.py:5: it waits for input"),
     "closes-stdout": (body("os.close(1)", "return 2"), "passed", "", ""),

@@ -71,7 +71,7 @@ def test_a_rank_that_ends_its_process_is_named(judge: Judge, tmp_path: Path) -> 
 def test_what_no_rank_can_send_on_is_named(judge: Judge, tmp_path: Path) -> None:
     judged = ask(judge, tmp_path, "return lambda: rank")
     assert judged.way == "error"
-    assert "it returned what cannot be sent on" in judged.says
+    assert "it returned a value that cannot be sent back" in judged.says
 
 
 def test_a_rank_that_computes_for_long_is_not_taken_for_one_that_waits(judge: Judge, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_what_is_missing_is_named_with_its_command(rivers: Learning) -> None:
     rivers.record()
     missing = " ".join(rivers.types("report", "--json").document["missing"])
     for words in (
-        "2 GPUs; the runs here know none",
+        "2 GPUs; the runs here used none",
         "2 models",
         "gpucourse answer 1.1",
         "a good run of 1.2, Mouth. `gpucourse run 1.2`",

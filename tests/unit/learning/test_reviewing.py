@@ -311,4 +311,4 @@ def test_a_run_is_done_again_with_the_variables_that_were_typed(learning: Learni
 def test_a_run_with_values_that_nobody_else_has_is_not_done_again(learning: Learning) -> None:
     learning.record(handed_on=["TOKEN"])
     said = learning.types("grade", "--rerun", str(hand_in(learning)), "--yes", code=3)
-    assert "whose values are kept nowhere: TOKEN" in " ".join(said.out.split())
+    assert "whose values are not stored: TOKEN" in " ".join(said.out.split())

@@ -177,7 +177,7 @@ def _check_growth(account: Account, choice: Choice) -> None:
     fitting = quota_fit.count_fitting_nodes(choice, growth, quotas)
     smaller = [f"--nodes {fitting} fits into the quota as it is"] if 0 < fitting < choice.nodes else []
     raise MissingError(
-        f"the quota is too small for what {choice.stack} needs beside what runs already; nothing was changed\n{listed}",
+        f"the quota is too small for what {choice.stack} needs in addition to what already runs; nothing was changed\n{listed}",
         hint="\n".join(dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)])),
     )
 

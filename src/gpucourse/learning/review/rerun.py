@@ -167,7 +167,7 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
     except GpucourseError as error:
         return error.what
     if record.handed_on:
-        return f"it had variables of the learner's own, whose values are kept nowhere: {', '.join(record.handed_on)}"
+        return f"it had variables of the learner's own, whose values are not stored: {', '.join(record.handed_on)}"
     if gpu:
         return "it was measured on a GPU; simulated nodes have none"
     if _count_nodes(record) > module.lab.local.max_nodes:

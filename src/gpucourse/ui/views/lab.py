@@ -143,7 +143,7 @@ def _receipt(receipt: Receipt) -> list[Block]:
     if left:
         seen = Cell(f"{UNICODE.bad} {format_count(len(left), 'thing')} left", "bad")
     elif forgotten:
-        seen = Cell(f"{UNICODE.bad} {format_count(len(forgotten), 'machine')} could not be looked at", "bad")
+        seen = Cell(f"{UNICODE.bad} {format_count(len(forgotten), 'machine')} could not be checked", "bad")
     blocks: list[Block] = [
         facts(
             [

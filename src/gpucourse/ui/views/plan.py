@@ -33,7 +33,7 @@ def launch(plan: LaunchPlan) -> View:
                 ("asks for", slurm.describe_batch(plan.batch) if plan.batch else ""),
                 ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.master_port and plan.world_size > 1 else ""),
                 ("parameters", parameters(plan.parameters)),
-                ("handed on", environment({}, plan.handed_on)),
+                ("passed on", environment({}, plan.handed_on)),
                 ("timeout", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
                 ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
                 ("collected", "\n".join(("outputs/", *plan.outputs))),
