@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,16 @@ def test_what_a_run_left_unchanged_takes_no_room_of_its_own(store_folder: Path) 
     assert (store_folder / "b-1").stat().st_nlink == 4
 
 
+def test_a_changed_file_with_an_old_date_stays_as_the_run_left_it(store_folder: Path) -> None:
+    job, work = begin("20260101-000000-otter")
+    os.utime(job.path("started"), (time.time() - 60, time.time() - 60))
+    (work / "big").write_bytes(b"1" * BIG)
+    os.utime(work / "big", (1_600_000_000, 1_600_000_000))  # as `cp -p` of another file does
+    end(job)
+    assert (work / "big").read_bytes() == b"1" * BIG
+    assert (store_folder / "b-1").stat().st_nlink == 1
+
+
 def test_a_link_that_a_script_made_is_left_as_it_is(store_folder: Path, tmp_path: Path) -> None:
     job, work = begin("20260101-000000-otter")
     (tmp_path / "mine").write_bytes(b"m" * BIG)
@@ -109,7 +120,15 @@ def test_runs_that_are_collected_go_but_for_the_newest(store_folder: Path) -> No
     assert there == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
 
 
-UNSENT = ["never sent", "not ended", "an output since", "a file in the work folder", "a link", "later jobs"]
+UNSENT = [
+    "never sent",
+    "not ended",
+    "an output since",
+    "an output with an old date since",
+    "a file in the work folder",
+    "a link",
+    "later jobs",
+]
 
 
 @pytest.mark.parametrize("why", UNSENT)
@@ -128,6 +147,10 @@ def test_a_run_with_anything_that_is_not_collected_stays(store_folder: Path, why
         send(job, "*.csv")
     if why == "an output since":
         write_later(Path(job.path("outputs", "late")), b"x")
+    if why == "an output with an old date since":
+        job.write(pack.PACKED, {**(job.read(pack.PACKED) or {}), "at": time.time() - 60})
+        Path(job.path("outputs", "restored")).write_bytes(b"x")
+        os.utime(job.path("outputs", "restored"), (1_600_000_000, 1_600_000_000))  # as `cp -p` does
     if why == "later jobs":
         job.write("exit.json", {"later": [{"job": "7"}]})
     prune.prune(["20260101-000000-otter", *newer])

@@ -42,7 +42,7 @@ def is_collected(job: Job) -> bool:
     globs, sent_at = packed["globs"], float(str(packed["at"]))
     offers, left = pack.list_offers(job, globs if isinstance(globs, list) else [])
     infos = [os.lstat(path) for path in offers.values()]
-    if left or not all(stat.S_ISREG(info.st_mode) and info.st_mtime <= sent_at for info in infos):
+    if left or not all(stat.S_ISREG(info.st_mode) and store.find_last_change(info) <= sent_at for info in infos):
         return False
     brought = store.read_upload_times(job)
     return all(

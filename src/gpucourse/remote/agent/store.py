@@ -51,7 +51,13 @@ def read_upload_times(job: Job) -> dict[str, float]:
 
 def is_unchanged(path: str, laid_out: float | None) -> bool:
     """Whether an uploaded file was not written to since the run began; False for one that was not uploaded."""
-    return laid_out is not None and os.lstat(path).st_mtime <= laid_out
+    return laid_out is not None and find_last_change(os.lstat(path)) <= laid_out
+
+
+def find_last_change(info: os.stat_result) -> float:
+    """When a file was last written to. A program may set the time of the content back (`cp -p`, `tar`), but not that of the
+    inode; with links elsewhere that one says only when the last link was made."""
+    return info.st_mtime if info.st_nlink > 1 else max(info.st_mtime, info.st_ctime)
 
 
 def share(job: Job) -> None:
