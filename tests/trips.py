@@ -33,7 +33,7 @@ from gpucourse.remote.sockets import PacketSocket, dial
 from tests.openssh import openssh_nodes
 from tests.system.cli import Learner
 from tests.system.test_hosts import format_hosts, write_known_hosts, write_script
-from tests.waiting import STUCK_S
+from tests.waiting import STUCK_S, until
 
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 LIMITS = {
@@ -45,11 +45,14 @@ LIMITS = {
     "hosts: deploy again": 10,
 }
 AS_WITH_ONE = (
-    ("runs, one under way", "runs, three"),
-    ("logs, one under way", "logs, three"),
-    ("destroy, one", "destroy, three"),
+    ("runs, one under way", "runs, twenty"),
+    ("runs, one has ended", "runs, nine have ended"),
+    ("logs, one under way", "logs, twenty"),
+    ("destroy, one", "destroy, twenty"),
+    ("hosts: destroy, one", "hosts: destroy, twenty"),
 )
-"""Commands that take as many round trips with several runs under way as with one."""
+"""Commands that take no more round trips with several runs than with one."""
+MANY, MORE_THAN_CHANNELS = 20, 9
 TORCH = """class Tensor:
     __eq__ = lambda self, _other: self
     all = lambda self: True
@@ -197,15 +200,19 @@ def count_on_simulated_nodes(folder: Path, rtt_s: float) -> Iterator[Counted]:
         yield count("run --detach", rtt_s, *own, sleeps, "--detach", waits=1)
         yield count("runs, one under way", rtt_s, "runs")
         yield count("logs, one under way", rtt_s, "logs")
-        for _ in range(2):
-            count("", 0.0, *own, sleeps, "--detach")
-        yield count("runs, three", rtt_s, "runs")
-        yield count("logs, three", rtt_s, "logs")
         yield count("cancel", rtt_s, "cancel")
-        count("", 0.0, *own, sleeps, "--detach")
-        yield count("destroy, three", rtt_s, "destroy", "3", "--yes")
-        for words in (("deploy", "1"), (*own, sleeps, "--detach")):
-            count("", 0.0, *words)
+        _detach(MANY, *own, sleeps, "--nodes", "1")  # what is counted is what passes between the command and one node
+        yield count("runs, twenty", rtt_s, "runs")
+        yield count("logs, twenty", rtt_s, "logs")
+        yield count("destroy, twenty", rtt_s, "destroy", "3", "--yes")
+        count("", 0.0, "deploy", "1")
+        _detach(1, *own, prints)
+        until(lambda: _count_ended(learner) == 1)
+        yield count("runs, one has ended", rtt_s, "runs")
+        _detach(MORE_THAN_CHANNELS, *own, prints)
+        until(lambda: _count_ended(learner) == 1 + MORE_THAN_CHANNELS)
+        yield count("runs, nine have ended", rtt_s, "runs")
+        _detach(1, *own, sleeps)
         yield count("destroy, one", rtt_s, "destroy", "1", "--yes")
 
 
@@ -222,7 +229,23 @@ def count_on_hosts(folder: Path, rtt_s: float) -> Iterator[Counted]:
             script = write_script(learner, "prints.py", "print('hello')\n")
             yield count("hosts: run, first", rtt_s, "run", "--launcher", "python", "--script", script, waits=1)
             yield count("hosts: run", rtt_s, "run", "--launcher", "python", "--script", script, waits=1)
-            yield count("hosts: destroy", rtt_s, "destroy", "3", "--yes")
+            sleeps = write_script(learner, "sleeps.py", SLEEPS)
+            _detach(1, "run", "--launcher", "python", "--script", sleeps, "--nodes", "1")
+            yield count("hosts: destroy, one", rtt_s, "destroy", "3", "--yes")
+            count("", 0.0, "deploy", "3", "--hosts", format_hosts(servers))
+            _detach(MANY, "run", "--launcher", "python", "--script", sleeps, "--nodes", "1")
+            yield count("hosts: destroy, twenty", rtt_s, "destroy", "3", "--yes")
+
+
+def _detach(runs: int, *words: str) -> None:
+    """Start so many runs that nobody follows."""
+    for _ in range(runs):
+        count("", 0.0, *words, "--detach")
+
+
+def _count_ended(learner: Learner) -> int:
+    """How many runs have ended on the first node."""
+    return len(list(learner.workspace.rglob("node0/**/.gpucourse/jobs/*/done")))
 
 
 @contextmanager

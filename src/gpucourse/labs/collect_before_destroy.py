@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,12 +18,15 @@ from gpucourse.parallel import try_all
 from gpucourse.runs import slurm_runs
 from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.end_state import end_state
-from gpucourse.runs.finish import finish
+from gpucourse.runs.finish import ask_ahead, finish
 from gpucourse.runs.follow import note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
-from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.lock import hold_lock, try_lock
 from gpucourse.workspace.paths import RunPaths
+
+_TOGETHER = 100
+"""Runs that are ended in one request: each has a lock, which is an open file."""
 
 
 @dataclass(kw_only=True)
@@ -46,7 +49,7 @@ def bring_home(
     """
     from gpucourse.remote.patience import DESTROY_S
 
-    home, until = CollectedRuns(), time.monotonic() + DESTROY_S
+    until = time.monotonic() + DESTROY_S
     records, errors = runs.readable(context.paths)
     if not discard:
         _whole(deployment, errors)
@@ -54,25 +57,156 @@ def bring_home(
     gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
     gone |= unreachable or {}
     with Connections(context) as connections:
-
-        def bring(record: RunRecord) -> None:
-            own = context if len(away) == 1 else context.with_label(record.id)
-            with hold_lock(
-                runs.lock_of(context.paths, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0
-            ):
-                if discard:
-                    goes_on = _end_jobs(own, deployment, record, gone, connections)
-                    _give_up(own, record, home, f"discarded with --discard{goes_on}")
-                else:
-                    _fetch(own, deployment, record, home, gone, until, connections)
-
-        ends = try_all([partial(bring, record) for record in away], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set)
+        collecting = _Collecting(
+            context=context, deployment=deployment, gone=gone, until=until, connections=connections, labels=len(away) > 1
+        )
+        if discard:
+            ends = try_all(
+                [partial(collecting.discard, record) for record in away], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set
+            )
+        else:
+            batches = [away[first : first + _TOGETHER] for first in range(0, len(away), _TOGETHER)]
+            ends = [end for batch in batches for end in collecting.collect(batch)]
     for end in ends:
         if end is not None:
             raise end
+    home = collecting.home
     home.fetched.sort()
     home.given_up.sort()
     return home
+
+
+@dataclass(kw_only=True)
+class _Collecting:
+    """The runs of one stack on their way home. `gone`: nodes that cannot be asked, with the reason; `labels`: what is told of a
+    run has its id; `asked`: runs whose lock is held, and that were asked to end with others; `ended`: those that have."""
+
+    context: Context
+    deployment: Deployment
+    gone: Mapping[str, str]
+    until: float
+    connections: Connections
+    labels: bool
+    home: CollectedRuns = field(default_factory=CollectedRuns)
+    asked: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+
+    def discard(self, record: RunRecord) -> None:
+        """End one run and give up what it left."""
+        with hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=0.0):
+            context = self._label(record)
+            goes_on = _end_jobs(context, self.deployment, record, self.gone, self.connections)
+            _give_up(context, record, self.home, f"discarded with --discard{goes_on}")
+
+    def collect(self, records: Sequence[RunRecord]) -> list[GpucourseError | None]:
+        """End and collect these runs; the error of each, where there is one. What ends in one request is collected in one go,
+        one run after the other; all others by themselves."""
+        with ExitStack() as locks:
+            for scheduled in (False, True):
+                self._end_together([record for record in records if (record.slurm is not None) == scheduled], locks)
+            together = [partial(self._fetch, record) for record in records if record.id in self.ended]
+            others = [partial(self._bring, record) for record in records if record.id not in self.ended]
+            ends = try_all(together, limit=1, on_interrupt=self.context.stop.set)
+            return ends + try_all(others, limit=RUNS_AT_ONCE, on_interrupt=self.context.stop.set)
+
+    @property
+    def _purpose(self) -> str:
+        return f"destroy {self.deployment.stack}"
+
+    def _label(self, record: RunRecord) -> Context:
+        return self.context.with_label(record.id) if self.labels else self.context
+
+    def _end_together(self, records: Sequence[RunRecord], locks: ExitStack) -> None:
+        """End runs in one request to each node, and ask it for what those left that have ended. Whatever fails is met again,
+        and told, by the run that is collected by itself."""
+        from gpucourse.remote.execute import cancel_all
+
+        records = [record for record in records if self._is_whole(record)]
+        if len(records) < 2:
+            return
+        lock_of = partial(runs.lock_of, self.context.paths)
+        mine = [record for record in records if locks.enter_context(try_lock(lock_of(record.id), self._purpose))]
+        self.asked |= {record.id for record in mine}
+        nodes = {node.name: node for record in mine for node in nodes_of(self.deployment, record)}
+        with suppress(UnreachableError):
+            scheduled = mine[0].slurm is not None if mine else False
+            fleet = self.connections.reach(self.deployment, tuple(nodes.values()), scheduled=scheduled)
+            for record in mine:
+                _tell_of_end(self._label(record), record)
+            ended = cancel_all(fleet, {record.id: record.nodes for record in mine})
+            self.ended |= ended
+            ask_ahead(self.context, fleet, [record for record in mine if record.id in ended])
+
+    def _is_whole(self, record: RunRecord) -> bool:
+        """Whether the run has begun, on nodes that can all be asked."""
+        nodes = nodes_of(self.deployment, record)
+        return bool(nodes) and record.state != "planned" and not any(node.name in self.gone for node in nodes)
+
+    def _bring(self, record: RunRecord) -> None:
+        lock = hold_lock(runs.lock_of(self.context.paths, record.id), self._purpose, wait_s=10.0)
+        with nullcontext() if record.id in self.asked else lock:
+            self._fetch(record)
+
+    def _fetch(self, record: RunRecord) -> None:
+        from gpucourse.remote.execute import cancel
+        from gpucourse.remote.fleet import values
+        from gpucourse.remote.follow import follow
+        from gpucourse.remote.patience import AFTER_CANCEL_S
+
+        context, deployment, home = self._label(record), self.deployment, self.home
+        nodes = nodes_of(deployment, record)
+        if not nodes or record.state == "planned":
+            _give_up(context, record, home, "it never started")
+            return
+        lost = [self.gone[node.name] for node in nodes if node.name in self.gone]
+        nodes = tuple(node for node in nodes if node.name not in self.gone)
+        if not nodes:
+            _give_up(context, record, home, f"its outputs were lost with its nodes: {'; '.join(lost)}")
+            return
+        try:
+            fleet = self.connections.reach(deployment, nodes, scheduled=record.slurm is not None)
+            if record.id not in self.asked:
+                _tell_of_end(context, record)
+            if record.id not in self.ended:
+                ended = cancel(fleet, record.id)
+                if record.slurm is not None and deployment.uses_existing_machines:
+                    values(ended)  # that cluster stays, and with it every job that did not end
+            files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
+            result = follow(
+                fleet,
+                record.id,
+                nodes,
+                files,
+                context.watch,
+                context.stop,
+                scheduled=scheduled,
+                limit_s=AFTER_CANCEL_S,
+                until=self.until,
+                log_limit=context.settings.log_limit,
+                world_size=record.world_size,
+                hosts=slurm_runs.hosts_of(deployment),
+            )
+            if result.detached:
+                raise Interrupted(
+                    f"run {record.id} is not collected yet", hint=f"gpucourse destroy {deployment.module} collects it"
+                )
+            note_exits(record, result)
+            if record.slurm is not None:
+                record.slurm.later, record.collected = [], False  # nothing of them is left to ask for after this
+            finish(context, fleet, record, until=self.until)
+            home.fetched.append(record.id)
+            home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
+        except StorageError as error:
+            raise StorageError(
+                f"the outputs of run {record.id} are not collected yet, and {error.what}",
+                hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
+            ) from error
+        except UnreachableError as error:
+            # Whoever followed it was warned then that these nodes are gone; nobody was of outputs that cannot be fetched.
+            if record.error and record.state != "collecting" and not deployment.costs:
+                _give_up(context, record, home, error.what)
+                return
+            raise _not_home(context, deployment, record, error) from error
 
 
 def _count_later(record: RunRecord) -> int:
@@ -89,75 +223,12 @@ def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> N
             ) from error
 
 
-def _fetch(
-    context: Context,
-    deployment: Deployment,
-    record: RunRecord,
-    home: CollectedRuns,
-    gone: Mapping[str, str],
-    until: float,
-    connections: Connections,
-) -> None:
-    from gpucourse.remote.execute import cancel
-    from gpucourse.remote.fleet import values
-    from gpucourse.remote.follow import follow
-    from gpucourse.remote.patience import AFTER_CANCEL_S
-
-    nodes = nodes_of(deployment, record)
-    if not nodes or record.state == "planned":
-        _give_up(context, record, home, "it never started")
-        return
-    lost = [gone[node.name] for node in nodes if node.name in gone]
-    nodes = tuple(node for node in nodes if node.name not in gone)
-    if not nodes:
-        _give_up(context, record, home, f"its outputs were lost with its nodes: {'; '.join(lost)}")
-        return
-    try:
-        fleet = connections.reach(deployment, nodes, scheduled=record.slurm is not None)
-        if not record.has_ended and record.state != "collecting":
-            context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
-        if later := _count_later(record):
-            told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
-            context.watch(Note(text=told, level="warning"))
-        ended = cancel(fleet, record.id)
-        if record.slurm is not None and deployment.uses_existing_machines:
-            values(ended)  # that cluster stays, and with it every job that did not end
-        files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
-        result = follow(
-            fleet,
-            record.id,
-            nodes,
-            files,
-            context.watch,
-            context.stop,
-            scheduled=scheduled,
-            limit_s=AFTER_CANCEL_S,
-            until=until,
-            log_limit=context.settings.log_limit,
-            world_size=record.world_size,
-            hosts=slurm_runs.hosts_of(deployment),
-        )
-        if result.detached:
-            raise Interrupted(
-                f"run {record.id} is not collected yet", hint=f"gpucourse destroy {deployment.module} collects it"
-            )
-        note_exits(record, result)
-        if record.slurm is not None:
-            record.slurm.later, record.collected = [], False  # nothing of them is left to ask for after this
-        finish(context, fleet, record, until=until)
-        home.fetched.append(record.id)
-        home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
-    except StorageError as error:
-        raise StorageError(
-            f"the outputs of run {record.id} are not collected yet, and {error.what}",
-            hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
-        ) from error
-    except UnreachableError as error:
-        # Whoever followed it was warned then that these nodes are gone; nobody was warned of outputs that cannot be fetched.
-        if record.error and record.state != "collecting" and not deployment.costs:
-            _give_up(context, record, home, error.what)
-            return
-        raise _not_home(context, deployment, record, error) from error
+def _tell_of_end(context: Context, record: RunRecord) -> None:
+    if not record.has_ended and record.state != "collecting":
+        context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
+    if later := _count_later(record):
+        told = f"run {record.id}: ending {later} job{'s' if later > 1 else ''} that its own jobs submitted"
+        context.watch(Note(text=told, level="warning"))
 
 
 def _end_jobs(

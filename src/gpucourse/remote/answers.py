@@ -233,6 +233,13 @@ class Cancel:
 
 
 @dataclass(kw_only=True)
+class Cancels:
+    """What a cancel of several runs did, by their ids."""
+
+    runs: dict[str, Cancel]
+
+
+@dataclass(kw_only=True)
 class Doing:
     """What each rank does."""
 

@@ -6,7 +6,7 @@ import json
 import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, cast
@@ -38,6 +38,7 @@ def collect(
     *,
     output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
+    stop: threading.Event | None = None,
 ) -> CollectedOutputs:
     """Fetch everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
@@ -45,14 +46,15 @@ def collect(
     power cut. `max_bytes` is the limit for one file, `output_limit` for all of a node; there is one for the number of files,
     too (`max_files_of`). What is beyond is refused by name, in the result. Raises
     StorageError before the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
-    sends what cannot be true is named in the result. `until`: the time (by the monotonic clock) at which this ends in any case.
+    sends what cannot be true is named in the result. `until`: the time (by the monotonic clock) at which this ends in any case;
+    it also ends once `stop` is set, as if no node could be reached.
     """
     lock, disk = threading.Lock(), DiskSpace()
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(len(fleet.nodes)))
 
     def fetch(node: Node) -> CollectedOutputs:
         began = time.monotonic()
-        collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk)
+        collected = _persistently(fleet, node, run_id, globs, paths, limits, until, disk, stop)
         size = format_bytes(sum(output.bytes for output in collected.outputs))
         with lock:
             detail = f"{len(collected.outputs)} file{'' if len(collected.outputs) == 1 else 's'}, {size}"
@@ -76,6 +78,21 @@ def collect(
     return whole
 
 
+def ask_for_outputs(
+    run_id: str, node: Node, globs: Sequence[str], paths: RunPaths, max_bytes: int, output_limit: int, nodes: int
+) -> jobs.StreamRequest:
+    """What `collect` asks one of so many nodes first."""
+    limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(nodes))
+    return _make_question(run_id, globs, _have(paths.node_outputs(node.name)), limits)
+
+
+def _make_question(
+    run_id: str, globs: Sequence[str], have: Mapping[str, list[int]], limits: OutputLimits
+) -> jobs.StreamRequest:
+    wanted = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
+    return jobs.StreamRequest(("pack", run_id), wanted)
+
+
 def _persistently(
     fleet: Fleet,
     node: Node,
@@ -85,20 +102,21 @@ def _persistently(
     limits: OutputLimits,
     until: float | None,
     disk: DiskSpace,
+    stop: threading.Event | None,
 ) -> CollectedOutputs:
     for left in reversed(range(_TRIES)):
         try:
             refuse_links(paths.node_outputs(node.name), paths.folder)
             have = _have(paths.node_outputs(node.name))
-            wanted = json.dumps({"globs": list(globs), "have": have, **asdict(limits)}).encode()
-            patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until)
-            with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
+            asked = _make_question(run_id, globs, have, limits)
+            patience = Patience(f"{node.label}: collecting its outputs", COLLECT_S, until=until, stop=stop)
+            with jobs.stream_verb(fleet.link(node), *asked.words, stdin=asked.stdin) as pieces:
                 stream = cast("IO[bytes]", _StreamReader(patience.watch(pieces)))
                 return unpack(node.name, stream, paths, limits, have=have, disk=disk)
         except (NodeUntrusted, Silent):
             raise
         except UnreachableError:
-            if not left or (until is not None and time.monotonic() >= until):
+            if not left or (until is not None and time.monotonic() >= until) or (stop is not None and stop.is_set()):
                 raise
     raise AssertionError
 

@@ -107,6 +107,20 @@ def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[O
     return fleet.do_on_each(lambda link: jobs.cancel(link, run_id, grace_s))
 
 
+def cancel_all(fleet: Fleet, nodes_of_run: Mapping[str, Sequence[str]], grace_s: float = CANCEL_GRACE_S) -> set[str]:
+    """End several runs, by the names of their nodes, in one request to each node; those that have ended on all of theirs."""
+
+    def ask(link: Link) -> dict[str, jobs.CancelResult]:
+        return jobs.cancel_all(link, [run for run, nodes in nodes_of_run.items() if link.node.name in nodes], grace_s)
+
+    left = {run: set(nodes) for run, nodes in nodes_of_run.items()}
+    for outcome in fleet.do_on_each(ask):
+        for run, result in (outcome.value or {}).items():
+            if result.state == "ended":
+                left[run].discard(outcome.node.name)
+    return {run for run, nodes in left.items() if not nodes}
+
+
 def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
     """How the run stands on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
     job_states = values(fleet.do_on_each(lambda link: jobs.state(link, run_id)))

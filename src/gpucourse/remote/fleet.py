@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from gpucourse.errors import (
     ExerciseFailed,
@@ -23,6 +23,9 @@ from gpucourse.model.node import Node
 from gpucourse.parallel import try_all
 from gpucourse.ports import Link, Transport
 from gpucourse.remote.patience import CONNECT_S
+
+if TYPE_CHECKING:
+    from gpucourse.remote.jobs import StreamRequest
 
 T = TypeVar("T")
 
@@ -114,6 +117,14 @@ class Fleet:
         with self._locks[node.name]:
             if (link := self._links.pop(node.name, None)) is not None:
                 link.close()
+
+    def ask_ahead(self, node: Node, questions: Sequence[StreamRequest]) -> None:
+        """Have the link to a node ask these in one request, as soon as somebody asks the first of them."""
+        from gpucourse.remote.links import AheadLink  # here: most commands never do
+
+        with self._locks[node.name]:
+            if (link := self._links.get(node.name)) is not None and link.alive:
+                self._links[node.name] = AheadLink(link, questions)
 
     def close(self) -> None:
         """Drop every connection; what was started on the nodes keeps running."""

@@ -15,21 +15,17 @@ from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
 from gpucourse.remote.follow_limits import MOST_LOGS, LogLimits, TimeLimit
 from gpucourse.remote.follow_result import FollowBroken, FollowResult
-from gpucourse.remote.logfile import LogFile
+from gpucourse.remote.logfile import LogFile, LogOwner, find_logs, make_question
 from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
 SILENCE_S = 15.0
 """The agent gives a sign of life every half second; without one for this long, the connection counts as cut."""
 
-
 _SETTLED_S = 0.3
 """One rank's end brings the others down within milliseconds, and news of it may arrive in any order."""
 
 _MOST_RANK_EXITS = 8192
-
-_OFFSETS_IN_COMMAND = 1000
-"""The offsets of more logs than this go as input: a command has 128 KiB at most."""
 
 _ASKED, _ASKED_S = 143, 2.0
 """A rank that ended by SIGTERM was usually told to, by the time limit or a person: its node reports that soon after."""
@@ -163,8 +159,8 @@ class _NodeFollower(threading.Thread):
         self._fleet, self._run_id, self._node, self._view = fleet, run_id, node, view
         self._give_up_s, self._silence_s = give_up_s, silence_s
         self._limits, self._scheduled = limits, limits is not None  # where Slurm starts the ranks
-        self.logs: dict[tuple[str, int | None], LogFile] = {}
-        self._named: dict[int, tuple[str, int | None]] = {}
+        self.logs: dict[LogOwner, LogFile] = {}
+        self._named: dict[int, LogOwner] = {}
         self._heard = time.monotonic()
 
     def run(self) -> None:
@@ -208,11 +204,10 @@ class _NodeFollower(threading.Thread):
     def _follow_once(self) -> bool:
         """Read until this connection ends; True when the run has ended here."""
         self._take_up_logs()
-        offsets = [f"{self._name_log(whose)}={log.size}" for whose, log in self.logs.items()]
+        sizes = {whose: log.size for whose, log in self.logs.items()}
+        asked = make_question(self._run_id, self._node, sizes, scheduled=self._scheduled)
         link = self._fleet.link(self._node)
-        many = len(offsets) > _OFFSETS_IN_COMMAND
-        words, stdin = (["-"], "\n".join(offsets).encode()) if many else (offsets, b"")
-        with jobs.stream_verb(link, "follow", self._run_id, *words, stdin=stdin, silence_s=self._silence_s) as pieces:
+        with jobs.stream_verb(link, *asked.words, stdin=asked.stdin, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.label, pieces):
                 self._heard = time.monotonic()
                 self._view.received += len(payload)
@@ -257,7 +252,7 @@ class _NodeFollower(threading.Thread):
             raise answers.make_untrusted_error(self._node.label, "the name of a log", error) from error
         self._named[stream] = whose
 
-    def _whose(self, stream: int) -> tuple[str, int | None]:
+    def _whose(self, stream: int) -> LogOwner:
         """Of which node and rank (None: the launcher) a stream is."""
         if not self._scheduled and stream <= self._view.ranks:
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
@@ -265,22 +260,14 @@ class _NodeFollower(threading.Thread):
             return self._named[stream]
         raise answers.make_untrusted_error(self._node.label, "a piece of a log", f"there is no log {stream}")
 
-    def _name_log(self, whose: tuple[str, int | None]) -> str:
-        """What the node's agent calls that log."""
-        node, rank = whose
-        if self._scheduled:
-            return f"{'' if node == self._node.name else node}/{'-' if rank is None else rank}"
-        return str(frames.LAUNCHER if rank is None else rank + 1)
-
     def _take_up_logs(self) -> None:
         """The logs that are here already."""
-        here = {(self._node.name, rank): path for rank, path in self._view.paths.node_logs(self._node.name).items()}
-        for whose in self._view.paths.all_logs() if self._limits else here:
+        for whose in find_logs(self._node, self._view.paths, scheduled=self._scheduled):
             if self._limits:
                 self._limits.keep(*whose)
             self._log(whose)
 
-    def _append(self, whose: tuple[str, int | None], offset: int, data: bytes) -> None:
+    def _append(self, whose: LogOwner, offset: int, data: bytes) -> None:
         node, rank = whose
         log = self._log(whose)
         was_full = log.full
@@ -292,7 +279,7 @@ class _NodeFollower(threading.Thread):
         if log.full and not was_full:
             self._view.tell(Note(text=f"{log.full}; the run continues (log_limit in gpucourse.yaml)", level="warning"))
 
-    def _log(self, whose: tuple[str, int | None]) -> LogFile:
+    def _log(self, whose: LogOwner) -> LogFile:
         if whose not in self.logs:
             if len(self.logs) >= MOST_LOGS:
                 raise answers.make_untrusted_error(

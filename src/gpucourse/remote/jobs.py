@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -44,6 +44,14 @@ except OSError:
     shutil.rmtree(aside)
     if not os.path.exists(os.path.join(folder, "__main__.py")): raise
 """
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """A verb whose answer is a stream, with its arguments and its input."""
+
+    words: tuple[str, ...]
+    stdin: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +128,10 @@ def state(link: Link, run_id: str) -> JobState:
 
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, JobState]:
-    """The same for several runs, none of them under Slurm, in one request. Raises NodeUntrusted if it tells of others."""
+    """The same for several runs, in one request; without those of which Slurm says nothing. Raises NodeUntrusted if it
+    reports others."""
     answer = call(link, "states", answers.StatesOf, *run_ids)
-    if set(answer.runs) != set(run_ids):
-        raise answers.make_untrusted_error(link.node.label, "its answer to states", "it reports runs that were not asked for")
+    _check_asked(link, "states", answer.runs, run_ids)
     return {run_id: _job_state(link.node.name, told) for run_id, told in answer.runs.items()}
 
 
@@ -139,6 +147,19 @@ def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
     """End every process of the run on this node: TERM, after `grace_s` KILL. Safe to ask again."""
     answer = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
     return CancelResult(state=answer.state, killed=answer.killed)
+
+
+def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, CancelResult]:
+    """The same for several runs at once, in one request; without those that Slurm does not let end. Raises NodeUntrusted if
+    it reports others."""
+    answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=ANSWER_S + grace_s)
+    _check_asked(link, "cancels", answer.runs, run_ids)
+    return {run_id: CancelResult(state=told.state, killed=told.killed) for run_id, told in answer.runs.items()}
+
+
+def _check_asked(link: Link, verb: str, told: Iterable[str], asked: Sequence[str]) -> None:
+    if not set(told) <= set(asked):
+        raise answers.make_untrusted_error(link.node.label, f"its answer to {verb}", "it reports runs that were not asked for")
 
 
 def list_activities(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:

@@ -1,21 +1,31 @@
-"""One log of a run as it grows on this computer: byte for byte as the node has it, up to a limit, and never through a link."""
+"""One log of a run as it grows on this computer: byte for byte as the node has it, up to a limit, and never through a link; and
+what a node is asked that continues the logs which are here."""
 
 from __future__ import annotations
 
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from gpucourse.errors import StorageError
-from gpucourse.remote import answers
+from gpucourse.model.node import Node
+from gpucourse.remote import answers, jobs
+from gpucourse.remote.agent import frames
 from gpucourse.storage import storing
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
+from gpucourse.workspace.paths import RunPaths
+
+LogOwner = tuple[str, int | None]
+"""Of which node and rank a log is; a launcher's rank is None."""
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OFFSETS_IN_COMMAND = 1000
+"""The offsets of more logs than this go as input: a command has 128 KiB at most."""
+
 _MOST_TIMES = 16 << 20
 """Bytes of the list that says when each piece arrived; a node that sends its log byte by byte fills it."""
 
@@ -93,3 +103,30 @@ class LogFile:
                 yield handle
             finally:
                 os.close(handle)
+
+
+def ask_to_follow(run_id: str, node: Node, paths: RunPaths, *, scheduled: bool) -> jobs.StreamRequest:
+    """What `follow` asks a node first: the logs from where those end that are here."""
+    sizes = {whose: path.stat().st_size for whose, path in find_logs(node, paths, scheduled=scheduled).items()}
+    return make_question(run_id, node, sizes, scheduled=scheduled)
+
+
+def make_question(run_id: str, node: Node, sizes: Mapping[LogOwner, int], *, scheduled: bool) -> jobs.StreamRequest:
+    """What a node is asked where so many bytes of its logs are here."""
+    offsets = [f"{_name_log(node, whose, scheduled=scheduled)}={size}" for whose, size in sizes.items()]
+    if len(offsets) > _OFFSETS_IN_COMMAND:
+        return jobs.StreamRequest(("follow", run_id, "-"), "\n".join(offsets).encode())
+    return jobs.StreamRequest(("follow", run_id, *offsets))
+
+
+def find_logs(node: Node, paths: RunPaths, *, scheduled: bool) -> dict[LogOwner, Path]:
+    """The logs that are here already: those of the node, and of a run under Slurm all that it tells."""
+    return paths.all_logs() if scheduled else {(node.name, rank): path for rank, path in paths.node_logs(node.name).items()}
+
+
+def _name_log(node: Node, whose: LogOwner, *, scheduled: bool) -> str:
+    """What the node's agent calls that log."""
+    host, rank = whose
+    if scheduled:
+        return f"{'' if host == node.name else host}/{'-' if rank is None else rank}"
+    return str(frames.LAUNCHER if rank is None else rank + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -46,11 +47,18 @@ def extra_s(count: int) -> float:
 
 class Patience:
     """The time that one answer may take: `seconds`, and more for every byte of it, at PACE and up to MOST_EXTRA_S; never longer
-    than `until` (by the monotonic clock)."""
+    than `until` (by the monotonic clock), nor than `stop` is not set."""
 
     def __init__(
-        self, what: str, seconds: float, *, until: float | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        what: str,
+        seconds: float,
+        *,
+        until: float | None = None,
+        stop: threading.Event | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._stop = stop
         self._what, self._seconds, self._until, self._clock = what, seconds, until, clock
         self._began, self._bytes = clock(), 0
 
@@ -62,6 +70,8 @@ class Patience:
     def check(self) -> None:
         """Raises UnreachableError if the time is over."""
         now = self._clock()
+        if self._stop is not None and self._stop.is_set():
+            raise UnreachableError(f"{self._what} was stopped")
         if self._until is not None and now >= self._until:
             raise self._make_error(now, "the time limit for all nodes together has passed")
         if now - self._began >= self._seconds + extra_s(self._bytes):

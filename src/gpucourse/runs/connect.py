@@ -51,6 +51,14 @@ def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
     return tuple(node for node in nodes if node) if all(nodes) else ()
 
 
+def group_by_lab(records: Sequence[RunRecord]) -> list[list[RunRecord]]:
+    """The runs of each lab, those under Slurm apart."""
+    groups: dict[tuple[str, bool], list[RunRecord]] = {}
+    for record in records:
+        groups.setdefault((record.stack, record.slurm is not None), []).append(record)
+    return list(groups.values())
+
+
 @dataclass
 class _Lab:
     """The connections to the nodes of one lab, and why some of them could not be made."""
@@ -72,11 +80,15 @@ class Connections:
 
     def reach_run(self, record: RunRecord) -> Fleet:
         """The nodes of a run. Raises MissingError if its stack is gone, UnreachableError for nodes that do not answer."""
-        deployment = deployments.load(self._context.paths, record.stack)
-        nodes = nodes_of(deployment, record) if deployment else ()
+        return self.reach_runs([record])
+
+    def reach_runs(self, records: Sequence[RunRecord]) -> Fleet:
+        """The nodes of some runs of one lab, which are all under Slurm or all are not. Raises as `reach_run` does."""
+        deployment = deployments.load(self._context.paths, records[0].stack)
+        nodes = {node.name: node for record in records for node in (nodes_of(deployment, record) if deployment else ())}
         if deployment is None or not nodes:
-            raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
-        return self.reach(deployment, nodes, scheduled=record.slurm is not None)
+            raise MissingError(f"the nodes of run {records[0].id} are gone", hint=f"gpucourse deploy {records[0].module}")
+        return self.reach(deployment, tuple(nodes.values()), scheduled=records[0].slurm is not None)
 
     def reach(self, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
         """These nodes of a lab, all of them connected. Raises UnreachableError for those that do not answer."""
@@ -100,41 +112,27 @@ class Connections:
         return fleet
 
     def ask_states(self, records: Sequence[RunRecord]) -> None:
-        """Ask each node, in one request, how all of these runs stand that are not under Slurm: `find_running` then knows those
-        that are under way. Nodes that do not answer are named where one of their runs is asked about."""
-        labs: dict[str, list[RunRecord]] = {}
-        for record in records:
-            if record.slurm is None:
-                labs.setdefault(record.stack, []).append(record)
-        try_all([partial(self._ask_lab, *item) for item in labs.items()], limit=RUNS_AT_ONCE)
+        """Ask each node, in one request, how all of these runs stand: `find_states` then knows those that have begun. Nodes
+        that do not answer are named where one of their runs is asked about."""
+        try_all([partial(self._ask_lab, group) for group in group_by_lab(records)], limit=RUNS_AT_ONCE)
 
-    def find_running(self, record: RunRecord) -> dict[str, JobState] | None:
-        """How a run stands on its nodes that was under way on each of them when `ask_states` asked; None for any other: whether
-        it has begun, or ended, can be told only by whoever holds its lock, and asks then."""
+    def find_states(self, record: RunRecord) -> dict[str, JobState] | None:
+        """How a run stands on its nodes that was under way or had ended on each of them when `ask_states` asked; None for any
+        other: whether it has begun can be told only by whoever holds its lock, and asks then."""
         told = self._states.get(record.id, {})
-        running = set(told) == set(record.nodes) and all(state.state == "running" for state in told.values())
-        return told if running else None
+        begun = set(told) == set(record.nodes) and all(state.state in {"running", "ended"} for state in told.values())
+        return told if begun else None
 
-    def _ask_lab(self, stack: str, records: list[RunRecord]) -> None:
+    def _ask_lab(self, records: Sequence[RunRecord]) -> None:
         from gpucourse.remote import jobs
 
-        deployment = deployments.load(self._context.paths, stack)
-        nodes: dict[str, Node] = {}
-        runs_on: dict[str, list[str]] = {}
-        for record in records:
-            for node in nodes_of(deployment, record) if deployment else ():
-                nodes[node.name] = node
-                runs_on.setdefault(node.name, []).append(record.id)
-        if deployment is None or not nodes:
-            return
-
         def ask(link: Link) -> None:
-            ids = runs_on[link.node.name]
+            ids = [record.id for record in records if link.node.name in record.nodes]
             for first in range(0, len(ids), _IN_ONE_REQUEST):
                 for run_id, state in jobs.states(link, ids[first : first + _IN_ONE_REQUEST]).items():
                     self._states.setdefault(run_id, {})[link.node.name] = state
 
-        self.reach(deployment, tuple(nodes.values()), scheduled=False).do_on_each(ask)
+        self.reach_runs(records).do_on_each(ask)
 
     def close(self) -> None:
         """Drop all of them."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 AT_ONCE_S = 0.5
 """Ranks whose end is told so soon had mostly ended before: the end of the run follows at once, and `finish` asks as early."""
 
+STOPPED_S = 1.0
+"""How long what is fetched may take to end when nobody wants it any more, before and after its connections are dropped."""
+
 
 class EarlyOutputs:
     """The early outputs of one run: `watch` hears how its ranks end."""
@@ -37,7 +40,8 @@ class EarlyOutputs:
         # Where one rank fails and restarts are left, torchrun also begins those again that have ended well.
         closes_slowly = record.launcher == "torchrun" and not record.drill and not record.max_restarts
         self._waited_for = set(range(record.world_size)) if closes_slowly else set()
-        self._over, self._follows_until = threading.Event(), time.monotonic() + at_once_s
+        self._over, self._stopped = threading.Event(), threading.Event()
+        self._follows_until = time.monotonic() + at_once_s
         self._thread: threading.Thread | None = None
         self._has_begun = False
         self._collected: CollectedOutputs | None = None
@@ -77,10 +81,24 @@ class EarlyOutputs:
                 watch(event)
         return self._collected
 
+    def stop(self) -> None:
+        """Fetch and draw no more, and wait until that has ended, for a moment at most. Where a node sends nothing, its
+        connection is dropped: whoever stops has no more use for it."""
+        self._over.set()
+        self._stopped.set()
+        if self._thread is None:
+            return
+        self._thread.join(STOPPED_S)
+        if self._thread.is_alive():
+            for node in self._fleet.nodes:
+                self._fleet.drop(node)
+            self._thread.join(STOPPED_S)
+
     def _fetch(self) -> None:
         if self._over.wait(self._follows_until - time.monotonic()):
             return
         self._has_begun = True
         with suppress(GpucourseError, OSError):  # whatever it is, `finish` meets it again and says so
-            self._collected = finish.fetch_early(self._context, self._fleet, self._record)
-            finish.draw_early(self._context, self._record)
+            self._collected = finish.fetch_early(self._context, self._fleet, self._record, self._stopped)
+            if not self._stopped.is_set():
+                finish.draw_early(self._context, self._record)

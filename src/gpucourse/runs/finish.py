@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.node import is_simulated
+from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import MOST_LISTED, RefusedFile, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm_runs
@@ -33,6 +33,7 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.jobs import StreamRequest
     from gpucourse.remote.unpack import CollectedOutputs, MissingOutputs
 
 _MOST_NOTES = 20
@@ -76,9 +77,9 @@ def finish(
         return _judge_and_hand_in(context, record, exercise, files, digests, written=written)
 
 
-def fetch_early(context: Context, fleet: Fleet, record: RunRecord) -> CollectedOutputs:
-    """Fetch what a run leaves whose ranks have ended, before it has ended itself. Changes neither its record nor what is
-    judged. Raises UnreachableError, StorageError."""
+def fetch_early(context: Context, fleet: Fleet, record: RunRecord, stop: threading.Event) -> CollectedOutputs:
+    """Fetch what a run leaves whose ranks have ended, before it has ended itself, until `stop` is set. Changes neither its
+    record nor what is judged. Raises UnreachableError, StorageError."""
     from gpucourse.remote.collect import collect
 
     _, exercise = context.catalog.exercise(record.exercise)
@@ -90,6 +91,7 @@ def fetch_early(context: Context, fleet: Fleet, record: RunRecord) -> CollectedO
         exercise.max_output,
         context.watch,
         output_limit=context.settings.output_limit,
+        stop=stop,
     )
 
 
@@ -100,6 +102,30 @@ def draw_early(context: Context, record: RunRecord) -> None:
     metrics = _read_node_metrics(context, record, files)
     if metrics is not None and exercise.plots and not record.own_script and context.plot_worker.process is not None:
         _draw(context, exercise, {**metrics, "mode": record.mode}, record, files)
+
+
+def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> None:
+    """Have the nodes of runs that have ended asked once for the logs and outputs of all of them, which then come in this order,
+    one run after the other."""
+    from gpucourse.remote.collect import ask_for_outputs
+    from gpucourse.remote.logfile import ask_to_follow
+
+    questions: dict[Node, list[StreamRequest]] = {node: [] for node in fleet.nodes}
+    for record in records:
+        files = runs.files_of(context.paths, record)
+        try:
+            _, exercise = context.catalog.exercise(record.exercise)
+        except UsageError:  # told by `finish`
+            continue
+        wanted, limit = _list_wanted(exercise, record), context.settings.output_limit
+        for node in (node for node in fleet.nodes if node.name in record.nodes):
+            count = len(record.nodes)
+            questions[node] += [
+                ask_to_follow(record.id, node, files, scheduled=record.slurm is not None),
+                ask_for_outputs(record.id, node, wanted, files, exercise.max_output, limit, count),
+            ]
+    for node, asked in questions.items():
+        fleet.ask_ahead(node, asked)
 
 
 def remove_other_outputs(files: RunPaths, digests: Mapping[str, str]) -> None:

@@ -64,8 +64,11 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
     from gpucourse.runs.early_outputs import EarlyOutputs
 
     early = EarlyOutputs(context, fleet, record)
-    digests = _follow(context, fleet, record, limit_s, early.watch(context.watch))
-    return conclude(context, fleet, record, early, digests)
+    try:
+        digests = _follow(context, fleet, record, limit_s, early.watch(context.watch))
+        return conclude(context, fleet, record, early, digests)
+    finally:
+        early.stop()  # where that was left in the middle: nothing is written after the command says that it is over
 
 
 def conclude(

@@ -78,7 +78,7 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
     if deployment is None or not nodes_of(deployment, record):
         return _mark_lost(context, record, "its nodes are gone")
     fleet = connections.reach_run(record)
-    node_states = connections.find_running(record) or states(fleet, record.id)
+    node_states = connections.find_states(record) or states(fleet, record.id)
     begun = [state for state in node_states.values() if state.state != "absent"]
     if not begun:
         return _mark_lost(context, record, "it never started on any node")

@@ -54,7 +54,7 @@ def lab_of(context: Context, module: Module) -> Module:
 def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
     """The nodes, not connected yet; for a run that Slurm carries out, in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.shared import SharedTransport
+    from gpucourse.remote.links import SharedTransport
 
     if scheduled and deployment.shared:
         return Fleet(SharedTransport(context.transport, deployment.shared), nodes)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from gpucourse.context import Context
+from gpucourse.errors import Interrupted, UnreachableError
 from gpucourse.model.event import Event, RankEvent, ignore_event
+from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
+from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs.early_outputs import EarlyOutputs
 from gpucourse.runs.finish import _collect, fetch_early, remove_other_outputs
+from gpucourse.runs.follow import follow_to_end
 from gpucourse.workspace import runs
 from tests.unit.remote.parcels import Parcel, everything
 from tests.unit.runs.test_finish import EXERCISE, NODE, Answering, context, save_an_ended_run
@@ -31,6 +36,28 @@ class _Failing(Answering):
         self.asked.append(stdin)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
         yield iter(())
+
+
+class _Silent(Answering):
+    """A node that sends nothing until its connection is dropped, and counts who connects."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connected, self.dropped = 0, threading.Event()
+
+    def connect(self, _node: Node, *, timeout_s: float = 10.0) -> Answering:
+        self.connected += 1
+        return self
+
+    @contextmanager
+    def stream(self, _command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        self.asked.append(stdin)
+        assert self.dropped.wait(STUCK_S)
+        raise UnreachableError("the connection was dropped")
+        yield iter(())
+
+    def close(self) -> None:
+        self.dropped.set()
 
 
 class _Course:
@@ -116,11 +143,60 @@ def test_an_error_of_the_disk_is_left_to_finish(context: Context, record: RunRec
         early.wait()
 
 
+def test_whoever_leaves_stops_what_is_fetched_and_waits_for_its_end(context: Context, record: RunRecord) -> None:
+    node = Answering(*[Parcel().finish()[:512]] * 1000)
+    with Fleet(node, [NODE]) as fleet:
+        early = EarlyOutputs(context, fleet, record)
+        early._stopped.set()  # while it is connecting
+        _end(early, {0: 0, 1: 0})
+        until(lambda: node.asked)
+        early.stop()
+        assert early._thread is not None
+        assert not early._thread.is_alive()
+        assert len(node.asked) == 1, "it is not tried again"
+
+
+def test_a_node_that_sends_nothing_does_not_keep_whoever_leaves(context: Context, record: RunRecord) -> None:
+    node = _Silent()
+    with Fleet(node, [NODE]) as fleet:
+        early = EarlyOutputs(context, fleet, record)
+        _end(early, {0: 0, 1: 0})
+        until(lambda: node.asked)
+        early.stop()
+        assert early._thread is not None
+        assert not early._thread.is_alive()
+    assert node.connected == 1
+
+
+def test_whoever_detaches_while_outputs_are_fetched_ends_that(context: Context, record: RunRecord) -> None:
+    """Ranks that have ended well, and a person who detaches before the end of the run."""
+
+    class Leaving(_Silent):
+        @contextmanager
+        def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+            if " follow " not in command:
+                with super().stream(command, stdin=stdin) as pieces:
+                    yield pieces
+            else:
+                ends = [frames.frame(frames.RANK, 1 + rank, 0, b'{"code": 0, "at": 1.0}') for rank in range(2)]
+                yield self._leave_after(ends)
+
+        def _leave_after(self, ends: list[bytes]) -> Iterator[bytes]:
+            yield from ends
+            until(lambda: self.asked)
+            context.stop.set()
+
+    record.nodes = [NODE.name]
+    with Fleet(Leaving(), [NODE]) as fleet, pytest.raises(Interrupted, match="detached"):
+        follow_to_end(context, fleet, record)
+    assert "early-outputs" not in {thread.name for thread in threading.enumerate()}
+
+
 def test_what_was_fetched_early_and_is_no_output_in_the_end_is_gone(context: Context, record: RunRecord) -> None:
     files = runs.files_of(context.paths, record)
     sent = Parcel().add("files/metrics.json", b"{}").add("files/a/temporary").add("files/kept").finish()
     with Fleet(Answering(sent), [NODE]) as fleet:
-        fetch_early(context, fleet, record)
+        fetch_early(context, fleet, record, threading.Event())
     assert everything(files.outputs) == {"node0/metrics.json", "node0/a/temporary", "node0/kept"}
     sent = Parcel(left=[{"name": "metrics.json", "reason": "it is a link", "bytes": 0}]).add("files/kept", b"2").finish()
     with Fleet(Answering(sent), [NODE]) as fleet:

@@ -4,13 +4,15 @@ stream) on standard output. What cannot be done is answered as {"error": ..., "k
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import sys
+from importlib import import_module
 
-from gpucourse.remote.agent.job import Job, JobRefused, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, mapping, words
 
-STREAMS = ("follow", "pack")
+STREAMS = ("follow", "pack", "several")
 
 
 def main(argv: list[str], agent: str) -> int:
@@ -77,6 +79,9 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
         pack.pack(Job(rest[0]), _input(), sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return None
+    if verb == "several":
+        _answer_several(_input(), agent)
+        return None
     if verb == "look":
         from gpucourse.remote.agent import look
 
@@ -86,40 +91,109 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
 
         return slurm_later.tell_later_jobs(Job(rest[0]))
     if verb == "states":
-        return {"runs": {run_id: _tell_state(Job(run_id)) for run_id in rest}}
-    if verb in ("state", "cancel"):
+        return {"runs": _tell_states(rest)}
+    if verb == "cancels":
+        return {"runs": _cancel_all(float(rest[0]), rest[1:])}
+    if verb == "cancel":
         if _is_scheduled(rest[0]):
-            return _of_slurm(verb, Job(rest[0]))
+            return _cancel_in_slurm(Job(rest[0]), _ask_slurm_for_end(Job(rest[0])))
         from gpucourse.remote.agent import supervise
 
-        job = Job(rest[0])
-        if verb == "cancel":
-            return supervise.cancel(job, float(rest[1]))
-        return _tell_state(job)
+        return supervise.cancel(Job(rest[0]), float(rest[1]))
+    if verb == "state":
+        return _tell_state(Job(rest[0]))
     raise JobRefused(f"no such verb: {verb}")
 
 
 def _tell_state(job: Job) -> dict[str, object]:
+    if _is_scheduled(job.run_id):
+        from gpucourse.remote.agent import slurm_submit, slurm_watch
+
+        slurm_submit.recover(job)
+        slurm_watch.look(job)
+        ended = job.read("exit.json")
+        told = ended and {name: value for name, value in ended.items() if name not in ("jobs", "ranks", "later")}
+        return {"state": slurm_watch.state(job), "exit": told, "ranks": {}}
     from gpucourse.remote.agent import supervise
 
     supervise.settle(job)
     return {"state": job.state(), "exit": job.read("exit.json"), "ranks": {str(r): how for r, how in job.ranks().items()}}
 
 
-def _is_scheduled(run_id: str) -> bool:
-    return os.path.lexists(Job(run_id).path("slurm.json"))
+def _tell_states(run_ids: list[str]) -> dict[str, dict[str, object]]:
+    """How these runs stand. Once Slurm says nothing, its other runs are left out: each would wait for it as long."""
+    told: dict[str, dict[str, object]] = {}
+    is_silent = False
+    for job in map(Job, run_ids):
+        scheduled = _is_scheduled(job.run_id)
+        if scheduled and is_silent:
+            continue
+        try:
+            told[job.run_id] = _tell_state(job)
+        except JobRefused:
+            is_silent = True
+        is_silent = is_silent or (scheduled and bool((job.read("seen.json") or {}).get("silent")))
+    return told
 
 
-def _of_slurm(verb: str, job: Job) -> dict[str, object]:
+def _cancel_all(grace_s: float, run_ids: list[str]) -> dict[str, dict[str, object]]:
+    """End these runs: all are asked to end before any is waited for. Those that Slurm does not let end are left out."""
+    from gpucourse.remote.agent import supervise
+
+    asked: dict[str, list[str]] = {}
+    scheduled = [run_id for run_id in run_ids if _is_scheduled(run_id)]
+    for run_id in set(run_ids) - set(scheduled):
+        supervise.request_end(Job(run_id), grace_s)
+    try:
+        for run_id in scheduled:
+            asked[run_id] = _ask_slurm_for_end(Job(run_id))
+    except JobRefused:  # the others would wait for it as long
+        scheduled = list(asked)
+    told = {run_id: supervise.cancel(Job(run_id), grace_s) for run_id in run_ids if not _is_scheduled(run_id)}
+    try:
+        for run_id in scheduled:
+            told[run_id] = _cancel_in_slurm(Job(run_id), asked[run_id])
+    except JobRefused:
+        return told
+    return told
+
+
+def _ask_slurm_for_end(job: Job) -> list[str]:
     from gpucourse.remote.agent import slurm_submit, slurm_watch
 
     slurm_submit.recover(job)
-    if verb == "cancel":
-        return slurm_watch.cancel(job)
-    slurm_watch.look(job)
-    ended = job.read("exit.json")
-    told = ended and {name: value for name, value in ended.items() if name not in ("jobs", "ranks", "later")}
-    return {"state": slurm_watch.state(job), "exit": told, "ranks": {}}
+    return slurm_watch.request_end(job)
+
+
+def _cancel_in_slurm(job: Job, left: list[str]) -> dict[str, object]:
+    from gpucourse.remote.agent import slurm_watch
+
+    return slurm_watch.cancel(job, left)
+
+
+def _answer_several(wanted: dict[str, object], agent: str) -> None:
+    """Answer one question after the other, each by a process of its own and between marks; its exit code is told with the
+    second. Why one failed is told to whoever asks that alone."""
+    for name in ("follow", "pack"):
+        import_module("gpucourse.remote.agent." + name)  # once, and not by each of the processes
+    mark, questions = str(wanted["mark"]).encode(), wanted["questions"]
+    for question in questions if isinstance(questions, list) else ():
+        os.write(sys.stdout.fileno(), mark + b"-out")
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                sys.stdin = io.TextIOWrapper(io.BytesIO(str(question["stdin"]).encode()))
+                code = main(words(question["words"]), agent)
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+        os.write(sys.stdout.fileno(), mark + b"-end%03d" % code)
+
+
+def _is_scheduled(run_id: str) -> bool:
+    return os.path.lexists(Job(run_id).path("slurm.json"))
 
 
 def _input() -> dict[str, object]:

@@ -66,19 +66,25 @@ def state(job: Job) -> str:
     return "running"
 
 
-def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
-    """scancel, with proof: the answer comes when Slurm says that every job has ended, including those that the run's
-    own jobs submitted."""
+def request_end(job: Job) -> list[str]:
+    """scancel, without the proof; the jobs of the run that had not ended."""
     if not job.has("cancelled"):
         job.write("cancelled", {})
-    rows = look(job)
-    left = [str(row["job"]) for row in rows if say.phase(str(row["state"])) != say.ENDED]
+    left = _list_open_jobs(look(job))
     silent = (job.read("seen.json") or {}).get("silent")
     if left and silent:  # scancel would wait for the controller as long as squeue just did
         raise slurm_jobs.Controller(str(silent))
     if left:
         slurm_jobs.ask("scancel", *left)
         slurm_log.log_cancel(job, left)
+    return left
+
+
+def cancel(job: Job, left: list[str] | None = None, proof_s: float = _PROOF_S) -> dict[str, object]:
+    """scancel, with proof: the answer comes when Slurm says that every job has ended, including those that the run's own jobs
+    submitted. `left`: the jobs for which `request_end` was called already."""
+    left = request_end(job) if left is None else left
+    rows: list[Row] = []
     began, nap = time.monotonic(), 0.05
     while left and not job.has("done"):
         if time.monotonic() - began > proof_s:
@@ -88,6 +94,10 @@ def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
         nap = min(nap * 1.5, 2.0)
         rows = look(job)
     return {"state": state(job), "killed": len(left) + _cancel_later_jobs(job, began + proof_s)}
+
+
+def _list_open_jobs(rows: list[Row]) -> list[str]:
+    return [str(row["job"]) for row in rows if say.phase(str(row["state"])) != say.ENDED]
 
 
 def _cancel_later_jobs(job: Job, deadline: float) -> int:

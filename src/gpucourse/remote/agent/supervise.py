@@ -99,14 +99,10 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
             os.makedirs(job.folder, 0o700, exist_ok=True)
             job.write("cancelled", {"grace_s": grace_s})
         return {"state": job.state(), "killed": reap.end(job, grace_s)}
-    if not job.has("cancelled"):
-        job.write("cancelled", {"grace_s": grace_s})
     deadline = time.monotonic() + grace_s + 3 * _LEFT_GRACE_S
+    request_end(job, grace_s)
     while job.is_supervised() and not job.has("done") and time.monotonic() < deadline:
-        supervisor = job.pid("supervisor.pid")
-        if supervisor is not None:
-            for number in (signal.SIGTERM, signal.SIGCONT):
-                _tell(supervisor, number)
+        request_end(job, grace_s)
         for _ in range(10):
             if job.has("done"):
                 break
@@ -115,6 +111,18 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
     settle(job)
     ended = job.read("exit.json") or {}
     return {"state": job.state(), "killed": max(killed, int(str(ended.get("killed") or 0)))}
+
+
+def request_end(job: Job, grace_s: float) -> None:
+    """Ask the supervisor of a run that has begun to end it, and wait for nothing."""
+    if not job.has("job.json") or job.has("done"):
+        return
+    if not job.has("cancelled"):
+        job.write("cancelled", {"grace_s": grace_s})
+    supervisor = job.pid("supervisor.pid") if job.is_supervised() else None
+    if supervisor is not None:
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            _tell(supervisor, number)
 
 
 def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:

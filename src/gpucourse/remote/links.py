@@ -1,0 +1,215 @@
+"""Links that travel over another link: whose home folder is one that all machines of a cluster share, which are kept for
+whoever connects to the same node next, and on which several questions are asked at once."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from itertools import chain
+
+from gpucourse.errors import UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.ports import CommandResult, Link, Transport
+from gpucourse.remote import jobs
+from gpucourse.remote.exchange import EndedEarly
+from gpucourse.remote.login_shell import OwnOutput
+from gpucourse.remote.patience import ANSWER_S, COLLECT_S, CONNECT_S, Patience
+
+MOST_PASSED_OVER = 8 << 20
+"""Bytes of answers that nobody took: after so many what is left of the request is given up."""
+
+
+class SharedTransport:
+    """Makes links that live in a folder of the user's own below `folder`. Implements ports.Transport."""
+
+    def __init__(self, transport: Transport, folder: str) -> None:
+        self._transport, self._folder = transport, folder
+
+    def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> SharedLink:
+        """Connect; raises what the transport below raises."""
+        return SharedLink(self._transport.connect(node, timeout_s=timeout_s), self._folder)
+
+
+class SharedLink:
+    """A link whose commands start in the shared folder, which is also their HOME. Implements ports.Link."""
+
+    def __init__(self, link: Link, folder: str) -> None:
+        self.node = link.node
+        self._link = link
+        self._home = (
+            f'HOME={shlex.quote(folder)}/gpucourse-"$(id -un)"; export HOME; mkdir -p -m 700 "$HOME" && cd "$HOME" || exit 73; '
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection is still open."""
+        return self._link.alive
+
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = ANSWER_S) -> CommandResult:
+        """Run a shell command in the shared folder."""
+        return self._link.run(self._home + command, stdin=stdin, timeout_s=timeout_s)
+
+    def stream(
+        self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S
+    ) -> AbstractContextManager[Iterator[bytes]]:
+        """Run a command in the shared folder and yield what it prints."""
+        return self._link.stream(self._home + command, stdin=stdin, silence_s=silence_s)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._link.close()
+
+
+class KeptTransport:
+    """Makes links with another transport and keeps them: whoever connects to a node again, or beside another, takes the link
+    that is there. One that failed is not handed on. Whoever has it closes it. Implements ports.Transport."""
+
+    def __init__(self, make: Callable[[], Transport]) -> None:
+        self._make = make
+        self._transport: Transport | None = None
+        self._links: dict[Node, Link] = {}
+        self._locks: dict[Node, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> Link:
+        """The link to the node that is kept, else a new one. Raises what the transport below raises."""
+        with self._lock:
+            transport = self._transport = self._transport or self._make()
+            lock = self._locks.setdefault(node, threading.Lock())
+        with lock:
+            link = self._links.get(node)
+            if link is None or not link.alive:
+                link = self._links[node] = transport.connect(node, timeout_s=timeout_s)
+            return _KeptLink(link)
+
+    def close(self) -> None:
+        """Drop every connection."""
+        for link in self._links.values():
+            link.close()
+
+
+class _KeptLink:
+    """A kept link in the hands of one user. Closed, it stays open for the next, unless something failed on it."""
+
+    def __init__(self, link: Link) -> None:
+        self.node = link.node
+        self._link, self._failed, self._closed = link, False, False
+
+    @property
+    def alive(self) -> bool:
+        return self._link.alive and not self._closed
+
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = ANSWER_S) -> CommandResult:
+        with self._noting_failure():
+            return self._link.run(command, stdin=stdin, timeout_s=timeout_s)
+
+    @contextmanager
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
+        with self._noting_failure(), self._link.stream(command, stdin=stdin, silence_s=silence_s) as pieces:
+            yield pieces
+
+    def close(self) -> None:
+        self._closed = True
+        if self._failed:
+            self._link.close()
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except EndedEarly:  # the command failed, not the link
+            raise
+        except UnreachableError:
+            self._failed = True
+            raise
+
+
+class AheadLink:
+    """A link on which some questions are asked ahead, in one request. The node answers one after the other; each answer goes to
+    whoever asks just that, and those before it that nobody took are passed over. Any other question is asked on the link below,
+    and so is one that failed, whose reason is told there. Implements ports.Link."""
+
+    def __init__(self, link: Link, questions: Sequence[jobs.StreamRequest]) -> None:
+        self.node = link.node
+        self._link, self._questions = link, tuple(questions)
+        self._left = deque((jobs.command(link.node, *question.words), question.stdin) for question in questions)
+        self._mark = secrets.token_hex(16)
+        self._request, self._after = ExitStack(), b""
+        self._pieces: Iterator[bytes] = iter(())
+        self._answer: Iterator[bytes] = iter(())
+        self._taken = threading.Lock()  # whoever has it reads an answer
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection is still open."""
+        return self._link.alive
+
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = ANSWER_S) -> CommandResult:
+        """As on the link below."""
+        return self._link.run(command, stdin=stdin, timeout_s=timeout_s)
+
+    @contextmanager
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
+        """The answer that was asked for ahead, else the one of the link below."""
+        with ExitStack() as stack:
+            pieces = None
+            if self._taken.acquire(blocking=False):
+                stack.callback(self._taken.release)
+                stack.callback(self._end_request)
+                pieces = self._find_answer((command, stdin))
+            yield (
+                stack.enter_context(self._link.stream(command, stdin=stdin, silence_s=silence_s)) if pieces is None else pieces
+            )
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._link.close()
+
+    def _end_request(self) -> None:
+        """After the last answer its shell can take another command."""
+        if not self._left:
+            self._request.close()
+
+    def _find_answer(self, asked: tuple[str, bytes]) -> Iterator[bytes] | None:
+        """The answer, from its first piece on; None if it is not among those to come, or the question failed."""
+        if asked not in self._left:
+            return None
+        patience, passed = Patience(f"{self.node.label}: its answers", COLLECT_S), 0
+        while True:
+            with suppress(EndedEarly):
+                for piece in patience.watch(self._answer):
+                    passed += len(piece)
+                    if passed > MOST_PASSED_OVER:
+                        self._left.clear()
+                        self._request.close()
+                        return None
+            is_it = self._left.popleft() == asked
+            self._answer = self._read_answer()
+            if is_it:
+                break
+        try:
+            return chain((next(self._answer, b""),), self._answer)
+        except EndedEarly:
+            return None
+
+    def _read_answer(self) -> Iterator[bytes]:
+        if len(self._left) + 1 == len(self._questions):
+            questions = [{"words": question.words, "stdin": question.stdin.decode()} for question in self._questions]
+            wanted = json.dumps({"mark": self._mark, "questions": questions}).encode()
+            self._pieces = self._request.enter_context(jobs.stream_verb(self._link, "several", stdin=wanted))
+        own = OwnOutput(f"{self._mark}-out".encode(), f"{self._mark}-end".encode())
+        for piece in chain((self._after,), self._pieces):
+            if data := own.take(piece):
+                yield data
+            if own.ended:
+                break
+        else:
+            raise UnreachableError(f"{self.node.label}: it answered {len(self._left) + 1} questions less than it was asked")
+        self._after = own.after()
+        if own.code != 0:
+            raise EndedEarly(self.node.label, own.code or -1, b"")

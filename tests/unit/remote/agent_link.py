@@ -1,0 +1,107 @@
+"""Links to nodes that are this computer with other home folders, where the real agent answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from gpucourse.errors import UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.ports import CommandResult
+from gpucourse.remote.exchange import EndedEarly
+from tests.unit.remote.test_host_probe import HEAD, LocalLink
+
+END = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0, "at": 1.0}
+
+
+class AgentLink(LocalLink):
+    """A link that keeps the verbs which it was asked. Its connection is cut after `cut_after` bytes of a stream, if that is
+    given."""
+
+    def __init__(self, home: Path, node: Node = HEAD) -> None:
+        super().__init__(home)
+        self.node = node
+        self.asked: list[str] = []
+        self.cut_after: int | None = None
+
+    def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> CommandResult:
+        self.asked.append(_verb_of(command))
+        assert timeout_s
+        done = self._do(command, stdin)
+        return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+    @contextmanager
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        assert silence_s
+        self.asked.append(_verb_of(command))
+        done = self._do(command, stdin)
+        yield self._cut(done.stdout, done.returncode, done.stderr)
+
+    def _do(self, command: str, stdin: object) -> subprocess.CompletedProcess[bytes]:
+        assert isinstance(stdin, bytes)
+        self._home.mkdir(parents=True, exist_ok=True)
+        environment = {"HOME": str(self._home), "PATH": "/usr/bin:/bin"}
+        return subprocess.run(
+            ["sh", "-c", command], input=stdin, capture_output=True, env=environment, cwd=self._home, check=False
+        )
+
+    def _cut(self, data: bytes, code: int, stderr: bytes) -> Iterator[bytes]:
+        for at in range(0, len(data), 1000):
+            if self.cut_after is not None and at >= self.cut_after:
+                self.alive = False
+                raise UnreachableError(f"{self.node.label}: cut")
+            yield data[at : at + 1000]
+        if code:
+            raise EndedEarly(self.node.label, code, stderr)
+
+
+class AgentNodes:
+    """A transport to nodes, each with a folder of its own below `root`, and the links that it made. The first stream to each is
+    cut after `cut_after` bytes, if that is given."""
+
+    def __init__(self, root: Path, *, cut_after: int | None = None) -> None:
+        self.root, self.links = root, list[AgentLink]()
+        self.cut_after = cut_after
+
+    def home(self, node: str) -> Path:
+        return self.root / node
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> AgentLink:
+        assert timeout_s
+        link = AgentLink(self.home(node.name), node)
+        link.cut_after = None if any(made.node.name == node.name for made in self.links) else self.cut_after
+        self.links.append(link)
+        return link
+
+    def list_verbs(self, node: str) -> list[str]:
+        """The verbs that a node was asked, in their order."""
+        return [verb for link in self.links if link.node.name == node for verb in link.asked if verb not in {"", "install"}]
+
+
+def make_nodes(count: int) -> tuple[Node, ...]:
+    """Nodes whose agent is run by this Python."""
+    return tuple(replace(HEAD, name=f"node{number}", role="worker" if number else "head") for number in range(count))
+
+
+def make_ended_job(home: Path, run_id: str, log: bytes, outputs: dict[str, bytes]) -> Path:
+    """A run of one rank that has ended on a node."""
+    job = home / ".gpucourse" / "jobs" / run_id
+    for folder in ("logs", "ranks", "outputs", "work"):
+        (job / folder).mkdir(parents=True)
+    (job / "logs" / "launcher.log").write_bytes(b"")
+    (job / "logs" / "rank0.log").write_bytes(log)
+    (job / "ranks" / "0.json").write_text(json.dumps({"code": 0, "at": 1.0}))
+    for name, content in outputs.items():
+        (job / "outputs" / name).write_bytes(content)
+    (job / "exit.json").write_text(json.dumps(END))
+    for name in ("job.json", "done"):
+        (job / name).write_text("{}")
+    return job
+
+
+def _verb_of(command: str) -> str:
+    return command.rpartition("agent-")[2].split()[1].rstrip(";") if '"$HOME"/.gpucourse/agent-' in command else "install"
