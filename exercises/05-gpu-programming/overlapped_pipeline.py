@@ -36,7 +36,7 @@ parser.add_argument("--copy-in", type=float, default=1.0, help="time units of a 
 parser.add_argument("--compute", type=float, default=1.0, help="time units of a kernel; on a GPU, as a multiple of a copy in")
 parser.add_argument("--copy-out", type=float, default=1.0, help="time units of a copy out, in the replay")
 args = parser.parse_args()
-if args.chunks < 2 or args.buffers < 1 or min(args.copy_in, args.compute, args.copy_out) <= 0:
+if args.chunks < 2 or min(args.buffers, args.megabytes) < 1 or min(args.copy_in, args.compute, args.copy_out) <= 0:
     parser.error("--chunks must be at least 2, --buffers and --megabytes at least 1, and durations above 0")
 if args.chunks * args.megabytes > MOST_MEGABYTES:
     wanted = f"{args.chunks} chunks of {args.megabytes} MB are {args.chunks * args.megabytes:,} MB of page-locked memory"

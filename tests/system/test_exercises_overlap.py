@@ -44,6 +44,15 @@ def test_chunks_that_the_host_has_no_room_for_are_refused(tmp_path: Path) -> Non
     assert "256 chunks of 64 MB are 16,384 MB of page-locked memory" in output
 
 
+def test_a_chunk_without_a_megabyte_is_refused(tmp_path: Path) -> None:
+    exercise, script = lay_out("5.4", tmp_path / "work")
+    words = [sys.executable, script.name, *flags(exercise), "--megabytes=0"]
+    process = start(words, script.parent, environment(script.parent))
+    output = wait(process)
+    assert process.returncode == 2
+    assert "--buffers and --megabytes at least 1" in output
+
+
 @pytest.mark.slow
 def test_on_a_gpu_the_pipeline_is_timed_with_its_own_streams(tmp_path: Path) -> None:
     exercise, script = lay_out("5.4", tmp_path / "work")
