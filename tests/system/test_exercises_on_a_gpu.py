@@ -39,7 +39,7 @@ def test_16_bits_without_a_kernel_are_refused_in_a_sentence(tmp_path: Path) -> N
     process = start(words, script.parent, environment(script.parent) | NO_KERNEL)
     output = wait(process)
     assert process.returncode == 1
-    assert "no fast kernel for float16: 256 x 256 would take minutes. Take float32" in output
+    assert "no fast kernel for float16: 256 x 256 would take minutes. Use float32" in output
     assert "Traceback" not in output
 
 
