@@ -118,8 +118,8 @@ def count_copy_engines() -> int | None:
 
 
 def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
-    """The shortest time that the engines' own times permit, in milliseconds. Both directions share a single copy engine: then
-    the chunks need its time, or that of the kernels, plus the wait of the first chunk for the other."""
+    """The shortest time that the engines' own times permit, in milliseconds. If there is a single copy engine, both directions
+    share it: the chunks need its time, or that of the kernels, plus the wait of the first chunk for the other."""
     if copy_engines == 1:
         copies = took[streams.COPY_IN] + took[streams.COPY_OUT]
         return chunks * max(copies, took[streams.COMPUTE]) + min(copies, took[streams.COMPUTE])

@@ -30,8 +30,8 @@ SHELL_SYMPTOMS: tuple[Symptom, ...] = (
             _WHERE + r"module: command not found" + _ELSEWHERE,
             r"(?m)^(?P<file>[^\s:]+): (?P<line>\d+): module: not found" + _ELSEWHERE,
         ),
-        why="Line {line} loads software with `module` (Environment Modules, or Lmod), which the cluster for which it "
-        "was written has. Here software is installed as it is, or the shell of a job does not read the file that defines "
+        why="Line {line} loads software with `module` (Environment Modules, or Lmod), as on the cluster that it was "
+        "written for. Here software is installed as it is, or the shell of a job does not read the file that defines "
         "`module`.",
         next="leave the `module` lines out and name the Python that has the packages; on a cluster with modules put "
         "`source /etc/profile` above them, or begin the file with #!/bin/bash -l",

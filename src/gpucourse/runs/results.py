@@ -80,7 +80,8 @@ def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]
         except MissingError as error:
             raise MissingError(
                 error.what,
-                hint=f"the run's own copy may be intact: ls {files.outputs}/*; or again: gpucourse run {record.exercise}",
+                hint=f"the run's own copy may be intact: ls {files.outputs}/*; "
+                f"or run it again: gpucourse run {record.exercise}",
             ) from error
         documents[name] = document if isinstance(document, dict) else {}
     documents["plan"] = {**documents["plan"], "world_size": record.world_size, "nodes": _count_planned_nodes(record)}
