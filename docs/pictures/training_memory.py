@@ -50,13 +50,13 @@ def follow_step(parts: int, *, checkpointed: bool) -> list[Moment]:
 
 def draw_step() -> Canvas:
     """The plain step, and one with checkpoints and four micro-batches, under the same scale."""
-    ways = {"as it comes": follow_step(1, checkpointed=False)}
+    ways = {"plain step": follow_step(1, checkpointed=False)}
     ways["every block checkpointed, four micro-batches"] = follow_step(4, checkpointed=True)
     peaks = [max(moment.total for moment in moments) for moments in ways.values()]
     floor = 4 * WEIGHTS
     picture = Canvas(
         "Memory over a training step",
-        f"Two rows of bars over the time of a step, in MiB. As it comes: weights and moments, {3 * WEIGHTS:.1f} MiB, are there "
+        f"Two rows of bars over the time of a step, in MiB. Plain step: weights and moments, {3 * WEIGHTS:.1f} MiB, are there "
         f"all the time; activations grow from block to block in forward up to a peak of {peaks[0]:.0f}, and shrink in backward "
         "while gradients grow; the optimizer needs a copy of the weights. With every block checkpointed and four micro-batches "
         f"activations are four low hills, and the peak is {peaks[1]:.0f}. A line marks the device of {DEVICE_MIB} MiB, another "
@@ -77,7 +77,7 @@ def draw_step() -> Canvas:
                 f'<line class="line" x1="{left}" y1="{y:.1f}" x2="{left + wide}" y2="{y:.1f}" stroke-dasharray="5 3"/>'
             )
             picture.text(left - 6, y + 4, words, anchor="end", kind="dim small")
-    first = ways["as it comes"]
+    first = ways["plain step"]
     step = wide / len(first)
     for stage in ("forward", "backward", "optimizer"):
         places = [place for place, moment in enumerate(first) if moment.stage == stage]
