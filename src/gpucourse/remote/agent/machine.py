@@ -16,19 +16,27 @@ _ASK_S = 5.0
 _PORTS = 24  # to choose from: of several runs that begin at the same moment, few then choose the same
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
-# The version is in the name of a folder. To import `importlib.metadata`, which reads it there, takes 40 ms of the processor.
+# The version is mostly in the name of a folder. To import `importlib.metadata`, which also finds the others (of a package that
+# is used where it was built, or in a zip), takes 40 ms of the processor.
 _INSTALLED = """
 import importlib.util, json, os, sys
 def version(name):
     for folder in filter(os.path.isdir, sys.path):
-        for entry in os.listdir(folder):
+        try: entries = os.listdir(folder)
+        except OSError: continue
+        for entry in entries:
             stem, ending = os.path.splitext(entry)
             project, _, number = stem.partition("-")
-            if ending in (".dist-info", ".egg-info") and project.lower() == name.lower(): return number.partition("-")[0]
-    return ""
-asked = sys.argv[1] == "versions"
-found = {n: {"found": importlib.util.find_spec(n) is not None, "version": version(n) if asked else ""} for n in sys.argv[2:]}
-print(json.dumps(found))
+            if ending not in (".dist-info", ".egg-info") or project.lower() != name.lower(): continue
+            if number: return number.partition("-")[0]
+    try:
+        import importlib.metadata
+        return importlib.metadata.version(name) or ""
+    except Exception: return ""
+def look(name):
+    found = importlib.util.find_spec(name) is not None
+    return {"found": found, "version": version(name) if found and sys.argv[1] == "versions" else ""}
+print(json.dumps({name: look(name) for name in sys.argv[2:]}))
 """
 
 
