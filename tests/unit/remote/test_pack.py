@@ -74,6 +74,16 @@ def test_the_digest_of_outputs_tells_whether_they_have_changed(
     assert pack.tell_outputs(otter) not in {"", sent}
 
 
+def test_outputs_that_another_version_sent_are_asked_for_again(
+    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    otter = job.Job("otter")
+    otter.write(pack.PACKED, {"globs": ["**"], "at": 1.0})
+    assert work.is_dir()
+    assert pack.tell_outputs(otter) == ""
+
+
 @pytest.mark.parametrize("globs", [("**",), ("*",), ("run1", "gone", "latest", "loop")])
 def test_links_are_left_out_and_everything_else_is_collected_once(
     tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, globs: tuple[str, ...]

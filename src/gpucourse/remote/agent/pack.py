@@ -57,12 +57,14 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
 
 
 def tell_outputs(job: Job) -> str:
-    """The digest of what `pack` would offer now, asked as it was last; empty where it was not, or where a file vanishes now."""
-    packed = job.read(PACKED)
-    if packed is None:
+    """The digest of what `pack` would offer now, asked as it was last; empty where it was not, where that was noted by another
+    version of this program, or where a file vanishes now: the client then asks."""
+    packed = job.read(PACKED) or {}
+    globs, most = packed.get("globs"), packed.get("max_files")
+    if not isinstance(globs, list) or not isinstance(most, int):
         return ""
-    offers, left = list_offers(job, words(packed["globs"]), int(str(packed["max_files"])))
     try:
+        offers, left = list_offers(job, globs, most)
         infos = {name: os.lstat(path) for name, path in offers.items()}
     except OSError:
         return ""
