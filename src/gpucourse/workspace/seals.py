@@ -20,6 +20,9 @@ EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """The files of a run that checks and questions read."""
 
 _PIECE = 1 << 20
+_LONGEST_PLACE, _DEEPEST_PLACE = 2000, 200
+"""The longest folder of a file, and how deep it lies: more than what is taken of a node's outputs."""
+
 _NO_FILE = {"", ".", ".."}
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # never waits for a pipe
@@ -117,11 +120,11 @@ def _find_place(name: str) -> str:
 def _open_folder(folder: Path, place: str) -> int | None:
     """The folder of that name below another one; None if there is none, or a part of the name leads elsewhere."""
     try:
-        parts = relative_name(place[:-1]).split("/") if place else []
+        name = relative_name(place[:-1], max_length=_LONGEST_PLACE, max_parts=_DEEPEST_PLACE) if place else ""
         handle = os.open(folder, _FOLDER)
     except (OSError, OutsideError):
         return None
-    for part in parts:
+    for part in name.split("/") if name else ():
         try:
             inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=handle)
         except OSError:

@@ -136,6 +136,14 @@ def test_a_seal_is_about_names_below_its_folder_only(context: Context) -> None:
     assert len(digests) == len(whole) + len(outside) + len(elsewhere)
 
 
+@pytest.mark.parametrize("place", ["d/" * 99, "long name/" * 99])
+def test_a_seal_knows_every_output_that_is_taken(tmp_path: Path, place: str) -> None:
+    name = f"outputs/node0/{place}x"
+    tmp_path.joinpath(name).parent.mkdir(parents=True)
+    tmp_path.joinpath(name).write_bytes(b"x")
+    assert dict(seals.digests_inside(tmp_path, [name])) == {name: hashlib.sha256(b"x").hexdigest()}
+
+
 def test_a_change_shows_in_a_file_of_any_size(tmp_path: Path) -> None:
     sizes = (0, 1, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (2 << 20) + 5)
     for size in sizes:
