@@ -64,8 +64,9 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     code = 128 - code if code < 0 else code
     if reason != "exited" and code == 0:
         code = 124 if reason == "timed_out" else 143
-    _weigh_session(describing, 0)  # now it is waited for
-    _reap_within(describing, _MACHINE_S)
+    if os.waitpid(describing, os.WNOHANG) == (0, 0):
+        _weigh_session(describing, 0)  # now it is waited for; Linux takes ten such words a second, from all sessions together
+        _reap_within(describing, _MACHINE_S)
     scratch.remove(job)
     finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
 
