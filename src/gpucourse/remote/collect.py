@@ -81,7 +81,8 @@ def collect(
 def ask_for_outputs(
     run_id: str, node: Node, globs: Sequence[str], paths: RunPaths, max_bytes: int, output_limit: int, nodes: int
 ) -> jobs.StreamRequest:
-    """What `collect` asks one of so many nodes first."""
+    """What `collect` asks one of so many nodes first. Raises StorageError where its folder is a link."""
+    refuse_links(paths.node_outputs(node.name), paths.folder)
     limits = OutputLimits(max_bytes=max_bytes, output_limit=output_limit, max_files=max_files_of(nodes))
     return _make_question(run_id, globs, _have(paths.node_outputs(node.name)), limits)
 

@@ -9,19 +9,22 @@ import shlex
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import chain
 
-from gpucourse.errors import UnreachableError
+from gpucourse.errors import GpucourseError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult, Link, Transport
 from gpucourse.remote import jobs
 from gpucourse.remote.exchange import EndedEarly
-from gpucourse.remote.login_shell import OwnOutput
+from gpucourse.remote.login_shell import MOST_NOISE, OwnOutput
 from gpucourse.remote.patience import ANSWER_S, COLLECT_S, CONNECT_S, Patience
 
 MOST_PASSED_OVER = 8 << 20
 """Bytes of answers that nobody took: after so many what is left of the request is given up."""
+
+_PASSED_OVER_S = 20.0
+"""The time for them, besides what their bytes take at PACE. Whoever waits has a time limit, and asks the link below then."""
 
 
 class SharedTransport:
@@ -132,10 +135,11 @@ class _KeptLink:
 class AheadLink:
     """A link on which some questions are asked ahead, in one request. The node answers one after the other; each answer goes to
     whoever asks just that, and those before it that nobody took are passed over. Any other question is asked on the link below,
-    and so is one that failed, whose reason is told there. Implements ports.Link."""
+    and so is one that failed, whose reason is told there. Once the request itself has failed, all are asked below. `within_s`:
+    how long the beginning of an answer is waited for. Implements ports.Link."""
 
-    def __init__(self, link: Link, questions: Sequence[jobs.StreamRequest]) -> None:
-        self.node = link.node
+    def __init__(self, link: Link, questions: Sequence[jobs.StreamRequest], *, within_s: float = COLLECT_S) -> None:
+        self.node, self._within_s = link.node, within_s
         self._link, self._questions = link, tuple(questions)
         self._left = deque((jobs.command(link.node, *question.words), question.stdin) for question in questions)
         self._mark = secrets.token_hex(16)
@@ -179,15 +183,21 @@ class AheadLink:
         """The answer, from its first piece on; None if it is not among those to come, or the question failed."""
         if asked not in self._left:
             return None
-        patience, passed = Patience(f"{self.node.label}: its answers", COLLECT_S), 0
+        patience, passed = Patience(f"{self.node.label}: its answers", _PASSED_OVER_S), 0
         while True:
-            with suppress(EndedEarly):
+            try:
                 for piece in patience.watch(self._answer):
                     passed += len(piece)
                     if passed > MOST_PASSED_OVER:
                         self._left.clear()
-                        self._request.close()
-                        return None
+                        break
+            except EndedEarly:  # that question failed, which nobody asks
+                pass
+            except UnreachableError:
+                self._left.clear()
+            if asked not in self._left:
+                self._request.close()
+                return None
             is_it = self._left.popleft() == asked
             self._answer = self._read_answer()
             if is_it:
@@ -198,18 +208,32 @@ class AheadLink:
             return None
 
     def _read_answer(self) -> Iterator[bytes]:
+        own = OwnOutput(f"{self._mark}-out".encode(), f"{self._mark}-end".encode())
+        try:
+            yield from self._read_own(own)
+        except GpucourseError:  # no other answer comes; and what came of this one is no part of the next
+            self._left.clear()
+            raise
+        self._after = own.after()
+        if own.code != 0:
+            raise EndedEarly(self.node.label, own.code or -1, b"")
+
+    def _read_own(self, own: OwnOutput) -> Iterator[bytes]:
+        """The bytes of the next answer, up to its end."""
         if len(self._left) + 1 == len(self._questions):
             questions = [{"words": question.words, "stdin": question.stdin.decode()} for question in self._questions]
             wanted = json.dumps({"mark": self._mark, "questions": questions}).encode()
             self._pieces = self._request.enter_context(jobs.stream_verb(self._link, "several", stdin=wanted))
-        own = OwnOutput(f"{self._mark}-out".encode(), f"{self._mark}-end".encode())
+        patience, has_begun = Patience(f"{self.node.label}: its next answer", self._within_s), False
         for piece in chain((self._after,), self._pieces):
-            if data := own.take(piece):
+            data = own.take(piece)
+            if data or has_begun:  # whoever reads it has patience of their own
+                has_begun = True
                 yield data
+            else:
+                patience.check()
+            if own.noise_bytes > MOST_NOISE:
+                raise UnreachableError(f"{self.node.label}: it sends something else than the answers that it was asked for")
             if own.ended:
-                break
-        else:
-            raise UnreachableError(f"{self.node.label}: it answered {len(self._left) + 1} questions less than it was asked")
-        self._after = own.after()
-        if own.code != 0:
-            raise EndedEarly(self.node.label, own.code or -1, b"")
+                return
+        raise UnreachableError(f"{self.node.label}: it answered {len(self._left) + 1} questions less than it was asked")

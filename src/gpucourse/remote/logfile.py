@@ -107,7 +107,7 @@ class LogFile:
 
 def ask_to_follow(run_id: str, node: Node, paths: RunPaths, *, scheduled: bool) -> jobs.StreamRequest:
     """What `follow` asks a node first: the logs from where those end that are here."""
-    sizes = {whose: path.stat().st_size for whose, path in find_logs(node, paths, scheduled=scheduled).items()}
+    sizes = {whose: path.lstat().st_size for whose, path in find_logs(node, paths, scheduled=scheduled).items()}
     return make_question(run_id, node, sizes, scheduled=scheduled)
 
 

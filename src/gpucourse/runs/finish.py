@@ -7,14 +7,14 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.course.gpu_record import find_recorded_plots
-from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
+from gpucourse.errors import MissingError, NodeUntrusted, StorageError, UnreachableError, UsageError
 from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, stage
@@ -113,17 +113,15 @@ def ask_ahead(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> N
     questions: dict[Node, list[StreamRequest]] = {node: [] for node in fleet.nodes}
     for record in records:
         files = runs.files_of(context.paths, record)
-        try:
+        limit, count = context.settings.output_limit, len(record.nodes)
+        with suppress(UsageError, StorageError):  # told by `finish`
             _, exercise = context.catalog.exercise(record.exercise)
-        except UsageError:  # told by `finish`
-            continue
-        wanted, limit = _list_wanted(exercise, record), context.settings.output_limit
-        for node in (node for node in fleet.nodes if node.name in record.nodes):
-            count = len(record.nodes)
-            questions[node] += [
-                ask_to_follow(record.id, node, files, scheduled=record.slurm is not None),
-                ask_for_outputs(record.id, node, wanted, files, exercise.max_output, limit, count),
-            ]
+            wanted = _list_wanted(exercise, record)
+            for node in (node for node in fleet.nodes if node.name in record.nodes):
+                questions[node] += [
+                    ask_to_follow(record.id, node, files, scheduled=record.slurm is not None),
+                    ask_for_outputs(record.id, node, wanted, files, exercise.max_output, limit, count),
+                ]
     for node, asked in questions.items():
         fleet.ask_ahead(node, asked)
 

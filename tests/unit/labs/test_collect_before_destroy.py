@@ -143,6 +143,14 @@ def test_what_is_cut_in_the_middle_is_fetched_by_itself_without_a_loss(lab: _Lab
         assert not runs.reread(lab.context.paths, record).refused
 
 
+@pytest.mark.parametrize("killed_after", range(0, 24_000, 2000))
+def test_a_program_that_is_killed_while_it_answers_spoils_no_run(lab: _Lab, killed_after: int) -> None:
+    lab.leaves_runs(4)
+    lab.nodes.killed_after = killed_after
+    assert len(lab.brings_home().fetched) == 4
+    lab.check_whole()
+
+
 def test_a_log_that_is_here_in_part_is_continued(lab: _Lab) -> None:
     lab.leaves_runs(3)
     log = runs.files_of(lab.context.paths, lab.records[1]).rank_log("node0", 0)

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import UnreachableError, UsageError
+from gpucourse.errors import StorageError, UnreachableError, UsageError
 from gpucourse.model.node import Node
 from gpucourse.remote import jobs, links
+from gpucourse.remote.collect import ask_for_outputs
 from gpucourse.remote.jobs import StreamRequest, stream_verb
 from gpucourse.remote.links import AheadLink, KeptTransport
+from gpucourse.remote.logfile import ask_to_follow
+from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.agent_link import AgentLink, AgentNodes, make_ended_job, make_nodes
 from tests.unit.remote.test_host_probe import HEAD
 
@@ -136,6 +139,54 @@ def test_a_node_that_answers_without_end_what_nobody_reads_is_given_up(tmp_path:
     _ask(ahead, QUESTIONS[2], most=1)
     _ask(ahead, QUESTIONS[4], most=1)
     assert link.asked == ["several", "alone", "alone"]
+
+
+def test_what_came_of_a_broken_answer_is_no_part_of_the_next(tmp_path: Path) -> None:
+    link = _Liar(tmp_path, b"MARK-outwholeMARK-end000MARK-outhalf")
+    ahead = AheadLink(link, QUESTIONS)
+    assert _ask(ahead, QUESTIONS[0]) == b"whole"
+    with pytest.raises(UnreachableError, match="answered 5 questions less"):
+        _ask(ahead, QUESTIONS[1])
+    assert b"whole" in _ask(ahead, QUESTIONS[2])
+    assert link.asked == ["several", "alone"]
+
+
+def test_an_answer_that_breaks_off_spoils_no_later_one(tmp_path: Path) -> None:
+    link = _Liar(tmp_path, b"MARK-outhalf")
+    _ask(AheadLink(link, QUESTIONS), QUESTIONS[1])
+    assert link.asked == ["several", "alone"]
+
+
+def test_a_node_that_sends_something_else_between_its_answers_is_given_up(tmp_path: Path) -> None:
+    link = _Liar(tmp_path, b"MARK-outwholeMARK-end000", *[bytes(1 << 18)] * 100)
+    ahead = AheadLink(link, QUESTIONS)
+    assert _ask(ahead, QUESTIONS[0]) == b"whole"
+    with pytest.raises(UnreachableError, match="sends something else than the answers"):
+        _ask(ahead, QUESTIONS[1])
+    _ask(ahead, QUESTIONS[2], most=1)
+    assert link.asked == ["several", "alone"]
+
+
+def test_the_beginning_of_an_answer_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    link = _Liar(tmp_path, *[b"."] * 100)
+    with pytest.raises(UnreachableError, match="its next answer took longer than 0 s"):
+        _ask(AheadLink(link, QUESTIONS, within_s=0.0), QUESTIONS[0])
+
+
+def test_a_log_that_is_a_link_keeps_no_other_run_from_being_asked(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path)
+    paths.logs.mkdir()
+    paths.rank_log("node0", 0).symlink_to(tmp_path / "nowhere")
+    assert ask_to_follow("r1", HEAD, paths, scheduled=True).words[:2] == ("follow", "r1")
+
+
+def test_no_node_is_told_what_is_in_a_folder_that_outputs_lead_to(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path / "run")
+    paths.outputs.mkdir(parents=True)
+    tmp_path.joinpath("private").mkdir()
+    paths.node_outputs("node0").symlink_to(tmp_path / "private")
+    with pytest.raises(StorageError, match="is a link"):
+        ask_for_outputs("r1", HEAD, (), paths, 1 << 20, 1 << 20, 1)
 
 
 def test_several_runs_are_ended_in_one_request(link: AgentLink) -> None:
