@@ -4,9 +4,9 @@
 
 The environment holds what is asked: the node's spec, or for `trim` the stack's uid and the `count` of nodes that stay. `up`
 leaves the node answering and writes FILE last; called again it repairs what is broken. `down` removes one node, and `trim`
-every node whose number is `count` or higher. Both work from any half-built state, and leave the folder empty if no node is
-left. Run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does all the
-work; the first driver starts it.
+every node whose number is `count` or higher. Both work from any half-built state, and with the last node remove everything of
+the stack. Run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does all
+the work; the first driver starts it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
             down(path, os.environ[SPEC_VARIABLE])
         else:
             trim(path, os.environ[SPEC_VARIABLE])
-    except (DriverError, control.ControlRefused, OSError) as error:
+    except (DriverError, control.ControlRefused, OSError, ValueError) as error:
         sys.stderr.write(f"cannot {verb} {path}: {error}\n" if verb == "trim" else f"cannot bring {path} {verb}: {error}\n")
         return 1
     return 0

@@ -131,7 +131,7 @@ class Host:
                 return await self._add(Spec.read(asked))
             if verb in {"remove", "trim"}:
                 uid = str(asked["uid"])
-                await (self._trim(uid, int(asked["count"])) if verb == "trim" else self._remove(uid, str(asked["name"])))
+                await (self._trim(uid, asked.get("count")) if verb == "trim" else self._remove(uid, str(asked["name"])))
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1
@@ -205,7 +205,7 @@ class Host:
         if left:
             raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
 
-    async def _trim(self, uid: str, count: int) -> None:
+    async def _trim(self, uid: str, count: object) -> None:
         """Remove every node whose number is `count` or higher, including one that left only files."""
         names = layout.select_beyond({*self.nodes, *layout.node_names(self.folder)}, count)
         if count == 0 and uid == self.uid and all(type(node) is HostedNode for node in self.nodes.values()):

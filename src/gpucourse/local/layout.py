@@ -99,21 +99,21 @@ def host_key(folder: Path, name: str) -> Path:
 
 
 def node_names(folder: Path) -> list[str]:
-    """Every node that left a trace, complete or not."""
+    """Every node that left a trace, complete or not. Something else in the folder is not ours."""
     try:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    traces = {entry.name for entry in entries if entry.is_dir() and entry.name not in {MACHINES, SHARED, SLURM}}
-    traces |= {entry.name for entry in entries if _NUMBERED.fullmatch(entry.name)}  # also a file where a folder belongs
-    traces |= {entry.stem for entry in entries if entry.suffix == ".json" and entry.name != HOST and entry.name[0] != "."}
-    return sorted(traces)
+    traces = {entry.name.removesuffix(".json") for entry in entries}  # a folder, its file, or a file where a folder belongs
+    return sorted(name for name in traces if _NUMBERED.fullmatch(name))
 
 
-def select_beyond(names: Collection[str], count: int) -> list[str]:
-    """The nodes whose number is `count` or higher; with a count of 0 all of them, whatever their names are."""
+def select_beyond(names: Collection[str], count: object) -> list[str]:
+    """The nodes whose number is `count` or higher. Raises ValueError if `count` is no number of nodes."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ValueError(f"{count!r} is no number of nodes")
     numbers = {name: int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))}
-    return sorted(name for name in names if count == 0 or numbers.get(name, -1) >= count)
+    return sorted(name for name, number in numbers.items() if number >= count)
 
 
 def write_json(path: Path, content: object) -> None:

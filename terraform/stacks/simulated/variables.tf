@@ -30,7 +30,7 @@ variable "node_count" {
 }
 
 variable "nodes_folder" {
-  description = "Absolute path of the folder that holds the nodes' homes and keys. It is made here, and empty after destroy."
+  description = "Absolute path of the folder that holds the nodes' homes and keys. It is made here; destroy leaves nothing of the stack in it."
   type        = string
 
   validation {
@@ -50,7 +50,7 @@ variable "python" {
 }
 
 variable "driver" {
-  description = "Absolute path of driver.py, which brings one node up or takes it down."
+  description = "Absolute path of driver.py, which brings a node up and takes nodes down."
   type        = string
 
   validation {

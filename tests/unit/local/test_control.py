@@ -125,6 +125,18 @@ def test_where_many_nodes_are_refused_each_is_asked_for(folder: Path) -> None:
     assert heard == ["trim", "remove", "remove", "remove"]
 
 
+def test_what_is_no_node_stays(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "node0" / "home").mkdir(parents=True)
+    (folder / "notes").mkdir()
+    (folder / "data.json").touch()
+    for count, stays in (("-1", "node0"), ("null", "node0"), ("0", "data.json")):
+        monkeypatch.setenv(driver.SPEC_VARIABLE, f'{{"uid": "{folder.name}", "count": {count}}}')
+        assert driver.main(["trim", str(folder)]) == (stays == "node0")
+        assert (folder / stays).exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["data.json", "notes"]
+    assert capsys.readouterr().err.count("is no number of nodes") == 2
+
+
 def test_a_host_that_answers_nothing_is_ended(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
     with host(folder, {"add": [None, 'node {"port": 7}\n'], "ping": [None]}):
         driver.up(str(folder / "node0.json"), "{}", add_s=0.2, ping_s=0.2)

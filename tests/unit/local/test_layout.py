@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from gpucourse.local import layout
 
 
@@ -12,7 +14,8 @@ def test_every_trace_of_a_node_counts(tmp_path: Path) -> None:
     (tmp_path / "node2").mkdir()
     (tmp_path / "node2.json").write_text("{}")
     (tmp_path / "node10").touch()
-    for name in (*layout.HOST_FILES, ".node3.json.77", "notes.txt"):
+    (tmp_path / "notes").mkdir()
+    for name in (*layout.HOST_FILES, ".node3.json.77", "notes.txt", "data.json", "node4.json.txt"):
         (tmp_path / name).write_text("")
     assert layout.node_names(tmp_path) == ["node0", "node1", "node10", "node2"]
     assert layout.node_names(tmp_path / "absent") == []
@@ -21,7 +24,10 @@ def test_every_trace_of_a_node_counts(tmp_path: Path) -> None:
 def test_nodes_beyond_a_count() -> None:
     names = ["node10", "node2", "node0", "node", "nodes3", "i-0abc"]
     assert layout.select_beyond(names, 2) == ["node10", "node2"]
-    assert layout.select_beyond(names, 0) == sorted(names), "where all go, their names do not matter"
+    assert layout.select_beyond(names, 0) == ["node0", "node10", "node2"], "the others are no nodes"
+    for wrong in (-1, 0.5, "0", True, None):
+        with pytest.raises(ValueError, match="is no number of nodes"):
+            layout.select_beyond(names, wrong)
 
 
 def test_a_document_appears_whole(tmp_path: Path) -> None:
