@@ -273,6 +273,34 @@ def test_nodes_below_the_count_stay(tmp_path: Path, host: str) -> None:
         assert lab.ssh("node0", "exit 7").returncode == 7
 
 
+FOREIGN = """
+import os
+kill = os.kill
+def refuse(pid, number):
+    if os.path.exists({marks!r} + f"/{{pid}}"):
+        raise PermissionError
+    kill(pid, number)
+os.kill = refuse
+"""  # a process that the host may not end, as one that `sudo` started
+
+
+@pytest.mark.slow
+def test_a_node_whose_process_does_not_end_is_not_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(FOREIGN.format(marks=str(tmp_path)))
+    with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
+        assert lab.drive("up", "node0", PYTHONPATH=str(tmp_path)).returncode == 0
+        lab.up("node0"), lab.up("node1")
+        running = start_on(lab, "node1", "GPUCOURSE_RUN_DIR=/run/7 sleep 600")
+        (tmp_path / str(running)).touch()
+        refused = lab.trim(1)
+        assert (refused.returncode, has_ended(running)) == (1, False)
+        assert f"processes {running} of node1 do not end" in refused.stderr
+        (tmp_path / str(running)).unlink()
+        assert lab.trim(1).returncode == 0
+        assert has_ended(running)
+        assert layout.node_names(lab.folder) == ["node0"]
+
+
 def test_a_new_stack_in_the_folder_of_a_lost_one(lab: SimulatedNodes) -> None:
     (lab.home("node0") / "old").write_text("of the old stack")
     pid, running = lab.host_pid, start_on(lab, "node0", "GPUCOURSE_RUN_DIR=/run/7 sleep 600")

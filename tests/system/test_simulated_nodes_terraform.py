@@ -167,6 +167,16 @@ def test_more_and_fewer_nodes(stack: Terraformed) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nodes_of_an_apply_that_ended_early_go_with_the_next(stack: Terraformed, number: int) -> None:
+    stack.apply()
+    stack.set_count(4)
+    end_in_the_middle(stack, "node2", number)
+    stack.set_count(2)
+    assert [node.name for node in stack.apply()] == layout.node_names(stack.nodes.folder) == ["node0", "node1"]
+
+
+@pytest.mark.slow
 def test_fewer_nodes_where_one_failed_or_the_host_has_ended(stack: Terraformed) -> None:
     stack.nodes.folder.mkdir(mode=0o700)
     (stack.nodes.folder / "node2").write_text("in the way")

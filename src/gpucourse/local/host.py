@@ -201,9 +201,9 @@ class Host:
             if (node := self.nodes.pop(name, None)) is not None:
                 await node.end()
             _ended, left = await asyncio.to_thread(processes.end, mark)
+            if left:  # its files stay: a repeated `trim` finds the node by them
+                raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
             await asyncio.to_thread(layout.remove_node_files, self.folder, name)
-        if left:
-            raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
 
     async def _trim(self, uid: str, count: object) -> None:
         """Remove every node whose number is `count` or higher, including one that left only files."""

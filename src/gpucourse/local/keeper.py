@@ -106,13 +106,12 @@ def _end_nodes(wanted: dict[str, Any], names: list[str]) -> None:
     uid = wanted["uid"]
     if wanted.get("count") == 0:
         _end(processes.marker(processes.STACK, uid))
-        return
-    for name in names:
-        _end(processes.marker(processes.NODE, f"{uid}/{name}"))
+    else:
+        _end(*(processes.marker(processes.NODE, f"{uid}/{name}") for name in names))
 
 
-def _end(mark: str) -> None:
-    _ended, left = processes.end(mark)
+def _end(*marks: str) -> None:
+    left = [pid for mark in marks for pid in processes.end(mark)[1]]
     if left:
         raise StillAlive(f"processes {', '.join(map(str, left))} do not end")
 

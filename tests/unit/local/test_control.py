@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -135,6 +136,33 @@ def test_what_is_no_node_stays(folder: Path, monkeypatch: pytest.MonkeyPatch, ca
         assert (folder / stays).exists()
     assert sorted(path.name for path in folder.iterdir()) == ["data.json", "notes"]
     assert capsys.readouterr().err.count("is no number of nodes") == 2
+
+
+@pytest.mark.slow
+def test_a_process_that_does_not_end_keeps_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uid, kill = f"test-{uuid.uuid4().hex[:12]}", os.kill
+    marks = [{processes.STACK: uid, processes.NODE: f"{uid}/node{number}"} for number in (1, 2)]
+    foreign, other = (subprocess.Popen(["sleep", "600"], env={**os.environ, **mark}) for mark in marks)
+
+    def refuse(pid: int, number: int) -> None:
+        if pid == foreign.pid:
+            raise PermissionError
+        kill(pid, number)
+
+    for name in ("node0", "node1", "node2"):
+        (folder / name).mkdir()
+    try:
+        with monkeypatch.context() as owned:
+            owned.setattr(os, "kill", refuse)
+            with pytest.raises(driver.DriverError, match=f"processes {foreign.pid} do not end"):
+                driver.trim(str(folder), json.dumps({"uid": uid, "count": 1}))
+        assert other.wait(STUCK_S) == -signal.SIGTERM
+        driver.trim(str(folder), json.dumps({"uid": uid, "count": 1}))
+        assert foreign.wait(STUCK_S) == -signal.SIGTERM
+        assert layout.node_names(folder) == ["node0"]
+    finally:
+        foreign.kill()
+        other.kill()
 
 
 def test_a_host_that_answers_nothing_is_ended(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
