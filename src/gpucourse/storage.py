@@ -36,11 +36,13 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno
 def find_home(environ: Mapping[str, str], instead: str) -> Path:
     """The person's home folder: HOME, or where that is unset or empty, the account's.
 
-    Raises HomeMissing if that is no folder, or is `/`; its hint is `instead`, the command that needs no home.
+    Raises HomeMissing if that is no folder, is closed to the person, or is `/`; its hint is `instead`, the command that needs
+    no home.
     """
     named = environ.get("HOME", "")
     home = Path(named or _find_account_home())
-    if home.is_absolute() and home.is_dir() and not home.samefile("/"):
+    # Of a folder that is closed to this person, even whether it is one cannot be asked.
+    if home.is_absolute() and os.access(home, os.X_OK) and home.is_dir() and not home.samefile("/"):
         return home
     whose = f"HOME is {named}" if named else f"HOME is not set, and the home folder of this account is {home}"
     raise HomeMissing(f"{whose}: nothing of yours can be kept there", hint=f"{instead}, or export HOME=/home/you")
@@ -53,6 +55,16 @@ def _find_account_home() -> str:
         return pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:  # a number without an account, as in containers
         return "/"
+
+
+def find_login() -> str:
+    """The person's login name; for a number without an account, as in containers, that number."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())
 
 
 def storage_error(error: OSError, path: Path) -> StorageError | None:

@@ -7,16 +7,19 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from gpucourse.cli.options import Options, split
 from gpucourse.cli.session import Session
-from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+from gpucourse.errors import ExitCode, GpucourseError, Interrupted, StorageError, UsageError
 from gpucourse.outside.names import printable
+from gpucourse.storage import find_home
 from gpucourse.ui.console import Console
+
+_SHOW = "gpucourse --show-completion"
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -56,9 +59,10 @@ def _dispatch(arguments: list[str], session: Session) -> int:
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:
-        result = typer.main.get_command(tree(arguments[0] if arguments else None)).main(
-            arguments, prog_name="gpucourse", standalone_mode=False, obj=session
-        )
+        with _install_in_home() if arguments[:1] == ["--install-completion"] else nullcontext():
+            result = typer.main.get_command(tree(arguments[0] if arguments else None)).main(
+                arguments, prog_name="gpucourse", standalone_mode=False, obj=session
+            )
     except wrong_usage as error:
         from gpucourse.cli.suggest import explain
 
@@ -68,6 +72,19 @@ def _dispatch(arguments: list[str], session: Session) -> int:
     if result == ExitCode.INTERRUPTED:  # newer versions of typer make this of Ctrl-C
         raise KeyboardInterrupt
     return int(result) if isinstance(result, int) else 0
+
+
+@contextmanager
+def _install_in_home() -> Iterator[None]:
+    """typer writes to files of the shell in the home folder, wherever that is."""
+    find_home(os.environ, _SHOW)
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:  # of the screen, not of a file
+            raise
+        what = f"cannot write {printable(str(error.filename), 4096)}: {error.strerror}"
+        raise StorageError(what, hint=f"{_SHOW} prints what belongs there") from error
 
 
 def _session(options: Options) -> Session:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import Annotated, Literal
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
+from gpucourse.storage import find_login
 
 
 def report(
@@ -31,7 +31,7 @@ def report(
 
     session = session_of(ctx)
     context = session.context
-    name = author or context.settings.owner or getpass.getuser()
+    name = author or context.settings.owner or find_login()
     if of == "course":
         if form not in {None, "md"}:
             raise UsageError(f"--of course is written as Markdown, not as {form}", hint="gpucourse report --of course")

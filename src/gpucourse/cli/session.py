@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpucourse.cli.options import Options
 from gpucourse.errors import GpucourseError
 from gpucourse.ui.console import Console
-from gpucourse.workspace.locate import find_root, open_workspace
+from gpucourse.workspace.locate import find_current_folder, find_root, open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.trust import require_course, require_workspace
 
@@ -32,7 +32,7 @@ class Session:
     @cached_property
     def root(self) -> Path:
         """The workspace's folder, whether it is there yet or not."""
-        return find_root(self.options.workspace, os.environ, Path.cwd())
+        return find_root(self.options.workspace, os.environ, find_current_folder())
 
     @cached_property
     def context(self) -> Context:
@@ -41,7 +41,7 @@ class Session:
 
     def look(self) -> Context:
         """The same for a command that only looks: a workspace that is not there is not made."""
-        if "context" not in vars(self) and not WorkspacePaths(self.root).identity.exists():
+        if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
             return self._open(make=False)
         return self.context
 

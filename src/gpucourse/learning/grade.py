@@ -6,7 +6,6 @@ learner's own judgement is kept in the learner's workspace; it is shown, but giv
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from gpucourse.model.fields import is_utf8
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.score import Grade, QuizScore
+from gpucourse.storage import find_login
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
@@ -122,12 +122,7 @@ def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
 
 def name_learner(context: Context) -> str:
     """The learner's name: the workspace's owner, else the login."""
-    if context.settings.owner:
-        return context.settings.owner
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container without an entry for this user
-        return "unknown"
+    return context.settings.owner or find_login()
 
 
 def _read_answers(context: Context, exercise: Exercise) -> list[tuple[Question, AnswerResult]]:

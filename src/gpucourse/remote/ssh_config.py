@@ -46,13 +46,13 @@ def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
     """How to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
 
     Raises UsageError if it is not written like that, or where the known hosts revoke the machine's key; MissingError
-    without OpenSSH's client.
+    without OpenSSH's client, or for a number without an account.
     """
     match = _HOST.fullmatch(said)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
         raise UsageError(f"'{said}' is not a machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
-    home = Path(environ.get("HOME") or Path.home())
+    home = Path(environ.get("HOME") or _get_registered_home())
     options = _read_ssh_config(match["v6"] or match["name"], match["user"], port, home)
     name = options.get("hostname", [match["v6"] or match["name"]])[0]
     number = int(options.get("port", ["22"])[0])
@@ -150,4 +150,8 @@ def _program(name: str) -> str:
 
 
 def _get_registered_home() -> Path:
-    return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
+        what = f"user {os.getuid()} has no account on this computer, and OpenSSH works only for one that has"
+        raise MissingError(what, hint="type this as a user with an account (getent passwd)") from error

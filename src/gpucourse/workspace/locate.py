@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.errors import UsageError
+from gpucourse.errors import MissingError, UsageError
 from gpucourse.storage import find_home, storing, write_text
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
@@ -58,6 +59,14 @@ class Workspace:
     created: bool
 
 
+def find_current_folder() -> Path:
+    """The folder in which the command was typed. Raises MissingError if it has been removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise MissingError("the current folder does not exist any more", hint="cd to another one") from error
+
+
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
     """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse.
 
@@ -68,7 +77,7 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> P
     if named := environ.get("GPUCOURSE_WORKSPACE"):
         return absolute(_expand(Path(named), environ), cwd)
     for folder in (cwd, *cwd.parents):
-        if (folder / "gpucourse.yaml").is_file():
+        if os.access(folder, os.X_OK) and (folder / "gpucourse.yaml").is_file():
             return folder
     return find_home(environ, _NAME_ANOTHER) / "gpucourse"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from gpucourse.local.machines import link, reports, requirements
+from gpucourse.local.machines import link, reports, requirements, userspace
 
 
 @pytest.mark.parametrize(
@@ -123,3 +124,13 @@ def test_elsewhere_than_on_linux_there_are_no_machines(monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(requirements.Lacking, match="Linux"):
         requirements.require(slurm=False)
+
+
+def test_who_is_lent_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file := tmp_path / "subuid").write_text("ada:100000:65536\n7:300000:65536\n")
+    monkeypatch.setattr("pwd.getpwuid", lambda _number: SimpleNamespace(pw_name="ada"))
+    assert userspace.read_lent_ids(str(file), 8) == (100_000, 65_536)
+    accounts: dict[int, str] = {}
+    monkeypatch.setattr("pwd.getpwuid", accounts.__getitem__)
+    with pytest.raises(OSError, match="has no account on this computer"):
+        userspace.read_lent_ids(str(file), 8)

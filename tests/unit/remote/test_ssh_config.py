@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import UsageError
+from gpucourse.errors import MissingError, UsageError
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh_config import find_ssh_route
 from tests.parts import need
@@ -80,3 +80,12 @@ def test_a_revoked_key_is_never_taken(home: Path) -> None:
     (home / ".ssh" / "known_hosts").write_text(f"@revoked gpu1 {public(home, 'host_key')}\n")
     with pytest.raises(UsageError, match="revokes"):
         find_ssh_route("gpu1", {"HOME": str(home)})
+
+
+def test_a_number_without_an_account_has_no_way_anywhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSH refuses to run for it."""
+    entries: dict[int, str] = {}
+    monkeypatch.setattr("pwd.getpwuid", entries.__getitem__)
+    for environ in ({}, {"HOME": str(home)}):
+        with pytest.raises(MissingError, match="has no account on this computer"):
+            find_ssh_route("gpu1", environ)

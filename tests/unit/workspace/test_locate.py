@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpucourse.errors import ExitCode, HomeMissing, NewerFormat, StorageError, UsageError
+from gpucourse.errors import ExitCode, HomeMissing, MissingError, NewerFormat, StorageError, UsageError
 from gpucourse.figures.cache import cache_elsewhere
-from gpucourse.workspace.locate import find_new_root, find_root, open_workspace, personal_cache
+from gpucourse.storage import find_login
+from gpucourse.workspace.locate import find_current_folder, find_new_root, find_root, open_workspace, personal_cache
 from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.trust import config_folder, list_trusted_folders, trust
 from tests.waiting import STUCK_S
@@ -115,6 +116,25 @@ def test_the_root_of_the_computer_is_no_workspace() -> None:
 def test_a_name_of_nobody_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no account no-such-person"):
         find_root(Path("~no-such-person/x"), {}, tmp_path)
+
+
+def test_a_current_folder_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_current_folder() == tmp_path
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(MissingError, match="the current folder does not exist any more"):
+        find_current_folder()
+
+
+def test_a_number_without_an_account_is_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    name_account(monkeypatch, None)
+    assert find_login() == str(os.getuid())
+    monkeypatch.setenv("LOGNAME", "ada")
+    assert find_login() == "ada"
 
 
 def test_dots_are_taken_out() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,6 +15,7 @@ from gpucourse.labs.aws.choice import Choice
 from gpucourse.model.cloud import Offers
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Note
+from gpucourse.storage import find_login
 from gpucourse.units import later, now_utc, seconds_since
 
 
@@ -57,7 +57,7 @@ def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> Aw
             instance_type=place.instance_type,
             gpu=choice.gpu,
             market=choice.market,
-            owner=tags.make_value(context.settings.owner or getpass.getuser()),
+            owner=tags.make_value(context.settings.owner or find_login()),
             ssh_cidr=facts.ssh_cidr,
             ttl_hours=choice.ttl_hours,
             expires=later(now, choice.ttl_hours * 3600),

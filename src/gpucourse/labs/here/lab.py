@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import subprocess
@@ -18,6 +17,7 @@ from gpucourse.model.event import Watcher
 from gpucourse.model.node import Node
 from gpucourse.outside.documents import parse_typed
 from gpucourse.remote.keys import ensure_client_key
+from gpucourse.storage import find_login
 from gpucourse.workspace.stack_paths import StackPaths
 
 NODE = "node0"
@@ -66,7 +66,7 @@ class HereLab:
             "name": NODE,
             "role": "head",
             "uid": self.deployment.uid,
-            "user": getpass.getuser(),
+            "user": find_login(),
             "public_key": self.public_key,
             "mode": self.deployment.target,
             **more,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.local import health
 from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
 from gpucourse.model.node import Inventory
+from gpucourse.storage import find_login
 from gpucourse.workspace import runs
 from gpucourse.workspace.stack_paths import StackPaths
 
@@ -169,7 +169,7 @@ def open_simulated(context: Context, deployment: LocalDeployment) -> SimulatedLa
         "driver": str(Path(driver.__file__)),
         "stack": deployment.stack,
         "uid": deployment.uid,
-        "user": getpass.getuser(),
+        "user": find_login(),
         "public_key": ensure_client_key(context.paths.client_key),
     }
     terraform = TerraformStack(

@@ -51,7 +51,10 @@ def _ranges(own: int, file: str) -> list[str]:
 
 def read_lent_ids(file: str, own: int) -> tuple[int, int]:
     """The numbers that the system lends to this user: the first, and how many. Raises OSError if it lends none."""
-    names = {str(own), pwd.getpwuid(os.getuid()).pw_name}
+    try:
+        names = {str(own), pwd.getpwuid(os.getuid()).pw_name}
+    except KeyError as error:
+        raise OSError(f"user {os.getuid()} has no account on this computer, and {file} lends numbers to accounts") from error
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         who, _, rest = line.partition(":")
         if who in names and rest.count(":") == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import LOCAL, Grid, Picture, Report
 from gpucourse.model.sweep import Point
+from gpucourse.storage import find_login
 from gpucourse.ui.page.chart import draw_chart
 from gpucourse.ui.page.markup import render, trust
 from gpucourse.ui.page.run_pages import as_table, describe_run
@@ -130,7 +130,7 @@ def _gather_report(context: Context) -> tuple[Report | None, str]:
         plan = read_report_plan(context.folders.modules)
         if plan is None:
             return None, "This course has no report."
-        return gather(context, plan, context.settings.owner or getpass.getuser(), _draw_picture), ""
+        return gather(context, plan, context.settings.owner or find_login(), _draw_picture), ""
     except GpucourseError as error:
         return None, error.what
 

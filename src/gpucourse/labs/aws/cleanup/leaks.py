@@ -5,7 +5,6 @@ It needs no record and no workspace: after a lost disk it still finds everything
 
 from __future__ import annotations
 
-import getpass
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +25,7 @@ from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage
 from gpucourse.model.money import usd_per_hour
+from gpucourse.storage import find_login
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
 
@@ -103,7 +103,7 @@ def clean(context: Context, held: LeakScan, *, everyone: bool = False) -> tuple[
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
     known = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
-    me = context.settings.owner or getpass.getuser()
+    me = context.settings.owner or find_login()
     ends: dict[str, list[str]] = {}
     for resource in resources:
         ends.setdefault(resource.tags.get("Stack", ""), []).append(resource.tags.get("Expires", ""))
