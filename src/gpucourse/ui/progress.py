@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gpucourse.model.event import NodeEvent, ResourceEvent, Stage
 from gpucourse.ui.glyphs import Glyphs
 from gpucourse.ui.line import Line, Segment, line
-from gpucourse.ui.text import clean_line, clip, pad
+from gpucourse.ui.text import clean_line, clip, format_count, pad
 from gpucourse.units import format_seconds
 
 LISTED_AFTER_S = 5.0  # of a stage that takes longer the parts are listed: where the time went is of interest then
@@ -77,8 +77,10 @@ class Progress:
             self._planned.clear()
         if ended.told:
             word = "done" if event.ok else "failed"
-            counted = self._count_good(ended) if ended.parts > MOST_AT_ONCE and not self._verbose else []
-            return [*counted, line("  ", *self._render_end(word, event.seconds, self._sign(event.ok), _NAMES - 2))]
+            return [
+                *self._count_untold(ended),
+                line("  ", *self._render_end(word, event.seconds, self._sign(event.ok), _NAMES - 2)),
+            ]
         end = self._render_end(event.text, event.seconds, self._sign(event.ok))
         listed = self._verbose or not event.ok or not ended.went_well or event.seconds > LISTED_AFTER_S
         return [end, *(self._children(ended) if listed else [])]
@@ -141,6 +143,7 @@ class Progress:
             row
             for stage in stages
             for row in (
+                *self._count_untold(stage),
                 self._render_end(stage.text, now - stage.began, sign),
                 *([] if stage.told else self._children(stage)),
             )
@@ -200,8 +203,10 @@ class Progress:
             (failed if name in broken else done).extend(self._node(name, events))
         return failed + active + done
 
-    def _count_good(self, stage: OpenStage) -> list[Line]:
-        """One line for each thing that was done to all that went well."""
+    def _count_untold(self, stage: OpenStage) -> list[Line]:
+        """One line for each thing that was done to all that went well, where not all of them were listed."""
+        if not stage.told or stage.parts <= MOST_AT_ONCE or self._verbose:
+            return []
         good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
         fine = {name: events for name, events in stage.nodes.items() if all(event.ok for event in events)}
         return self._many_resources(good) + self._many_nodes(fine)
@@ -250,7 +255,7 @@ class Progress:
         for action in dict.fromkeys(resource.action for resource in resources):
             times = [(resource.seconds or 0.0, resource.address) for resource in resources if resource.action == action]
             slowest, address = max(times)
-            text = f"{len(times)} resources {_DONE.get(action, action)}"
+            text = f"{format_count(len(times), 'resource')} {_DONE.get(action, action)}"
             told = f"slowest {format_seconds(slowest)} ({clean_line(address)})"
             rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Segment(f"  {told}", "dim")))
         return rows
@@ -263,7 +268,7 @@ class Progress:
             slowest, name = max(times)
             middle = statistics.median(seconds for seconds, _ in times)
             told = f"median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
-            text = f"{len(times)} nodes: {clean_line(step)}"
+            text = f"{format_count(len(times), 'node')}: {clean_line(step)}"
             rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Segment(f"  {told}", "dim")))
         return rows
 

@@ -104,6 +104,28 @@ def test_a_pipe_counts_parts_beyond_the_first_forty() -> None:
     ]
 
 
+def test_a_pipe_counts_them_too_where_the_stage_never_ends() -> None:
+    text, now = io.StringIO(), [0.0]
+    live = Live(Out(text), colour=False, moving=False, clock=lambda: now[0])
+
+    def work() -> None:
+        with live:
+            live(Stage(name="destroy", text="removing"))
+            now[0] = LISTED_AFTER_S + 1
+            live(ResourceEvent(address="key", action="read", state="done", seconds=1.0))
+            for number in range(64):
+                live(ResourceEvent(address=f"node{number}", action="delete", state="done", seconds=float(number)))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert [" ".join(line.split()) for line in text.getvalue().splitlines()[MOST_AT_ONCE + 1 :]] == [
+        "✓ 1 resource read slowest 1.00 s (key)",
+        "✓ 64 resources removed slowest 63.0 s (node63)",
+        "– removing 6.00 s",
+    ]
+
+
 @pytest.mark.parametrize(("verbose", "lines"), [(False, 1), (True, 2)])
 def test_what_goes_well_and_soon_is_one_line_but_for_verbose(*, verbose: bool, lines: int) -> None:
     def work(live: Live) -> None:
