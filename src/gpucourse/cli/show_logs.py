@@ -89,9 +89,11 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
     """All ranks' lines in the order in which they came, each with the seconds since the run began."""
     from gpucourse.ui.loglines import Source, visible_block
 
+    prefixes = {log.path: Source(log.node, log.rank).prefix for log in logs}
+
     def lines() -> Iterator[str]:
         for seconds, log, block in merge_by_time(record, logs):
-            prefix = f"{seconds:9.3f} s  {Source(log.node, log.rank).prefix} "
+            prefix = f"{seconds:9.3f} s  {prefixes[log.path]} "
             yield prefix + visible_block(block.removesuffix(b"\n")).replace("\n", "\n" + prefix) + "\n"
 
     _write(session, lines())

@@ -7,15 +7,18 @@ comes before the wanted part is not read.
 from __future__ import annotations
 
 import heapq
+import itertools
 import os
 import re
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 
 from gpucourse.context import Context
@@ -116,7 +119,7 @@ class StoredLog:
         return 0
 
     def _read_times(self) -> Iterator[tuple[int, float]]:
-        """How much of the log had arrived when, from the first wanted byte on."""
+        """How much of the log had arrived when, from the first wanted byte on; of several notes of one moment, the last."""
         if not self.times.is_file():
             return
         first = 0
@@ -124,8 +127,9 @@ class StoredLog:
             if self._parse_time(note)[0] <= self.begin:
                 first = place + len(note)
                 break
-        for block in _read_lines(self.times, first):
-            yield from map(self._parse_time, block.splitlines())
+        notes = (note for block in _read_lines(self.times, first) for note in map(self._parse_time, block.splitlines()))
+        for _, together in itertools.groupby(notes, key=itemgetter(1)):
+            yield deque(together, maxlen=1).pop()
 
     def _parse_time(self, note: bytes) -> tuple[int, float]:
         try:

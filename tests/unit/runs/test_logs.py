@@ -78,6 +78,11 @@ def test_each_line_has_the_time_of_its_end(tmp_path: Path) -> None:
     assert read_timed_lines(log) == [(1.0, b"one\n"), (4.0, b"two\n"), (8.0, b"three\nfour\n"), (8.0, b"five")]
 
 
+def test_what_came_in_one_moment_is_one_piece(tmp_path: Path) -> None:
+    log = write_log(tmp_path, (1, b"one\n"), (1, b"two\nth"), (1, b"ree\nfo"), (2, b"ur\n"), (2, b"five\n"), (1, b"six\n"))
+    assert read_timed_lines(log) == [(1.0, b"one\ntwo\nthree\n"), (2.0, b"four\nfive\n"), (2.0, b"six\n")]
+
+
 def test_times_of_a_part_begin_with_it(tmp_path: Path) -> None:
     pieces = [(number, b"line %d\n" % number) for number in range(50)]
     assert read_timed_lines(write_log(tmp_path, *pieces, part=LogPart(tail=2))) == [(48.0, b"line 48\n"), (49.0, b"line 49\n")]
