@@ -218,6 +218,17 @@ def _give_name(path: str, target: str, *, is_new: bool) -> OSError | None:
     return None
 
 
+def find_shortage(folder: Path) -> str:
+    """A sentence that the disk of this folder has less than the reserve, so that nothing is collected; empty if it has more."""
+    import shutil
+
+    free = shutil.disk_usage(folder).free
+    if free >= _RESERVE:
+        return ""
+    least = format_bytes(_RESERVE)
+    return f"the disk of {folder} has {format_bytes(free)} free: outputs are collected only while {least} stay free"
+
+
 class DiskSpace:
     """The free space of one disk, which the outputs of all nodes fill at the same time, less what is about to be written."""
 

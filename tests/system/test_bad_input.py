@@ -7,10 +7,12 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.parts import need
 from tests.system import scripts
 from tests.system.cli import Learner
 
@@ -156,6 +158,24 @@ def test_a_full_disk(learner: Learner) -> None:
     typed = learner.types("deploy", "3", code=3, mount="size=64k")
     assert "no space left" in typed.err
     assert "df -h" in typed.err
+    assert learner.processes() == []
+
+
+ON_A_SMALL_DISK = """
+mount -t tmpfs -o size=200m,mode=700 none "$1" && shift && "$1" "$2" "$3" deploy 0 --yes --quiet || exit
+"$@"; code=$?
+"$1" "$2" "$3" destroy 0 --yes --quiet
+exit $code
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_takes_no_outputs_is_told_before_the_run(learner: Learner) -> None:
+    before = (need("unshare"), "--mount", "sh", "-c", ON_A_SMALL_DISK, "sh", str(learner.workspace))
+    learner.types("list", mount="size=1m")  # skips where a small disk cannot be mounted
+    typed = replace(learner, before=before).types("run", "0.1", "--dry-run")
+    assert f"the disk of {learner.workspace} has " in typed.err
+    assert "outputs are collected only while 256.0 MiB stay free" in typed.err
     assert learner.processes() == []
 
 

@@ -13,6 +13,8 @@ import pytest
 from tests.system.cli import Learner
 from tests.system.plain_user import words_of_a_plain_user
 
+pytestmark = pytest.mark.system
+
 IN_CLOSED = 'mkdir -p closed/in && cd closed/in && chmod 0 .. && exec "$@"'
 SHELLS_OWN = "gpucourse --show-completion"
 

@@ -24,6 +24,7 @@ from gpucourse.runs.connect import reach
 from gpucourse.runs.mutations import keep_edited_files
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, find_lab_module, make_launch_request, plan_on
 from gpucourse.runs.written_batch import find_written_batch
+from gpucourse.storage import find_shortage
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import write_record
@@ -116,6 +117,8 @@ def run(
         plan = _limit(context, plan)
         if (objection := object_to(plan)) is not None:
             raise objection
+        if told := find_shortage(context.paths.root):
+            context.watch(Note(text=told, level="warning"))
         if dry_run:
             return RunResult(plan=plan)
         if (stamp := runs.from_the_future(context.paths)) is not None:

@@ -15,6 +15,7 @@ import pytest
 
 from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.remote.unpack import OutputLimits, unpack
+from gpucourse.storage import find_shortage
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.parcels import Parcel, everything
 
@@ -109,6 +110,16 @@ def test_a_disk_that_would_be_full_is_told_before(paths: RunPaths, monkeypatch: 
     with pytest.raises(StorageError, match=r"200 B more would leave less than 256.0 MiB free on its disk"):
         unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/a"}
+
+
+@pytest.mark.parametrize(("left", "told"), [((256 << 20) - 1, True), (256 << 20, False)])
+def test_a_disk_on_which_nothing_would_be_collected_is_told(
+    left: int, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = shutil.disk_usage(tmp_path)._replace(free=left)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: free)
+    said = f"the disk of {tmp_path} has 256.0 MiB free: outputs are collected only while 256.0 MiB stay free"
+    assert find_shortage(tmp_path) == (said if told else "")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.97])

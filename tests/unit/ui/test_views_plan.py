@@ -69,7 +69,7 @@ def test_a_launch_plan_names_every_node_and_what_it_starts() -> None:
         "10 min 00 s, a collective 2 min 00 s",
         "hello.py  ·  /w/hello.py",
         "*.csv",
-        "at most 20,000 files and 10.0 GiB, 1.0 GiB a file",
+        "at most 20,000 files and 10.0 GiB, 1.0 GiB a file, 1.0 GiB a log",
     ):
         assert words in shown, words
     assert shown.replace("\n", "").isprintable()

@@ -48,9 +48,9 @@ def launch(plan: LaunchPlan) -> View:
 
 
 def _limits(plan: LaunchPlan) -> str:
-    """How much of the outputs of one node is collected."""
-    in_all, a_file = format_bytes(plan.output_limit), format_bytes(plan.max_output_bytes)
-    return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file"
+    """How much of the outputs of one node is collected, and of each log."""
+    in_all, a_file, a_log = map(format_bytes, (plan.output_limit, plan.max_output_bytes, plan.log_limit))
+    return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file, {a_log} a log"
 
 
 def _by_hand(plan: LaunchPlan) -> str:
