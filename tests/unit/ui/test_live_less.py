@@ -5,13 +5,13 @@ import io
 import pytest
 
 from gpucourse.errors import Interrupted
-from gpucourse.model.event import LogBytes, Note, Stage, stage
+from gpucourse.model.event import LogBytes, NodeEvent, Note, ResourceEvent, Stage, stage
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
 from gpucourse.ui.loglines import TABLE_MARKER
 from gpucourse.ui.out import Out
-from gpucourse.ui.progress import Progress
+from gpucourse.ui.progress import LISTED_AFTER_S, MOST_AT_ONCE, Progress
 from tests.unit.ui.emulator import Emulator
 from tests.unit.ui.test_live import show_logs, write_to_pipe
 
@@ -88,3 +88,41 @@ def test_the_recorded_screen_leaves_out_tables_that_the_result_shows() -> None:
     with live:
         live(LogBytes(node="node0", rank=0, data=b"before\n" + TABLE_MARKER + b"\ncase  x\n----  -\na     1\n\nafter\n"))
     assert [plain(row) for row in live.transcript(stages=5, logs=9)] == ["[n0 r0] before", "[n0 r0] after"]
+
+
+def test_a_pipe_counts_parts_beyond_the_first_forty() -> None:
+    text, now = io.StringIO(), [0.0]
+    with Live(Out(text), colour=False, moving=False, clock=lambda: now[0]) as live:
+        live(Stage(name="launch", text="starting 64 ranks"))
+        now[0] = LISTED_AFTER_S + 1
+        for number in range(64):
+            live(NodeEvent(node=f"node{number}", step="start", ok=number != 60, seconds=float(number)))
+        live(Stage(name="launch", text="starting 64 ranks", seconds=13.0, ok=False))
+    assert [" ".join(line.split()) for line in text.getvalue().splitlines()[MOST_AT_ONCE:]] == [
+        f"✓ node{MOST_AT_ONCE - 1} start {MOST_AT_ONCE - 1}.0 s",
+        "✗ node60 start failed 60.0 s",
+        "✓ 63 nodes: start median 31.0 s, slowest 63.0 s (node63)",
+        "✗ failed 13.0 s",
+    ]
+
+
+def test_a_pipe_counts_them_too_where_the_stage_never_ends() -> None:
+    text, now = io.StringIO(), [0.0]
+    live = Live(Out(text), colour=False, moving=False, clock=lambda: now[0])
+
+    def work() -> None:
+        with live:
+            live(Stage(name="destroy", text="removing"))
+            now[0] = LISTED_AFTER_S + 1
+            live(ResourceEvent(address="key", action="read", state="done", seconds=1.0))
+            for number in range(64):
+                live(ResourceEvent(address=f"node{number}", action="delete", state="done", seconds=float(number)))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert [" ".join(line.split()) for line in text.getvalue().splitlines()[MOST_AT_ONCE + 1 :]] == [
+        "✓ 1 resource read slowest 1.00 s (key)",
+        "✓ 64 resources removed slowest 63.0 s (node63)",
+        "– removing 6.00 s",
+    ]
