@@ -183,7 +183,7 @@ if rank == 0:
         ],
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
-    titles = {"case": "case", "batch_per_rank": "batch per rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
+    titles = {"case": "case", "batch_per_rank": "batch a rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
     bench.say_table(rows, titles | {"samples_per_s": "samples/s", "speedup": "x", "efficiency_percent": "efficiency %"})
     if exposed is not None:
         say(f"exposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")

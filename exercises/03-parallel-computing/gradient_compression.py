@@ -161,7 +161,7 @@ if rank == 0:
         "plain_communication_ms": rows[0]["communication_ms"], "plain_ratio": rows[0]["communication_per_compute"],
         "power_sgd_bytes": of_rank_1.get("bytes_per_step"), "power_sgd_times_smaller": of_rank_1.get("times_smaller"),
     }  # fmt: skip
-    titles = {"hook": "hook", "bytes_per_step": "bytes per step", "times_smaller": "x smaller", "messages_per_step": "messages"}
+    titles = {"hook": "hook", "bytes_per_step": "bytes a step", "times_smaller": "x smaller", "messages_per_step": "messages"}
     titles |= {"median_ms": "step ms", "compressing_ms": "compressing ms", "communication_ms": "communication ms"}
     bench.say_table(rows, titles | {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after"})
     for missing in left_out:

@@ -181,7 +181,7 @@ if rank == 0:
         "same_algorithms": torch.backends.cudnn.deterministic and not torch.backends.cudnn.allow_tf32,
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
-    titles = {"case": "case", "batch_per_rank": "batch per worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
+    titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
     bench.say_table(rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"})
     say(f"strong scaling and one worker: losses differ by {first_gap:.0e} in the first {FIRST} steps, by {gap:.0e} in all")
     if device.type == "cpu":

@@ -214,7 +214,7 @@ if rank == 0:
     }  # fmt: skip
     bench.say_table(metrics["slices"], {"tensor": SHOWN, "rows": "rows", "file": "file", "begins": "from byte",
                                         "bytes": "bytes"})  # fmt: skip
-    bench.say_table(worlds, {"ranks": "continues on", "step_found": "from step", "loss_off": "loss off",
+    bench.say_table(worlds, {"ranks": "goes on with", "step_found": "from step", "loss_off": "loss off",
                              "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
     say(f"with the weights only the losses would be off by {metrics['model_only_off']:.2g}")
     if filesystem == "tmpfs":

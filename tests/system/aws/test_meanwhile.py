@@ -182,7 +182,7 @@ def test_a_start_beyond_the_budget_is_refused_as_a_deploy_is(learner: CloudLearn
     learner.sets(budget_usd=3)
     typed = learner.types("start", "3", "--gpu", "t4", code=2)
     assert "this would cost $6.1" in typed.err
-    assert "of the budget of $3.00 $2.99 is left" in typed.err
+    assert "$2.99 of the budget of $3.00 is left" in typed.err
     assert "gpucourse start 3 --gpu t4 --yes-over-budget" in typed.err
     assert describe_instance(learner.account, hand_made.ids(learner)[0])["State"]["Name"] == "stopped"
     assert load_stored(learner, lab).cloud.stopped
@@ -279,7 +279,7 @@ def test_more_time_has_a_limit_and_a_price(learner: CloudLearner) -> None:
     typed = learner.types("extend", "3", "2h", code=2)
     assert "More time than the budget allows" in typed.out
     assert "this would cost $4." in typed.err
-    assert "of the budget of $2.00 $1.99 is left" in typed.err
+    assert "$1.99 of the budget of $2.00 is left" in typed.err
     assert "gpucourse extend 3 120m --yes-over-budget" in typed.err
     assert "has more time" in learner.types("extend", "3", "1h", "--yes").out
     assert "has more time" in learner.types("extend", "3", "1h", "--yes-over-budget").out
