@@ -120,7 +120,7 @@ def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Wor
     until(lambda: float(slurm.inside(cluster, "node0", "stat", "--format=%.Y", STORED)) > float(since), "a stored state")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
     wait_for_words(work.running, b"Slurm does not answer")
-    way_back = wait_for_words(work.running, b"brought back by").rpartition("gpucourse ")[2]
+    way_back = wait_for_words(work.running, b"this starts it again").rpartition("gpucourse ")[2]
     cluster.types(*way_back.split(), "--quiet")
     wait_for_words(work.running, b"Slurm answers again")
     work.let_go()
