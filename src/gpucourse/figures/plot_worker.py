@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # The search path of this process, and not the folder that the person happens to be in.
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_process import main; main()"
 _LEAVING_S = 1.0
-_LEAST, _USUAL = 19, 0  # as `nice` counts
 
 
 class PlotWorker:
@@ -51,7 +50,6 @@ class PlotWorker:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # a Ctrl-C is meant for whoever asks, not for who draws
             )
-            _weigh_session(self.process.pid, _LEAST)  # until somebody waits for it, nodes start their ranks
 
     def draw(
         self,
@@ -106,7 +104,6 @@ class PlotWorker:
         if process is None or process.stdin is None or process.stdout is None:
             return None
         self._at_work = True
-        _weigh_session(process.pid, _USUAL)
         try:
             process.stdin.write(line)
             process.stdin.flush()
@@ -119,12 +116,6 @@ class PlotWorker:
             return None
         answers: list[dict[str, Any]] = json.loads(answer)
         return answers
-
-
-def _weigh_session(leader: int, nice: int) -> None:
-    """Weigh the session of a process against others: where Linux gives each the same share, `nice` decides only within one."""
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{leader}/autogroup").write_text(str(nice), encoding="ascii")
 
 
 def _draw_here(

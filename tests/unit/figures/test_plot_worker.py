@@ -100,15 +100,6 @@ def test_setting_it_up_again_changes_nothing(plot_worker: PlotWorker) -> None:
     assert begin(plot_worker) is begin(plot_worker)
 
 
-@pytest.mark.skipif(not os.access("/proc/self/autogroup", os.W_OK), reason="sessions have no share of their own here")
-def test_it_gives_way_until_somebody_asks_it(plot_worker: PlotWorker, tmp_path: Path) -> None:
-    share = Path(f"/proc/{begin(plot_worker).pid}/autogroup")
-    assert share.read_text().endswith("nice 19\n")
-    for again in ("once", "again"):  # from plain users Linux takes one change in 0.1 s: the first may be too early
-        draw_both(plot_worker, tmp_path / again)
-    assert share.read_text().endswith("nice 0\n")
-
-
 @pytest.mark.parametrize("own", [True, False], ids=["by its process", "here"])
 def test_errors_come_as_they_are(plot_worker: PlotWorker, tmp_path: Path, own: bool) -> None:
     if own:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from gpucourse.remote.agent import drill, machine, reap, scratch, store
 from gpucourse.remote.agent.job import MARK, Job, mapping, words
@@ -19,7 +18,6 @@ from gpucourse.remote.agent.rank import expand
 _LEFT_GRACE_S = 2.0
 _TRIM_S = 0.5  # a loop that prints writes some hundred megabytes in that time
 _MACHINE_S = 8.0
-_MODESTY = 10
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -64,9 +62,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     code = 128 - code if code < 0 else code
     if reason != "exited" and code == 0:
         code = 124 if reason == "timed_out" else 143
-    if os.waitpid(describing, os.WNOHANG) == (0, 0):
-        _weigh_session(describing, 0)  # now it is waited for; Linux takes ten such words a second, from all sessions together
-        _reap_within(describing, _MACHINE_S)
+    _reap_within(describing, _MACHINE_S)
     scratch.remove(job)
     finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
 
@@ -198,17 +194,10 @@ def _describe(job: Job, python: str, lock: int) -> int:
 
     def work() -> None:
         os.close(lock)  # or this process would look like a living supervisor
-        os.nice(_MODESTY)  # the ranks start at this moment, and have priority
-        _weigh_session(os.getpid(), _MODESTY)
+        os.nice(10)  # the ranks start at this moment, and have priority
         job.write("env.json", machine.describe(python))
 
     return _fork(work)
-
-
-def _weigh_session(leader: int, nice: int) -> None:
-    """Weigh the session of a process against others: where Linux gives each the same share, `nice` decides only within one."""
-    with suppress(OSError), open(f"/proc/{leader}/autogroup", "w") as share:
-        share.write(str(nice))
 
 
 def _fork(work: Callable[[], None]) -> int:
