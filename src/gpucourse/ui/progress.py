@@ -96,6 +96,8 @@ class Progress:
         name = event.address.removeprefix("module.lab.")
         resources = stage.resources if stage else {}
         resource = resources.setdefault(event.address, Resource(name, event.action, now))
+        if resource.action != event.action:  # replaced: removed, then created
+            resource = resources[event.address] = Resource(name, event.action, now)
         resource.detail = event.detail or resource.detail
         if event.state not in {"done", "failed"}:
             return []
