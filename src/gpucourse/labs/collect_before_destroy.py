@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
@@ -266,6 +267,8 @@ def _give_up(context: Context, record: RunRecord, home: CollectedRuns, why: str)
     record.collected, record.error = True, record.error or why
     if record.slurm is not None:
         record.slurm.later = []
+    for node in record.nodes:  # what a killed command fetched, and nobody fetches again
+        shutil.rmtree(runs.files_of(context.paths, record).transfer(node), ignore_errors=True)
     with suppress(StorageError):  # a full disk must not keep a lab alive
         runs.save(context.paths, record)
     home.given_up.append(f"{record.id}: {why}")

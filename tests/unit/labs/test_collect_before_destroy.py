@@ -178,3 +178,11 @@ def test_runs_that_nobody_followed_are_listed_after_one_request_for_all(lab: _La
     lab.check_whole()
     for node in NODES:
         assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == ["states", "several"]
+
+
+def test_given_up_outputs_leave_nothing_that_was_fetched(lab: _Lab) -> None:
+    lab.leaves_runs(1)
+    (left := runs.files_of(lab.context.paths, lab.records[0]).transfer(NODES[0].name)).mkdir()
+    (left / "0").touch()
+    assert bring_home(lab.context, lab.deployment, discard=True).given_up
+    assert not left.exists()
