@@ -19,7 +19,7 @@ from tests.documents import read_document
 from tests.forks import SHARED
 from tests.parts import need
 from tests.ports import take_ports
-from tests.waiting import STUCK_S
+from tests.waiting import STUCK_S, until
 
 COMMAND = (sys.executable, "-m", "gpucourse")
 
@@ -130,18 +130,34 @@ class Learner:
             b"HOME=" + str(self.workspace).encode(),
             b"GPUCOURSE_STACK_UID=" + json.loads(identity.read_text())["id"].encode(),
         )
-        pids = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdecimal() and int(entry.name) != os.getpid():
-                try:
-                    variables = (entry / "environ").read_bytes().split(b"\0")
-                    zombie = b") Z" in (entry / "stat").read_bytes()
-                except OSError:
-                    continue
-                ours = any(variable.startswith(marks) for variable in variables)
-                if ours and not zombie:
-                    pids.append(int(entry.name))
-        return pids
+        return [pid for pid, variables in list_environments() if any(variable.startswith(marks) for variable in variables)]
+
+    def check_nothing_runs(self) -> None:
+        """No launcher and no rank of a run is alive; a supervisor, which tells of the end before it ends itself, ends."""
+        here = str(self.workspace).encode()
+        assert list_marked(b"GPUCOURSE_RUN_DIR=" + here) == []
+        until(lambda: not list_marked(b"GPUCOURSE_RUN_DIR=supervisor", b"HOME=" + here), what="the end of the supervisors")
+
+
+def list_marked(*marks: bytes) -> list[int]:
+    """The live processes that have, for each mark, a variable that starts with it."""
+    alive = list_environments()
+    return [pid for pid, variables in alive if all(any(variable.startswith(mark) for variable in variables) for mark in marks)]
+
+
+def list_environments() -> list[tuple[int, list[bytes]]]:
+    """Every live process but this one, with the variables that it was started with."""
+    alive = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                zombie = b") Z" in (entry / "stat").read_bytes()
+            except OSError:  # it ended, or it is somebody else's
+                continue
+            if not zombie:
+                alive.append((int(entry.name), variables))
+    return alive
 
 
 def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, str, str]:

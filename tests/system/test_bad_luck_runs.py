@@ -13,16 +13,11 @@ from tests.system.cli import Learner
 pytestmark = pytest.mark.system
 
 
-def list_processes(lab: Learner) -> list[int]:
-    """Processes of any run that are still alive on the nodes."""
-    return [pid for pid in lab.processes() if b"GPUCOURSE_RUN_DIR=" in Path(f"/proc/{pid}/environ").read_bytes()]
-
-
 def start(lab: Learner, tmp_path: Path, name: str, *more: str, code: int) -> str:
     """Run one of the scripts on both nodes; what was said."""
     typed = lab.types("run", "--script", scripts.write(tmp_path, name), "--launcher", "python", *more, code=code)
     assert "Traceback" not in typed.err
-    assert list_processes(lab) == []
+    lab.check_nothing_runs()
     return typed.out + typed.err
 
 
@@ -40,7 +35,7 @@ def test_a_rank_that_exits_is_named_with_its_last_lines(lab: Learner, tmp_path: 
 def test_a_rank_that_exits_under_torchrun(lab: Learner, tmp_path: Path) -> None:
     typed = lab.types("run", "--script", scripts.write(tmp_path, "exits"), code=4)
     assert "rank 1 on node1 was the first to fail, with code 3" in typed.out
-    assert list_processes(lab) == []
+    lab.check_nothing_runs()
     assert "ChildFailedError" in (lab.run_folder() / "logs/node1-launcher.log").read_text()
 
 

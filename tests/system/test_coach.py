@@ -31,15 +31,11 @@ time.sleep(60)
 """
 
 
-def nothing_left(lab: Learner) -> bool:
-    return not [pid for pid in lab.processes() if b"GPUCOURSE_RUN_DIR=" in Path(f"/proc/{pid}/environ").read_bytes()]
-
-
 def run(lab: Learner, folder: Path, text: str, *more: str) -> tuple[str, str]:
     """Run the script on both nodes, without torch; it fails. Standard output and error."""
     (folder / "script.py").write_text(text)
     typed = lab.types("run", "--script", str(folder / "script.py"), "--launcher", "python", "--nodes", "2", *more, code=4)
-    assert nothing_left(lab)
+    lab.check_nothing_runs()
     return typed.out, typed.err
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +24,7 @@ def break_exercise(lab: Learner, exercise: str, how: str, *more: str) -> tuple[d
     fault = json.loads((lab.workspace / ".gpucourse/drills" / f"{record['id']}.json").read_text())
     assert (record["state"], record["drill"], record["diagnoses"]) == ("broken", True, [])
     assert fault["how"] == how
-    alive = [pid for pid in lab.processes() if b"GPUCOURSE_RUN_DIR=" in Path(f"/proc/{pid}/environ").read_bytes()]
-    assert alive == []
+    lab.check_nothing_runs()
     told = "".join(path.read_text(errors="replace") for path in lab.run_folder().rglob("*") if path.suffix in {".log", ".json"})
     assert how not in told
     assert "after_s" not in told  # of the order that the node got

@@ -8,6 +8,7 @@ import shlex
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,11 @@ def _sleeps(pid: int) -> bool:
 def _daemon(somebody: Learner, *words: str) -> int:
     """The process with this command line, of this lab."""
     wanted = "\0".join((*words, "")).encode()
-    return next(pid for pid in somebody.processes() if (Path("/proc") / str(pid) / "cmdline").read_bytes() == wanted)
+    lines = []
+    for pid in somebody.processes():
+        with suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile is no daemon
+            lines.append((pid, (Path("/proc") / str(pid) / "cmdline").read_bytes()))
+    return next(pid for pid, line in lines if line == wanted)
 
 
 @pytest.mark.slow

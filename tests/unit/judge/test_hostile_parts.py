@@ -110,7 +110,7 @@ def is_gone(process: int) -> bool:
     while time.monotonic() < deadline:
         try:
             state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # the second where it ends between open and read
             return True
         if state == "Z":
             return True
