@@ -131,7 +131,10 @@ class Host:
                 return await self._add(Spec.read(asked))
             if verb in {"remove", "trim"}:
                 uid = str(asked["uid"])
-                await (self._trim(uid, asked.get("count")) if verb == "trim" else self._remove(uid, str(asked["name"])))
+                if verb == "trim":
+                    await self._trim(uid, asked.get("count"))
+                else:
+                    await self._remove(uid, layout.check_name(asked["name"]))
                 return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
         finally:
             self._changes -= 1

@@ -47,6 +47,7 @@ class Spec:
             words = {key: str(document[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
         except KeyError as error:
             raise ValueError(f"a node's description lacks {error}") from error
+        layout.check_name(document["name"])
         more = {key: str(document.get(key) or "") for key in ("root", "link", "layer")}
         more |= {key: str(document[key]) for key in ("mode", "instance_type") if document.get(key)}
         tables = {

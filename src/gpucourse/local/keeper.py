@@ -98,7 +98,9 @@ def list_removals(spec: str) -> list[str]:
 
 
 def _list_removed(folder: Path, wanted: dict[str, Any]) -> list[str]:
-    return [wanted["name"]] if "name" in wanted else layout.select_beyond(layout.node_names(folder), wanted.get("count"))
+    if "name" in wanted:
+        return [layout.check_name(wanted["name"])]
+    return layout.select_beyond(layout.node_names(folder), wanted.get("count"))
 
 
 def _end_nodes(wanted: dict[str, Any], names: list[str]) -> None:

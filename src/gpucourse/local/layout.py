@@ -108,6 +108,14 @@ def node_names(folder: Path) -> list[str]:
     return sorted(name for name in traces if _NUMBERED.fullmatch(name))
 
 
+def check_name(name: object) -> str:
+    """The name, if it is that of a node. A request comes from Terraform's state, a file that others may have written, and the
+    name becomes part of paths. Raises ValueError."""
+    if not isinstance(name, str) or not _NUMBERED.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a node")
+    return name
+
+
 def select_beyond(names: Collection[str], count: object) -> list[str]:
     """The nodes whose number is `count` or higher. Raises ValueError if `count` is no number of nodes."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:

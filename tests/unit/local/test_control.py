@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local import control, driver, layout, processes
+from gpucourse.local.hosted import Spec
 from gpucourse.workspace.lock import take
 from tests.waiting import STUCK_S
 
@@ -136,6 +137,23 @@ def test_what_is_no_node_stays(folder: Path, monkeypatch: pytest.MonkeyPatch, ca
         assert (folder / stays).exists()
     assert sorted(path.name for path in folder.iterdir()) == ["data.json", "notes"]
     assert capsys.readouterr().err.count("is no number of nodes") == 2
+
+
+@pytest.mark.parametrize("name", ["../precious", "..", "notes", "host", "node0/home", "node", "", 0])
+def test_what_is_no_name_of_a_node_leads_nowhere(
+    tmp_path: Path, name: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names in a state file are from outside."""
+    for place in ("precious", "nodes/notes", "nodes/host", "nodes/node0/home"):
+        (tmp_path / place).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(driver.SPEC_VARIABLE, json.dumps({"uid": tmp_path.name, "name": name}))
+    before = sorted(tmp_path.rglob("*"))
+    assert driver.main(["down", str(tmp_path / "nodes" / "node0.json")]) == 1
+    assert [path for path in before if not path.exists()] == []
+    assert f"{name!r} is no name of a node" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="is no name of a node"):
+        Spec.read(dict.fromkeys(("role", "uid", "user", "python", "public_key"), "x") | {"name": name})
 
 
 @pytest.mark.slow
