@@ -236,4 +236,4 @@ class AheadLink:
                 raise UnreachableError(f"{self.node.label}: it sends something else than the answers that it was asked for")
             if own.ended:
                 return
-        raise UnreachableError(f"{self.node.label}: it answered {len(self._left) + 1} questions less than it was asked")
+        raise UnreachableError(f"{self.node.label}: it answered {len(self._left) + 1} questions fewer than it was asked")

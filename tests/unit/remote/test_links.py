@@ -121,7 +121,7 @@ class _Liar(AgentLink):
 
 @pytest.mark.parametrize("lie", [(), (b"nonsense",), (b"MARK-out", b"half"), (b"MARK-outx", b"MARK-en")])
 def test_a_node_that_answers_less_than_it_was_asked(tmp_path: Path, lie: tuple[bytes, ...]) -> None:
-    with pytest.raises(UnreachableError, match="answered 6 questions less"):
+    with pytest.raises(UnreachableError, match="answered 6 questions fewer"):
         _ask(AheadLink(_Liar(tmp_path, *lie), QUESTIONS), QUESTIONS[0])
 
 
@@ -145,7 +145,7 @@ def test_what_came_of_a_broken_answer_is_no_part_of_the_next(tmp_path: Path) -> 
     link = _Liar(tmp_path, b"MARK-outwholeMARK-end000MARK-outhalf")
     ahead = AheadLink(link, QUESTIONS)
     assert _ask(ahead, QUESTIONS[0]) == b"whole"
-    with pytest.raises(UnreachableError, match="answered 5 questions less"):
+    with pytest.raises(UnreachableError, match="answered 5 questions fewer"):
         _ask(ahead, QUESTIONS[1])
     assert b"whole" in _ask(ahead, QUESTIONS[2])
     assert link.asked == ["several", "alone"]
