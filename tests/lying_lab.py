@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from tests.liar import Liar, Lie, liar
 from tests.waiting import STUCK_S
@@ -49,9 +50,10 @@ class LyingLab:
         self.node.lie, self.node.installed = lie, True
 
 
-@contextmanager
-def lying_lab(root: Path) -> Iterator[LyingLab]:
-    """Such a lab in this folder, for the block."""
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LyingLab]:
+    """Such a lab, for the tests of one file."""
+    root = tmp_path_factory.mktemp("lying")
     for name in ("home", "tmp"):
         (root / name).mkdir()
     with liar(root) as node:

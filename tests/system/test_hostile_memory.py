@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
 from tests.liar import END, Lie, as_json, parcel
-from tests.lying_lab import RUN, LyingLab, lying_lab
+from tests.lying_lab import RUN, LyingLab, lab
 from tests.waiting import STUCK_S
+
+__all__ = ["lab"]  # a fixture
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")]
 
@@ -61,12 +62,6 @@ WORST = [
     Lie(name="zeros without end", message="pack", out=bytes(1 << 20), after="endless"),
     Lie(name="errors of pack without end", message="pack", err=b"x" * (1 << 20), after="endless"),
 ]
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LyingLab]:
-    with lying_lab(tmp_path_factory.mktemp("memory")) as lab:
-        yield lab
 
 
 @pytest.mark.timeout(120)

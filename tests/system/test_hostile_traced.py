@@ -7,16 +7,17 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.liar import Lie
 from tests.lies import LIES, SECRET
-from tests.lying_lab import COMMAND, RUN, LyingLab, lying_lab
+from tests.lying_lab import COMMAND, RUN, LyingLab, lab
 from tests.parts import lack
 from tests.waiting import STUCK_S
+
+__all__ = ["lab"]  # a fixture
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -52,12 +53,6 @@ def read_trace(trace: str) -> tuple[set[str], set[str]]:
         if int(call[3]) >= 0 and (name in _CHANGES or writes):
             changed |= paths
     return named, changed
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LyingLab]:
-    with lying_lab(tmp_path_factory.mktemp("traced")) as lab:
-        yield lab
 
 
 @pytest.mark.timeout(120)

@@ -83,6 +83,19 @@ def _end(early: EarlyOutputs, codes: dict[int, int]) -> list[RankEvent]:
     return heard
 
 
+def _leave_while_fetching(context: Context, record: RunRecord, node: Answering, *, connecting: bool = False) -> None:
+    """Stop what fetches the outputs of a run once the node has been asked for them, or already `connecting`; it has ended."""
+    with Fleet(node, [NODE]) as fleet:
+        early = EarlyOutputs(context, fleet, record)
+        if connecting:
+            early._stopped.set()
+        _end(early, {0: 0, 1: 0})
+        until(lambda: node.asked)
+        early.stop()
+        assert early._thread is not None
+        assert not early._thread.is_alive()
+
+
 def test_they_are_fetched_while_the_run_still_closes_down(context: Context, record: RunRecord) -> None:
     node = Answering()
     with Fleet(node, [NODE]) as fleet:
@@ -145,26 +158,13 @@ def test_an_error_of_the_disk_is_left_to_finish(context: Context, record: RunRec
 
 def test_whoever_leaves_stops_what_is_fetched_and_waits_for_its_end(context: Context, record: RunRecord) -> None:
     node = Answering(*[Parcel().finish()[:512]] * 1000)
-    with Fleet(node, [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record)
-        early._stopped.set()  # while it is connecting
-        _end(early, {0: 0, 1: 0})
-        until(lambda: node.asked)
-        early.stop()
-        assert early._thread is not None
-        assert not early._thread.is_alive()
-        assert len(node.asked) == 1, "it is not tried again"
+    _leave_while_fetching(context, record, node, connecting=True)
+    assert len(node.asked) == 1, "it is not tried again"
 
 
 def test_a_node_that_sends_nothing_does_not_keep_whoever_leaves(context: Context, record: RunRecord) -> None:
     node = _Silent()
-    with Fleet(node, [NODE]) as fleet:
-        early = EarlyOutputs(context, fleet, record)
-        _end(early, {0: 0, 1: 0})
-        until(lambda: node.asked)
-        early.stop()
-        assert early._thread is not None
-        assert not early._thread.is_alive()
+    _leave_while_fetching(context, record, node)
     assert node.connected == 1
 
 
