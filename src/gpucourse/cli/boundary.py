@@ -14,10 +14,11 @@ from typing import Any
 
 from gpucourse.cli.options import Options, split
 from gpucourse.cli.session import Session
-from gpucourse.errors import ExitCode, GpucourseError, Interrupted, StorageError, UsageError
+from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError, StorageError, UsageError
 from gpucourse.outside.names import printable
 from gpucourse.storage import find_home
 from gpucourse.ui.console import Console
+from gpucourse.workspace.locate import find_current_folder
 
 _SHOW = "gpucourse --show-completion"
 
@@ -41,7 +42,7 @@ def run_command(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
     except OSError as error:
-        failure = _too_long(error) if error.errno == errno.ENAMETOOLONG else _fault(error, session)
+        failure = _explain(error) or _fault(error, session)
         session.console.error(failure)
         return int(failure.exit_code)
     except Exception as error:  # noqa: BLE001 (the boundary: whatever else happens is a fault of ours, and says so)
@@ -114,9 +115,17 @@ def _signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _too_long(error: OSError) -> UsageError:
-    """A name that was typed, or that is in a manifest, is longer than the file system takes."""
-    return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
+def _explain(error: OSError) -> GpucourseError | None:
+    """What is wrong with what was typed: a name is longer than the file system takes, or is meant from a folder that has been
+    removed."""
+    if error.errno == errno.ENAMETOOLONG:
+        return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # so it is the system's word for the current folder
+        try:
+            find_current_folder()
+        except MissingError as gone:
+            return gone
+    return None
 
 
 def _fault(error: Exception, session: Session) -> GpucourseError:

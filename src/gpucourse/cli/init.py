@@ -10,7 +10,7 @@ import typer
 
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
-from gpucourse.workspace.locate import find_current_folder, find_new_root
+from gpucourse.workspace.locate import find_new_root
 
 
 def init(
@@ -35,12 +35,12 @@ def init(
         from gpucourse.cli.ssh_include import decide
 
         if folder is not None:
-            session.root = find_new_root(folder, os.environ, find_current_folder())
+            session.root = find_new_root(folder, os.environ)
         decide(session, wanted=ssh_include)
         return ExitCode.DONE
     if folder is not None and session.options.workspace is not None:
         raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
-    session.root = find_new_root(session.options.workspace or folder, os.environ, find_current_folder())
+    session.root = find_new_root(session.options.workspace or folder, os.environ)
     context = session.context
     copies = copy_exercises(context)
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")

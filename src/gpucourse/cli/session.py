@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpucourse.cli.options import Options
 from gpucourse.errors import GpucourseError
 from gpucourse.ui.console import Console
-from gpucourse.workspace.locate import find_current_folder, find_root, open_workspace
+from gpucourse.workspace.locate import find_root, open_workspace
 from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.trust import require_course, require_workspace
 
@@ -32,7 +32,7 @@ class Session:
     @cached_property
     def root(self) -> Path:
         """The workspace's folder, whether it is there yet or not."""
-        return find_root(self.options.workspace, os.environ, find_current_folder())
+        return find_root(self.options.workspace, os.environ)
 
     @cached_property
     def context(self) -> Context:

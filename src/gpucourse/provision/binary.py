@@ -157,6 +157,7 @@ def _ask(argv: tuple[str, ...], search: _Search) -> tuple[int, ...]:
     try:
         answer = subprocess.run(
             [*argv, "version", "-json"],
+            cwd="/",  # it asks for the current folder, which may have been removed
             env=terraform_environment(search.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,

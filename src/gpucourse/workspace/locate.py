@@ -67,26 +67,32 @@ def find_current_folder() -> Path:
         raise MissingError("the current folder does not exist any more", hint="cd to another one") from error
 
 
-def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse.
+def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
+    """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse. `cwd` is
+    the current folder; None: asked for where it matters, since it may have been removed.
 
-    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` without such a user.
+    Raises HomeMissing if only the last is left and there is no home, UsageError for `~name` without such a user, and as
+    `find_current_folder`.
     """
+    if explicit is None and (named := environ.get("GPUCOURSE_WORKSPACE")):
+        explicit = Path(named)
+    if explicit is not None and (path := _expand(explicit, environ)).is_absolute():
+        return absolute(path, path)
+    cwd = cwd or find_current_folder()
     if explicit is not None:
-        return absolute(_expand(explicit, environ), cwd)
-    if named := environ.get("GPUCOURSE_WORKSPACE"):
-        return absolute(_expand(Path(named), environ), cwd)
+        return absolute(path, cwd)
     for folder in (cwd, *cwd.parents):
         if os.access(folder, os.X_OK) and (folder / "gpucourse.yaml").is_file():
             return folder
     return find_home(environ, _NAME_ANOTHER) / "gpucourse"
 
 
-def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
+def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:
     """Where `init` makes a workspace: the folder that was typed, GPUCOURSE_WORKSPACE, the current folder. Raises as
     `find_root`."""
-    here = None if environ.get("GPUCOURSE_WORKSPACE") else cwd
-    return find_root(explicit or here, environ, cwd)
+    if explicit is None and not environ.get("GPUCOURSE_WORKSPACE"):
+        explicit = cwd or find_current_folder()
+    return find_root(explicit, environ, cwd)
 
 
 def _expand(path: Path, environ: Mapping[str, str]) -> Path:

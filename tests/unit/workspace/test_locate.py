@@ -126,6 +126,12 @@ def test_a_current_folder_that_is_gone_is_said(tmp_path: Path, monkeypatch: pyte
     gone.rmdir()
     with pytest.raises(MissingError, match="the current folder does not exist any more"):
         find_current_folder()
+    for find in (find_root, find_new_root):
+        assert find(tmp_path / "x", {}) == find(None, {"GPUCOURSE_WORKSPACE": f"{tmp_path}/x"}) == tmp_path / "x"
+        assert find(Path("~/x"), {"HOME": str(tmp_path)}) == tmp_path / "x"
+        for explicit in (Path("x"), None):
+            with pytest.raises(MissingError, match="the current folder does not exist any more"):
+                find(explicit, {})
 
 
 def test_a_number_without_an_account_is_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
