@@ -163,3 +163,13 @@ def test_a_plain_user_to_whom_no_numbers_are_lent(tmp_path: Path) -> None:
         finally:
             learner.types("destroy", "2", "--yes", "--discard", "--quiet")
     assert learner.processes() == []
+
+
+def test_a_number_without_an_account_is_told_before_anything_stands() -> None:
+    slurm.need_slurm()
+    with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
+        learner = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False, known=False))
+        refused = " ".join(learner.types("deploy", "2", code=3).err.split())
+        assert f"Slurm needs an account for its jobs, and user {NUMBER} has none on this computer" in refused
+        assert f"sudo useradd --uid {NUMBER} learner, then gpucourse deploy 2" in refused
+        assert learner.documents("status")["stacks"] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.local.slurm_programs import Computer
@@ -17,7 +19,8 @@ _LACKS = (
 
 def fall_back(context: Context, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces) -> None:
     """Enter into the record that Slurm's daemons stand side by side on this computer, and what is missing so. Raises
-    MissingError if a link is asked for as well, which only machines can have, and where Slurm is not installed here."""
+    MissingError if a link is asked for as well, which only machines can have, where Slurm is not installed here, and where this
+    user has no account."""
     again = f"gpucourse deploy {deployment.module}"
     if deployment.link:
         raise MissingError(
@@ -28,6 +31,12 @@ def fall_back(context: Context, computer: Computer, deployment: LocalDeployment,
         raise MissingError(
             f"a Slurm cluster on simulated nodes: {refused}",
             hint=f"{refused.remedy}; or, to have it without namespaces: {install}; or: --target aws",
+        ) from refused
+    if not computer.has_account():
+        raise MissingError(
+            f"a Slurm cluster on simulated nodes: Slurm needs an account for its jobs, and user {os.getuid()} has none on "
+            "this computer",
+            hint=f"{requirements.account_command()}, then {again}; or: --target aws",
         ) from refused
     deployment.variables.one_host = True
     deployment.variables.layer = ""

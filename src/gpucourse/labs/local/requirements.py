@@ -38,7 +38,7 @@ def _slurm(context: Context) -> list[Finding]:
     try:
         computer.require(slurm=True, layer=layer)
     except Lacking as error:
-        if isinstance(error, NoNamespaces) and not computer.slurm_missing():
+        if isinstance(error, NoNamespaces) and not computer.slurm_missing() and computer.has_account():
             detail = f"{find_program('slurmctld')}, but {error}: all nodes would be this one computer"
             return [Finding(what="Slurm", state="warning", detail=detail, mend=error.remedy)]
         detail = f"{error}; needed for module {module.id} on simulated nodes"

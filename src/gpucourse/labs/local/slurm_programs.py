@@ -20,6 +20,7 @@ class Computer:
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable
     slurm_missing: Callable[[], set[str]] = requirements.slurm_missing
+    has_account: Callable[[], bool] = requirements.has_account
     can_unpack: Callable[[Mapping[str, str]], bool] = packages.can_unpack
     unpack: Callable[[Mapping[str, str], list[str], Watcher], Path] = packages.unpack
 

@@ -4,6 +4,7 @@ missing."""
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,20 @@ def install_command(*, slurm: bool, packages: set[str]) -> str:
     return f"sudo apt-get install --no-install-recommends {' '.join(_with_library(packages) if slurm else sorted(packages))}"
 
 
+def has_account() -> bool:
+    """Whether this user's number has an account, without which Slurm takes no jobs; in containers it often has none."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def account_command() -> str:
+    """What gives this user's number an account."""
+    return f"sudo useradd --uid {os.getuid()} learner"
+
+
 def slurm_missing() -> set[str]:
     """The packages of Slurm's programs that are not installed here."""
     return set(_list_missing(_SLURM, _PATH).values())
@@ -103,9 +118,8 @@ def _require_namespaces() -> None:
             userspace.read_lent_ids("/etc/subuid", os.getuid())
             userspace.read_lent_ids("/etc/subgid", os.getgid())
         except OSError as error:
-            raise NoNamespaces(
-                str(error), f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {os.getuid()}"
-            ) from error
+            lend = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {os.getuid()}"
+            raise NoNamespaces(str(error), lend if has_account() else account_command()) from error
         flags = ["-U", "-r", *flags]
     tried = subprocess.run(
         ["unshare", *flags, "sh", "-c", _TRIAL], env={"PATH": _PATH}, capture_output=True, text=True, check=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
 
 
 # It has Slurm, and refuses namespaces.
-STRICT = Computer(require=require, unpackable=list, slurm_missing=set)
+STRICT = Computer(require=require, unpackable=list, slurm_missing=set, has_account=lambda: True)
 
 
 @pytest.fixture
@@ -70,3 +71,10 @@ def test_a_slurm_that_is_only_unpacked_needs_machines(context: Context, deployme
         choose(context, deployment, "slurm", None, computer=unpacked)
     assert REMEDY in str(caught.value.hint)
     assert "sudo apt-get install" in str(caught.value.hint)
+
+
+def test_a_number_without_an_account_has_no_slurm(context: Context, deployment: LocalDeployment) -> None:
+    with pytest.raises(MissingError, match=f"user {os.getuid()} has none on this computer") as caught:
+        choose(context, deployment, "slurm", None, computer=replace(STRICT, has_account=lambda: False))
+    assert f"sudo useradd --uid {os.getuid()} learner, then gpucourse deploy 2" in caught.value.hint
+    assert not deployment.variables.one_host
