@@ -31,6 +31,7 @@ from gpucourse.cli.boundary import run_command
 from gpucourse.model.node import Node
 from gpucourse.remote.sockets import PacketSocket, dial
 from tests.openssh import openssh_nodes
+from tests.system import slurm
 from tests.system.cli import Learner
 from tests.system.test_hosts import format_hosts, write_known_hosts, write_script
 from tests.waiting import STUCK_S, until
@@ -43,6 +44,10 @@ LIMITS = {
     "cancel": 10,
     "hosts: deploy": 16,
     "hosts: deploy again": 10,
+    "Slurm: deploy": 14,
+    "Slurm: run, first": 22,
+    "Slurm: run": 16,
+    "Slurm: cancel": 10,
 }
 AS_WITH_ONE = (
     ("runs, one under way", "runs, twenty"),
@@ -50,6 +55,10 @@ AS_WITH_ONE = (
     ("logs, one under way", "logs, twenty"),
     ("destroy, one", "destroy, twenty"),
     ("hosts: destroy, one", "hosts: destroy, twenty"),
+    ("Slurm: runs, one under way", "Slurm: runs, twenty"),
+    ("Slurm: runs, one has ended", "Slurm: runs, nine have ended"),
+    ("Slurm: logs, one under way", "Slurm: logs, twenty"),
+    ("Slurm: destroy, one", "Slurm: destroy, twenty"),
 )
 """Commands that take no more round trips with several runs than with one."""
 MANY, MORE_THAN_CHANNELS = 20, 9
@@ -235,6 +244,32 @@ def count_on_hosts(folder: Path, rtt_s: float) -> Iterator[Counted]:
             count("", 0.0, "deploy", "3", "--hosts", format_hosts(servers))
             _detach(MANY, "run", "--launcher", "python", "--script", sleeps, "--nodes", "1")
             yield count("hosts: destroy, twenty", rtt_s, "destroy", "3", "--yes")
+
+
+def count_under_slurm(folder: Path, rtt_s: float) -> Iterator[Counted]:
+    """Module 2's lab, of which only the node that takes jobs is asked. Skips where Slurm is not installed."""
+    slurm.need_slurm()
+    with _somebody(folder) as learner:
+        exercise = ("run", "2.1", "--set", "size=1", "--set")
+        prints, sleeps = (write_script(learner, *file) for file in (("prints.py", "print('hello')\n"), ("sleeps.py", SLEEPS)))
+        yield count("Slurm: deploy", rtt_s, "deploy", "2")
+        yield count("Slurm: run, first", rtt_s, *exercise, "seconds=0.1")
+        yield count("Slurm: run", rtt_s, *exercise, "seconds=0.1")
+        yield count("Slurm: run --detach", rtt_s, *exercise, "seconds=600", "--detach")
+        yield count("Slurm: runs, one under way", rtt_s, "runs")
+        yield count("Slurm: logs, one under way", rtt_s, "logs")
+        yield count("Slurm: cancel", rtt_s, "cancel")
+        _detach(MANY, *slurm.OWN, sleeps)  # three begin, the others wait in the queue
+        yield count("Slurm: runs, twenty", rtt_s, "runs")
+        yield count("Slurm: logs, twenty", rtt_s, "logs")
+        yield count("Slurm: destroy, twenty", rtt_s, "destroy", "2", "--yes")
+        count("", 0.0, "deploy", "2")
+        for more, command in ((1, "Slurm: runs, one has ended"), (MORE_THAN_CHANNELS, "Slurm: runs, nine have ended")):
+            _detach(more, *slurm.OWN, prints)
+            until(lambda: not slurm.queue(learner))
+            yield count(command, rtt_s, "runs")
+        _detach(1, *slurm.OWN, sleeps)
+        yield count("Slurm: destroy, one", rtt_s, "destroy", "2", "--yes")
 
 
 def _detach(runs: int, *words: str) -> None:

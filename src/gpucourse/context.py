@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -96,6 +96,16 @@ class Context:
         from gpucourse.remote.early import EarlyTransport
 
         self.transport = self.early = EarlyTransport(self.transport, nodes, modules=modules)
+
+    @contextmanager
+    def keep_links(self) -> Iterator[Context]:
+        """The same world, in which each node is connected to once for all that is done in the block."""
+        from gpucourse.remote.links import KeptTransport
+
+        context = copy(self)
+        with closing(KeptTransport(lambda: self.transport)) as context.transport:
+            context.judge = self.judge  # which is closed with this one
+            yield context
 
     @cached_property
     def judge(self) -> Judge:

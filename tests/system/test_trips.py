@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trips import AS_WITH_ONE, Counted, count_on_hosts, count_on_simulated_nodes
+from tests.trips import AS_WITH_ONE, Counted, count_on_hosts, count_on_simulated_nodes, count_under_slurm
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -16,7 +16,7 @@ none of them is later than the others by a round trip, which a busy machine make
 
 
 def _check(rows: list[Counted]) -> None:
-    told = "\n".join(f"{row.command:20} {row.trips:3} round trips, limit {row.limit}" for row in rows)
+    told = "\n".join(f"{row.command:28} {row.trips:3} round trips, limit {row.limit}" for row in rows)
     for row in rows:
         assert row.trips > 0, f"the proxy saw nothing of {row.command}"
         assert row.trips <= (row.limit or row.trips), told
@@ -33,3 +33,8 @@ def test_simulated_nodes_are_asked_as_little_as_can_be(tmp_path: Path) -> None:
 
 def test_machines_of_ones_own_are_asked_as_little_as_can_be(tmp_path: Path) -> None:
     _check(list(count_on_hosts(tmp_path, RTT_S)))
+
+
+@pytest.mark.timeout(600)  # two clusters and 35 runs, of which Slurm begins three at a time
+def test_the_head_of_a_cluster_is_asked_as_little_as_can_be(tmp_path: Path) -> None:
+    _check(list(count_under_slurm(tmp_path, RTT_S)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -128,21 +127,18 @@ def _check_forgettable(context: Context, labs: Sequence[Deployment], *, everythi
 
 def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_unreachable: bool = False) -> DestroyResult:
     """Take down what was found. Every stack is tried, whatever happens to the others."""
-    from gpucourse.remote.links import KeptTransport
-
     stacks = [lab.stack for lab in survey_result.labs]
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = list(survey_result.unreadable)
 
-    def destroy_stack(stack: str) -> None:
-        own = copy(context)
-        own.transport, own.judge = transport, context.judge  # which is closed with this one
+    def destroy_stack(kept: Context, stack: str) -> None:
+        own = copy(kept)
         if len(stacks) > 1:
             own.watch = label_events(context.watch, stack, stages=False)
         _destroy_stack(own, stack, receipts, discard=discard, forget_unreachable=forget_unreachable)
 
-    with closing(KeptTransport(lambda: context.transport)) as transport:  # one connection a node for all that is done there
-        ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
+    with context.keep_links() as kept:
+        ends = try_all([partial(destroy_stack, kept, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
     for name, things in survey_result.untracked.items():
         if things:

@@ -109,7 +109,8 @@ def _build(context: Context, lab_proposal: LabProposal) -> DeployResult:
             deployments.save(context.paths, deployment)
             lab = open_cloud(context, deployment)
         _guard_costs(context, lab, fresh=lab_proposal.fresh)
-        deployment.inventory = wait_until_ready(context, lab)
+        with context.keep_links() as own:
+            deployment.inventory = wait_until_ready(own, lab)
         if deployment.cloud.backstop:  # some minutes later a new role and new nodes are known everywhere
             _arm(context, lab)
     return DeployResult(
