@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -108,23 +107,6 @@ def deploy(
         return _deploy(session, meant, replace(request, trust=trusted), yes=yes, json=json)
 
 
-def format_command(request: DeployRequest) -> str:
-    """The command that a request for a lab which costs money was typed as, without --dry-run."""
-    words = ["gpucourse", "deploy", request.module, "--target", str(request.target)]
-    for flag, value in (
-        ("--nodes", request.nodes),
-        ("--gpu", ",".join(request.gpu)),
-        ("--size", request.size),
-        ("--region", request.region),
-        ("--ttl", f"{request.ttl_s:g}s" if request.ttl_s is not None else None),
-        ("--ssh-cidr", request.ssh_cidr),
-    ):
-        words += [flag, str(value)] if value else []
-    words += [] if request.spot is None else ["--spot" if request.spot else "--no-spot"]
-    words += ["--yes-over-budget"] if request.over_budget else []
-    return shlex.join(words)
-
-
 def _parts(text: str | None) -> tuple[str, ...]:
     """What is between the commas."""
     return tuple(filter(None, (text or "").replace(" ", "").split(",")))
@@ -153,7 +135,7 @@ def _deploy_priced(
     from gpucourse.cli.confirm import confirm
     from gpucourse.ui.views.cloud import quote
 
-    command = format_command(request)
+    command = request.command
     if request.dry_run:
         if json:
             session.console.document(_prices(proposal))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,23 @@ class DeployRequest:
     hosts: tuple[str, ...] = ()
     key: Path | None = None
     trust: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What was typed for a lab that costs money, without --dry-run."""
+        words = ["gpucourse", "deploy", self.module, "--target", str(self.target)]
+        for flag, value in (
+            ("--nodes", self.nodes),
+            ("--gpu", ",".join(self.gpu)),
+            ("--size", self.size),
+            ("--region", self.region),
+            ("--ttl", f"{self.ttl_s:g}s" if self.ttl_s is not None else None),
+            ("--ssh-cidr", self.ssh_cidr),
+        ):
+            words += [flag, str(value)] if value else []
+        words += [] if self.spot is None else ["--spot" if self.spot else "--no-spot"]
+        words += ["--yes-over-budget"] if self.over_budget else []
+        return shlex.join(words)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,7 +82,7 @@ def _reserve(context: Context, proposal: AwsProposal) -> None:
         store_prices(context, lab_proposal.book)
     with context.lock("budget", "deploy"):
         budget = read_budget(context, {lab_proposal.deployment.stack for lab_proposal in proposal.lab_proposals})
-        budget.check(proposal.quotes, over_budget=proposal.over_budget)
+        budget.check(proposal.quotes, over_budget=proposal.over_budget, command=proposal.command)
         for lab_proposal in proposal.lab_proposals:
             _record_price(lab_proposal)
             deployments.save(context.paths, lab_proposal.deployment, "creating")

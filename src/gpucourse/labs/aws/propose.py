@@ -58,10 +58,12 @@ class LabProposal:
 
 @dataclass(kw_only=True)
 class AwsProposal(PricedProposal):
-    """What `deploy` is about to do: `lab_proposals`, as many as `quotes`. `over_budget`: also for more than is left."""
+    """What `deploy` is about to do: `lab_proposals`, as many as `quotes`. `over_budget`: also for more than is left.
+    `command`: what was typed."""
 
     lab_proposals: list[LabProposal]
     over_budget: bool
+    command: str
 
     @property
     def fresh(self) -> bool:
@@ -111,6 +113,7 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
         budget=budget,
         notes=[*fit.notes, *_complaints(book)],
         over_budget=request.over_budget,
+        command=request.command,
     )
     try:
         for choice in fit.now:

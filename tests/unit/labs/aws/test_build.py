@@ -17,6 +17,7 @@ from gpucourse.labs.aws import build
 from gpucourse.labs.aws.money.budget import read_budget
 from gpucourse.labs.aws.money.quote import make_quote
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
+from gpucourse.labs.request import DeployRequest
 from gpucourse.model.cloud import CloudInstance, Finding, Offers
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory
@@ -134,8 +135,9 @@ def test_of_two_deploys_at_once_the_second_sees_what_the_first_will_cost(tmp_pat
     first, second = (propose_one(context, module) for module in ("3", "1"))
     assert first.quotes[0].to_the_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
     build._reserve(context, first)
-    with pytest.raises(UsageError, match=r"beside \$6\.\d\d for other labs until their deadlines"):
+    with pytest.raises(UsageError, match=r"beside \$6\.\d\d for other labs until their deadlines") as refused:
         build._reserve(context, second)
+    assert "gpucourse deploy 1 --target aws --ttl 28800s --no-spot --yes-over-budget;" in refused.value.hint
     assert [lab.stack for lab in deployments.every(context.paths)] == [first.lab_proposals[0].deployment.stack]
     second.over_budget = True
     build._reserve(context, second)
@@ -156,7 +158,10 @@ def propose_one(context: Context, module: str) -> AwsProposal:
         interrupted=False, forgotten=False,
     )  # fmt: skip
     budget = read_budget(context, ())
-    return AwsProposal(quotes=[quote], later=[], findings=[], budget=budget, lab_proposals=[offer], over_budget=False)
+    command = DeployRequest(module=module, target="aws", ttl_s=hours * 3600, spot=False).command
+    return AwsProposal(
+        quotes=[quote], later=[], findings=[], budget=budget, lab_proposals=[offer], over_budget=False, command=command
+    )
 
 
 def find_on(market: str) -> list[CloudInstance]:

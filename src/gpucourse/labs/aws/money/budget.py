@@ -38,11 +38,9 @@ class Budget:
         """Whether so much may still be spent; nothing at all always may."""
         return self.remaining is None or not usd or usd <= self.remaining
 
-    def check(self, quotes: list[Quote], *, over_budget: bool, command: str = "") -> None:
-        """Raises UsageError if these labs, left alone until their end, cost more than is left. `command`: what was typed, if
-        the caller knows it."""
+    def check(self, quotes: list[Quote], *, over_budget: bool, command: str) -> None:
+        """Raises UsageError if these labs, left alone until their end, cost more than is left. `command`: what was typed."""
         wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
-        command = command or (f"gpucourse deploy {quotes[0].module} --target aws" if quotes else "")
         self.check_usd(wanted, less="a shorter life (--ttl), --spot, fewer --nodes", command=command, over_budget=over_budget)
 
     def check_usd(self, usd: Decimal, *, less: str, command: str, over_budget: bool) -> None:

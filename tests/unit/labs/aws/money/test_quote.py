@@ -14,6 +14,7 @@ from gpucourse.labs.aws.money.budget import Budget
 from gpucourse.labs.aws.money.quote import Quote, make_quote
 from tests.unit.labs.aws.fakes import CLUSTER, choice_of, context_in, deployment_of, module_with
 
+TYPED = "gpucourse deploy 3 --target aws"
 MADE = [("create", "aws_instance.node[0]"), ("update", "aws_vpc.this")]
 
 
@@ -41,28 +42,28 @@ def test_every_part_costs_with_its_source_and_day(tmp_path: Path) -> None:
 def test_the_budget_holds_until_somebody_says_otherwise(tmp_path: Path) -> None:
     lab_quote = quote(tmp_path)
     enough = Budget(budget=lab_quote.to_the_end + 1, spent=Decimal(1))
-    enough.check([lab_quote], over_budget=False)
+    enough.check([lab_quote], over_budget=False, command=TYPED)
     short = Budget(budget=lab_quote.to_the_end + 1, spent=Decimal("1.01"))
     with pytest.raises(UsageError, match=r"would cost \$") as caught:
-        short.check([lab_quote], over_budget=False)
-    assert "--yes-over-budget" in caught.value.hint
-    short.check([lab_quote], over_budget=True)
+        short.check([lab_quote], over_budget=False, command=TYPED)
+    assert f"{TYPED} --yes-over-budget" in caught.value.hint
+    short.check([lab_quote], over_budget=True, command=TYPED)
     with pytest.raises(UsageError):
-        enough.check([lab_quote, lab_quote], over_budget=False)
-    Budget(budget=None, spent=Decimal(1000)).check([lab_quote], over_budget=False)
+        enough.check([lab_quote, lab_quote], over_budget=False, command=TYPED)
+    Budget(budget=None, spent=Decimal(1000)).check([lab_quote], over_budget=False, command=TYPED)
 
 
 def test_what_other_labs_will_cost_is_set_aside(tmp_path: Path) -> None:
     lab_quote = quote(tmp_path)
     budget = Budget(budget=lab_quote.to_the_end + 3, spent=Decimal(1), reserved=Decimal(2))
-    budget.check([lab_quote], over_budget=False)
+    budget.check([lab_quote], over_budget=False, command=TYPED)
     with pytest.raises(UsageError, match=r"is left beside \$2\.01 for other labs until their deadlines"):
-        replace(budget, reserved=Decimal("2.01")).check([lab_quote], over_budget=False)
+        replace(budget, reserved=Decimal("2.01")).check([lab_quote], over_budget=False, command=TYPED)
 
 
 def test_what_stands_already_is_not_refused(tmp_path: Path) -> None:
     standing = quote(tmp_path, changes=[("update", "aws_vpc.this")])
-    Budget(budget=Decimal(0), spent=Decimal(1)).check([standing], over_budget=False)
+    Budget(budget=Decimal(0), spent=Decimal(1)).check([standing], over_budget=False, command=TYPED)
 
 
 def test_a_node_that_goes_is_told(tmp_path: Path) -> None:

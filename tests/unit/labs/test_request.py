@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.deploy import format_command
 from gpucourse.labs.request import DeployRequest
 
 
@@ -23,4 +22,4 @@ from gpucourse.labs.request import DeployRequest
     ],
 )
 def test_what_was_typed(request_: DeployRequest, command: str) -> None:
-    assert format_command(request_) == command
+    assert request_.command == command
