@@ -11,22 +11,14 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cache
 
-from gpucourse.aws.session import Account
+from gpucourse.aws.policy import PARTITION
+from gpucourse.aws.session import Account, find_partition
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.hardware import Hardware, hardware
 from gpucourse.model.cloud import Failure, InstanceType, Offers, Placement, Zone
 
 DEFAULT_REGION = "us-east-2"
 REGIONS = ("us-east-2", "us-east-1", "us-west-2")
-OTHER_PARTITIONS = {  # how the names of a partition's regions begin
-    "us-gov-": "aws-us-gov",
-    "cn-": "aws-cn",
-    "eusc-": "aws-eusc",
-    "us-isob-": "aws-iso-b",
-    "us-isof-": "aws-iso-f",
-    "us-iso-": "aws-iso",
-    "eu-isoe-": "aws-iso-e",
-}
 
 
 @cache
@@ -86,16 +78,23 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
 
 def validate_region(name: str) -> str:
     """`name`, if it has the form of an AWS region; whether it exists, AWS decides. Raises UsageError, also for a
-    region of another partition: its accounts, ARNs and prices are others."""
-    partition = next((partition for begin, partition in OTHER_PARTITIONS.items() if name.startswith(begin)), "")
-    if partition:
+    region of another partition: its accounts and prices are others."""
+    partition = read_partition(name)
+    if partition != PARTITION:
         raise UsageError(
-            f"{name} is a region of AWS's partition {partition}; the course's policy and prices are for the partition aws",
-            hint=f"a region of the partition aws, such as {', '.join(REGIONS)}",
+            f"{name} is a region of AWS's partition {partition}; the course's prices and quotas are those of {PARTITION}",
+            hint=f"a region of the partition {PARTITION}, such as {', '.join(REGIONS)}",
         )
-    if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]", name):
-        raise UsageError(f"'{name}' is not written like a region of AWS", hint=f"such as {', '.join(REGIONS)}")
     return name
+
+
+def read_partition(region: str) -> str:
+    """The partition of a region, as its ARNs name it: the course's own also for a region that boto3 does not know yet. Raises
+    UsageError for what is not written like a region."""
+    partition = find_partition(region)
+    if not partition and not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]", region):
+        raise UsageError(f"'{region}' is not written like a region of AWS", hint=f"such as {', '.join(REGIONS)}")
+    return partition or PARTITION
 
 
 def zones(account: Account) -> tuple[Zone, ...]:

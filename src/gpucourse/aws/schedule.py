@@ -22,7 +22,7 @@ from gpucourse.model.cloud import Finding
 AFTER = timedelta(minutes=10)
 WHAT = "backstop outside the nodes"
 ROLE, PATH, POLICY_NAME = "gpucourse-backstop", "/gpucourse/", "terminate-own"
-TARGET = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
+TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # after the partition, which is that of the role
 MAY: dict[str, Any] = {
     "Version": "2012-10-17",
     "Statement": [
@@ -242,6 +242,7 @@ def _find_group(account: Account, name: str) -> dict[str, Any]:
 
 def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
     """Create the schedule of one instance, or move it; patient with a role that AWS has only just learned of."""
+    partition = backstop.role.split(":")[1]
     what: dict[str, Any] = {
         "Name": instance,
         "GroupName": backstop.group,
@@ -249,7 +250,11 @@ def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
         "ScheduleExpressionTimezone": "UTC",
         "FlexibleTimeWindow": {"Mode": "OFF"},
         "ActionAfterCompletion": "DELETE",
-        "Target": {"Arn": TARGET, "RoleArn": backstop.role, "Input": json.dumps({"InstanceIds": [instance]})},
+        "Target": {
+            "Arn": f"arn:{partition}:{TARGET}",
+            "RoleArn": backstop.role,
+            "Input": json.dumps({"InstanceIds": [instance]}),
+        },
     }
     operation = "create_schedule"
     for left in range(_TRIES, -1, -1):

@@ -152,6 +152,17 @@ class Account:
         return self._environ.get("AWS_PROFILE") or self._environ.get("AWS_DEFAULT_PROFILE") or None
 
 
+def find_partition(region: str) -> str:
+    """The partition that a region belongs to (`aws`, `aws-us-gov`, `aws-cn`), as boto3 has it; empty if it knows none."""
+    import botocore.session
+    from botocore.exceptions import UnknownRegionError
+
+    try:
+        return str(botocore.session.Session().get_partition_for_region(region))
+    except UnknownRegionError:
+        return ""
+
+
 @cache
 def _models() -> Any:
     """AWS's own description of its services, read once for all sessions: that of EC2 takes a third of a second."""

@@ -62,10 +62,10 @@ def doctor(
 
     session = session_of(ctx)
     accounts = [target_class for target_class in load_targets() if isinstance(target_class, HasAccount)]
-    if policy:
-        return _print_file(session, "policy", accounts[0].policy(), json=json)
-    if setup:
-        return _print_file(session, "setup", accounts[0].setup(), json=json)
+    if policy or setup:
+        place = region or session.look().settings.region
+        text = accounts[0].policy(place) if policy else accounts[0].setup(place)
+        return _print_file(session, "policy" if policy else "setup", text, json=json)
     meant = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
     if not isinstance(meant, HasAccount):
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}

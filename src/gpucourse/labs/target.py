@@ -182,12 +182,13 @@ class HasAccount(Protocol):
         """The command that asks for these quotas."""
         ...
 
-    def policy(self) -> str:
-        """The permissions that the course needs there, as a document of the account's own."""
+    def policy(self, region: str) -> str:
+        """The permissions that the course needs there, as a document of the account's own. Raises UsageError for a region that
+        cannot be one."""
         ...
 
-    def setup(self) -> str:
-        """All that an administrator makes there once, as a file that the account's own tools apply."""
+    def setup(self, region: str) -> str:
+        """All that an administrator makes there once, as a file that the account's own tools apply. Raises as `policy`."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,12 @@ def test_what_is_for_an_administrator_is_printed_as_it_is(learner: Learner) -> N
     assert learner.documents("doctor", "--setup")["setup"] == json.loads(setup_text())
     assert learner.types("doctor", "--policy").out == policy_text()
     assert learner.documents("doctor", "--policy")["policy"] == json.loads(policy_text())
+    for region, partition in (("us-gov-west-1", "aws-us-gov"), ("cn-north-1", "aws-cn"), ("us-west-2", "aws")):
+        printed = learner.types("doctor", "--setup", "--region", region).out
+        assert set(re.findall(r"arn:(aws[a-z-]*):", printed)) == {partition}
+        assert f"(partition {partition})" in printed
+        assert learner.types("doctor", "--policy", "--region", region).out == policy_text(partition)
+    assert "not written like a region" in learner.types("doctor", "--setup", "--region", "frankfurt", code=2).err
 
 
 def _type_at_a_terminal(learner: Learner, answer: str, *words: str) -> str:

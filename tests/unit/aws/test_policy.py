@@ -56,8 +56,16 @@ def iam_action(service: str, operation: str) -> str:
     return IAM_ACTIONS.get(name, name)
 
 
-def test_it_fits_into_a_managed_policy() -> None:
-    assert len("".join(policy_text().split())) <= 6144  # as IAM counts it, without white space
+@pytest.mark.parametrize("partition", ["aws", "aws-us-gov", "aws-cn"])
+def test_it_fits_into_a_managed_policy(partition: str) -> None:
+    assert len("".join(policy_text(partition).split())) <= 6144  # as IAM counts it, without white space
+
+
+@pytest.mark.parametrize("partition", ["aws-us-gov", "aws-cn"])
+def test_another_partition_has_the_same_under_its_own_arns(partition: str) -> None:
+    there = json.loads(policy_text(partition).replace(f"arn:{partition}:", "arn:aws:"))["Statement"]
+    assert "arn:aws:" not in policy_text(partition)
+    assert there == [{key: value for key, value in statement.items() if key != "Sid"} for statement in STATEMENTS]
 
 
 def test_the_calls_were_found() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.aws import resource_scan, schedule
 from gpucourse.errors import CloudUnreachable, GpucourseError
-from tests.unit.aws.cloud import TAGS, MotoAccount, error, make_expiry, make_refusal
+from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, error, make_expiry, make_refusal
 from tests.unit.aws.test_console import Clock
 
 EXPIRES = datetime(2026, 11, 21, 15, 0, tzinfo=timezone(timedelta(hours=2)))
@@ -39,6 +39,20 @@ def test_more_time_is_written_on_the_group_and_on_the_role_of_the_stack(moto: Mo
     [(_name, group)] = resource_scan.schedule_groups(moto, TAGS)
     [(_name, role)] = resource_scan.roles(moto, TAGS)
     assert group == role == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-us-gov"])
+def test_what_a_schedule_calls_is_of_the_partition_of_its_role(partition: str) -> None:
+    account = ScriptedAccount(
+        {
+            ("iam", "get_role"): {"Role": {"Arn": f"arn:{partition}:iam::123456789012:role/gpucourse-backstop"}},
+            ("scheduler", "create_schedule_group"): {},
+            ("scheduler", "create_schedule"): {},
+        }
+    )
+    assert schedule.arm(account, ["i-1"], EXPIRES, wanted=TAGS).state == "ok"
+    [made] = account.list_calls("create_schedule")
+    assert made["Target"]["Arn"] == f"arn:{partition}:scheduler:::aws-sdk:ec2:terminateInstances"
 
 
 def test_its_role_may_only_end_what_is_ours(moto: MotoAccount) -> None:

@@ -175,17 +175,19 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
         return request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
 
-    def policy(self) -> str:
-        """An IAM policy, as JSON."""
+    def policy(self, region: str) -> str:
+        """An IAM policy, as JSON, with the ARNs of the region's partition."""
+        from gpucourse.aws.offerings import read_partition
         from gpucourse.aws.policy import policy_text
 
-        return policy_text()
+        return policy_text(read_partition(region))
 
-    def setup(self) -> str:
-        """A CloudFormation template, as JSON."""
+    def setup(self, region: str) -> str:
+        """A CloudFormation template, as JSON, with the ARNs of the region's partition."""
+        from gpucourse.aws.offerings import read_partition
         from gpucourse.aws.policy import setup_text
 
-        return setup_text()
+        return setup_text(read_partition(region))
 
 
 def _still_billed(context: Context) -> list[str]:
