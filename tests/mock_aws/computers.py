@@ -98,11 +98,12 @@ class SimulatedComputers:
         self._write({})
 
     def _name(self, instance_id: str) -> str:
-        return instance_id
+        """Of the form that a node's name must have; also a network interface's, which has 15 letters at most."""
+        return f"node{int(instance_id[-8:], 16)}"
 
     def _root(self, instance_id: str) -> str:
         """The folder that stands for the root of its file system."""
-        return str(layout.node_folder(self._folder, instance_id) / "root")
+        return str(layout.node_folder(self._folder, self._name(instance_id)) / "root")
 
     def _boot(self, wanted: Wanted) -> None:
         self._set_up(wanted)
@@ -124,7 +125,7 @@ class SimulatedComputers:
             self._booted[instance_id] = description
 
     def _halt(self, instance_id: str) -> None:
-        processes.end(processes.marker(processes.NODE, f"{self._uid}/{instance_id}"))
+        processes.end(processes.marker(processes.NODE, f"{self._uid}/{self._name(instance_id)}"))
 
     def _start(self, instance_id: str, halting: Future[None]) -> None:
         """Its door was never closed."""

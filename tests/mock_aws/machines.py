@@ -44,9 +44,6 @@ class SimulatedMachines(SimulatedComputers):
         self._tidy()
         super().close()
 
-    def _name(self, instance_id: str) -> str:
-        return f"m{instance_id[-8:]}"  # the name of a network interface has 15 letters at most
-
     def _root(self, instance_id: str) -> str:
         return "/"
 
