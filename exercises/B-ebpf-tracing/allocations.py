@@ -1,4 +1,4 @@
-"""Workloads of the engine whose memory is traced, and the totals of a memory tracer and of the engine's ledger."""
+"""The workloads whose memory is traced, and the totals that a memory tracer and the engine's ledger give for them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import stand_in
 import tracers
 
 MIB = 1 << 20
-LONGEST_PROMPT = 60_000  # tokens: more pages of the cache than a GPU of cap_mib holds
+LONGEST_PROMPT = 60_000  # tokens: needs more pages of the cache than fit into cap_mib
 MEMORY_CALLS = ("cudaMalloc", "cudaFree")
-WEIGHTS = "load_weights"  # alive until the engine ends, as it should be
+WEIGHTS = "load_weights"  # rightly alive until the engine ends
 PROBE = re.compile(r"\b(?:uprobe|uretprobe|ur?)\s*:\s*([^\s,{/]*|\S*?/\S*?)\s*:\s*([\w*?+.]+)")
 OTHER_PROBE = re.compile(
     r"\b(?:k(?:ret)?probe|k(?:ret)?func|f(?:entry|exit)|(?:raw)?tracepoint|profile|software|hardware|usdt)\s*:\w[^\s{/,]*"
@@ -29,7 +29,7 @@ OTHER_PROBE = re.compile(
 
 @dataclass(frozen=True)
 class Workload:
-    """Requests (tokens of the prompt, tokens to make) to an engine with weights of its own; `memory` in bytes is the GPU's."""
+    """Requests (prompt tokens, tokens to generate) to an engine with its own weights; `memory` is the GPU's memory in bytes."""
 
     name: str
     layers: int
@@ -40,7 +40,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Totals:
-    """What was allocated: blocks and their bytes, failed calls by error code, bytes alive at the end by who asked for them."""
+    """What was allocated: blocks and their bytes, failed calls by error code, bytes alive at the end by requesting function."""
 
     allocations: int = 0
     bytes: int = 0
@@ -55,12 +55,12 @@ class Totals:
 
     @property
     def leak(self) -> str:
-        """Who holds most of what is alive, the weights left out; empty if nobody does."""
+        """The function that holds the most live bytes, weights excluded; empty if there is none."""
         return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
 
 
 def list_workloads(seed: int, layers: int, tokens: int, cap_mib: int) -> list[Workload]:
-    """Three workloads; each of them forgets to free another of the engine's three buffers (engine.c: seed % 3)."""
+    """Three workloads; each forgets to free a different one of the engine's three buffers (engine.c: seed % 3)."""
     return [
         Workload("one request", layers, 3 * seed + 1, ((16, tokens),)),
         Workload("three requests", layers, 3 * seed + 2, ((24, tokens), (100, 2 * tokens), (7, tokens))),
@@ -80,7 +80,7 @@ def read_ledger(ledger: Mapping[str, Any]) -> Totals:
 
 
 def read_maps(maps: Mapping[str, Any]) -> Totals:
-    """What the maps of a my_trace.bt say. A key that is no address of a block, a value that is no number: ValueError."""
+    """The totals in the maps of my_trace.bt. Raises ValueError if a key is not a block's address or a value is not a number."""
     sizes = {max(0, bucket.get("min", 0)).bit_length() - 1: bucket["count"] for bucket in _take(maps, "@sizes", list)}
     blocks, sites = _take(maps, "@size", dict), _take(maps, "@site", dict)
     alive: Counter[str] = Counter()
@@ -91,7 +91,7 @@ def read_maps(maps: Mapping[str, Any]) -> Totals:
 
 
 def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
-    """The map of that name; empty if nothing was ever put into it. Raises ValueError if it is of another kind."""
+    """The map of that name; empty if nothing was stored in it. Raises ValueError if it is of another kind."""
     value = maps.get(name)
     if value is None:
         return kind()
@@ -102,13 +102,13 @@ def _take(maps: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def name_site(value: object) -> str:
-    """The function that asked for a block, from a name or a stack: its first frame that is no call of the runtime's own."""
+    """The function that asked for a block, from a name or a stack: the first frame outside the CUDA runtime."""
     frames = [word.partition("+")[0] for word in str(value or "").split()]
     return next((name for name in frames if not name.startswith(("cuda", "0x"))), "unknown")
 
 
 def read_counters(counters: tracers.Counters) -> Totals:
-    """What the counters of a my_preload.c say."""
+    """The totals in the counters of my_preload.c."""
 
     def select(kind: str) -> dict[str, int]:
         return {key[1]: number for key, number in counters.items() if key[0] == kind and len(key) == 2 and number}
@@ -123,7 +123,7 @@ def read_counters(counters: tracers.Counters) -> Totals:
 
 
 def read_calls(counted: Mapping[Any, Any]) -> list[tuple[str, int]]:
-    """How often each function was called, where a tracer counts that: the maps @calls, the counters `calls NAME`."""
+    """How often each function was called, if the tracer counts that: the map @calls, or the counters `calls NAME`."""
     if isinstance(by_name := counted.get("@calls"), dict):
         return sorted(by_name.items())
     return sorted(
@@ -135,7 +135,7 @@ COMPARED = ("allocations", "bytes", "failed", "alive", "site", "histogram")
 
 
 def compare(given: Totals | None, right: Totals) -> dict[str, Any]:
-    """What a tracer says beside the truth; `_off` is how far it is off, 0 if it is right. None if nothing is given."""
+    """The tracer's totals next to the true ones; `_off` is the difference, 0 if they agree. None if nothing is given."""
     row: dict[str, Any] = {
         "allocations_true": right.allocations, "bytes_true": right.bytes, "failed_true": sum(right.failed.values()),
         "alive_true": right.alive_bytes, "site_true": right.leak,
@@ -157,13 +157,13 @@ def _sum_differences(given: Mapping[Any, int], right: Mapping[Any, int]) -> int:
 
 
 def name_size(power: int) -> str:
-    """`64 KiB`, the lower end of a bucket of sizes: 2^power bytes."""
+    """The lower end of a bucket of sizes, 2^power bytes, such as `64 KiB`."""
     unit = min(power // 10, 3)
     return f"{1 << (power - 10 * unit)} {('B', 'KiB', 'MiB', 'GiB')[unit]}"
 
 
 def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
-    """The functions that a program of bpftrace's language traces beside those of memory; comments do not count."""
+    """The functions that a bpftrace program traces in addition to the memory functions; comments do not count."""
     names = {match[2] for match in PROBE.finditer(strip_comments(text))}
     matched = {function for name in names for function in fnmatch.filter([*exported, name], name)}
     others = [match[0] for match in OTHER_PROBE.finditer(strip_comments(text))]
@@ -171,20 +171,20 @@ def list_other_probes(text: str, exported: Sequence[str]) -> list[str]:
 
 
 def strip_comments(text: str) -> str:
-    """A program in C or bpftrace's language without its comments."""
+    """A C or bpftrace program without its comments."""
     return re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda match: match[1] or " ", text, flags=re.DOTALL)
 
 
 def is_open(file: Path) -> bool:
-    """Whether a tracer is still as it was delivered: no line of it counts allocations."""
+    """Whether a tracer is still as delivered: no line of it counts allocations."""
     word = "@allocations" if file.suffix == ".bt" else '"allocations"'
     return word not in strip_comments(file.read_text(encoding="utf-8", errors="replace"))
 
 
 @contextmanager
 def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
-    """A copy of the engine and its runtime below `folder`: a probe on a library fires in every process that has that file, also
-    those of a neighbour who traces at the same time. `runtime` is NVIDIA's, for a GPU; None for the stand-in."""
+    """A copy of the engine and its runtime below `folder`. A copy is needed because a probe on a library fires in every process
+    that maps that file, including those of another learner. `runtime` is NVIDIA's runtime on a GPU, None for the stand-in."""
     with tempfile.TemporaryDirectory(prefix=".runtime-", dir=folder) as own:
         built = Path(shutil.copytree(stand_in.build(measured=False), Path(own) / "built"))
         if runtime:
@@ -196,7 +196,7 @@ def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
 def follow(
     engine: stand_in.Engine, tracing: AbstractContextManager[dict[Any, Any]], workload: Workload
 ) -> tuple[dict[Any, Any], dict[str, Any]]:
-    """What a tracer counted of a workload, and the engine's ledger. The tracer is ready before the engine does anything."""
+    """What a tracer counted during a workload, and the engine's ledger. The tracer is ready before the engine does anything."""
     with tracing as counted:
         engine.load()
         for prompt, tokens in workload.requests:
@@ -206,14 +206,14 @@ def follow(
 
 
 def make_engine(workload: Workload, runtime: Path, tracer: stand_in.InsideTracer | None = None) -> stand_in.Engine:
-    """The engine of a workload, with the runtime in that folder."""
+    """The engine for a workload, with the runtime in that folder."""
     return stand_in.Engine(
         layers=workload.layers, seed=workload.seed, memory=workload.memory, tracer=tracer, folder=runtime
     )  # fmt: skip
 
 
 def run_alone(workload: Workload) -> dict[str, Any]:
-    """The ledger of a workload that nobody traces."""
+    """The ledger of a workload that is not traced."""
     with make_engine(workload, stand_in.build(measured=False)) as engine:
         return follow(engine, nullcontext({}), workload)[1]
 
@@ -221,7 +221,7 @@ def run_alone(workload: Workload) -> dict[str, Any]:
 def trace_by_bpftrace(
     text: str, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's words."""
+    """The maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
     with own_runtime(folder, runtime) as built, make_engine(workload, built) as engine:
         program = text.replace(":$1:", f":{engine.library}:")
         return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
@@ -230,7 +230,7 @@ def trace_by_bpftrace(
 def trace_by_preload(
     library: Path, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[tracers.Counters, dict[str, Any]]:
-    """The counters of a library that was loaded before the runtime, after a workload, and the ledger."""
+    """The counters, after a workload, of a library that was loaded before the runtime; and the ledger."""
     tracer = tracers.Preload(library)
     with own_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
         return follow(engine, tracer.count(engine.pid, engine.library), workload)

@@ -22,7 +22,8 @@ from typing import IO, Any
 from symbols import TracerFailed, name_address
 
 READY = 'interval:ms:50 /@ready == 0/ { @ready = 1; printf("ready\\n"); }\n'
-"""Its line "attached_probes" comes before they are attached: a call right after it is lost. The first tick comes after."""
+"""bpftrace prints "attached_probes" before the probes are attached, so a call right after that line is lost. This timer fires
+only once they are attached."""
 START_S, STOP_S, LOOK_S = 60.0, 60.0, 0.5
 NOISE = ("RLIMIT_MEMLOCK", "failed to detach", "uprobe_events", "Attaching ", "Lost ")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{4,16}\b")
@@ -30,9 +31,9 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def find_reason(library: Path) -> str | None:
-    """Why bpftrace cannot trace `library` here; None if it can, which was tried."""
+    """Why bpftrace cannot trace `library` here; None if a trial run succeeded."""
     if sys.platform != "linux":
-        return "bpftrace is Linux's"
+        return "bpftrace runs only on Linux"
     if shutil.which("bpftrace") is None:
         return "bpftrace is not installed (sudo apt-get install bpftrace)"
     if os.geteuid() != 0:
@@ -47,14 +48,14 @@ def find_reason(library: Path) -> str | None:
 
 @contextmanager
 def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any]]:
-    """Trace with a program of bpftrace's language while the block runs; the dictionary has its maps after the block.
+    """Run a bpftrace program while the block runs; the dictionary is filled with its maps when the block ends.
 
-    `pid` is the process whose functions are named, which has to be alive until the block has ended. It is no sharp filter:
-    while others probe the same file, probes may fire for their processes, too. Where the tracer sees that process in a
-    namespace of its own (a sidecar), give no pid, and name the library as /proc/PID/root/LIBRARY. A map is a number, a
-    dictionary by key ("a,b" of several), or a list of buckets with `min`, `max` and `count`; `errors` has what bpftrace
-    complained of. It has no --unsafe, so a program starts no others.
-    Raises TracerFailed if it does not start or end, and where calls were lost.
+    `pid` is the process whose addresses are turned into function names; it has to be alive until the block ends. It does not
+    filter reliably: while others probe the same file, probes may fire for their processes, too. If the tracer sees that process
+    through another namespace (a sidecar), give no pid, and name the library as /proc/PID/root/LIBRARY. A map is a number, a
+    dictionary by key ("a,b" for several keys), or a list of buckets with `min`, `max` and `count`; `errors` holds bpftrace's
+    error messages. bpftrace runs without --unsafe, so a program cannot start other programs.
+    Raises TracerFailed if bpftrace does not start or end, or if it lost calls.
     """
     maps: dict[str, Any] = {}
     command = ["bpftrace", "-f", "json", *(["-p", str(pid)] if pid else [])]
@@ -84,9 +85,9 @@ def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any
 
 
 def put_names(value: Any, name: Callable[[int], str]) -> Any:
-    """A map with the functions of a process in the place of their addresses, and with the sum where two keys are then one.
+    """A map with function names in place of addresses; keys that become equal are added up.
 
-    bpftrace could name them itself; Debian's closes files that are not its own then, and other maps with them.
+    bpftrace could look up the names itself, but Debian's build then closes files that are not its own, among them other maps.
     """
     if isinstance(value, str):
         return ADDRESS.sub(lambda match: name(int(match[0], 16)), value)
@@ -101,8 +102,8 @@ def put_names(value: Any, name: Callable[[int], str]) -> Any:
 
 
 def make_end_with_parent() -> Callable[[], None]:
-    """What a child process calls first, so that the kernel ends it where this process is killed."""
-    library = ctypes.CDLL(None)  # loaded here: after a fork nothing may be
+    """What a child process calls first, so that the kernel ends it if this process is killed."""
+    library = ctypes.CDLL(None)  # loaded here, because nothing may be loaded after a fork
 
     def end_with_parent() -> None:
         library.prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
@@ -128,8 +129,8 @@ def _wait_until_ready(process: subprocess.Popen[str], complaints: IO[str]) -> No
 
 
 def _stop(process: subprocess.Popen[str]) -> str:
-    """What bpftrace prints at its end. It sees a signal only where that ends its wait for events, and loses the one that comes
-    while it prints; the next one after it has begun to end kills it. So it is sent while bpftrace waits and still takes it."""
+    """What bpftrace prints at its end. It notices a signal only while it waits for events, and loses one that comes while it
+    prints; once it has begun to end, another one kills it. So the signal is sent while bpftrace waits and still handles it."""
     ends = time.monotonic() + STOP_S
     while time.monotonic() < ends:
         if _waits_for_events(process.pid):
@@ -142,7 +143,7 @@ def _stop(process: subprocess.Popen[str]) -> str:
 
 
 def _waits_for_events(pid: int) -> bool:
-    """Whether a process sleeps and has a handler for SIGINT; bpftrace takes its own away when it begins to end."""
+    """Whether a process sleeps and has a handler for SIGINT; bpftrace removes its handler when it begins to end."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -153,14 +154,14 @@ def _waits_for_events(pid: int) -> bool:
 
 
 def _read_complaints(complaints: IO[str]) -> str:
-    """What bpftrace complained of in one line, without what it always says."""
+    """bpftrace's error messages in one line, without those that it always prints."""
     complaints.seek(0)
     lines = complaints.read(1 << 16).splitlines()
     return "; ".join(line.strip() for line in lines if line.strip() and not any(noise in line for noise in NOISE))[:400]
 
 
 def read_maps(printed: str) -> dict[str, Any]:
-    """The maps in the lines of JSON that bpftrace prints at its end. Raises TracerFailed if it lost events."""
+    """The maps from the lines of JSON that bpftrace prints at its end. Raises TracerFailed if it lost events."""
     maps: dict[str, Any] = {}
     for line in printed.splitlines():
         if not line.startswith("{"):

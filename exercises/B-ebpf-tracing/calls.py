@@ -37,7 +37,7 @@ parser.add_argument("--engine", choices=("auto", "stand-in", "torch"), default="
 args = parser.parse_args()
 if not 1 <= args.prompt <= 2048 or not 1 <= args.tokens <= 512 or args.puzzle < 1:
     parser.error("--prompt 1 to 2048, --tokens 1 to 512 and --puzzle from 1 are needed")
-REPEATS, FEWEST, MOST_CALLS = 20, 3, 20_000  # requests with and without a tracer: fewer where they have many calls
+REPEATS, FEWEST, MOST_CALLS = 20, 3, 20_000  # requests with and without a tracer: fewer if each makes many calls
 layers = 4 + (args.puzzle - 1) % 6
 device = bench.here()
 real = args.engine == "torch" or (args.engine == "auto" and device.type == "cuda")
@@ -55,7 +55,7 @@ def make_engine(tracer: tracers.Tracer | None) -> stand_in.Engine:
 
 
 def time_requests(engine: stand_in.Engine, calls: int) -> float:
-    """The median of the seconds of a warm request with that many calls."""
+    """The median time in seconds of a warm request with that many calls."""
     seconds = []
     for _ in range(1 + max(FEWEST, min(REPEATS, MOST_CALLS // calls))):
         began = time.perf_counter()
@@ -65,7 +65,7 @@ def time_requests(engine: stand_in.Engine, calls: int) -> float:
 
 
 def find_largest_difference(some: Mapping[str, int], others: Mapping[str, int]) -> int:
-    """The largest difference between two numbers of the same name; a name that only one of them has counts as 0."""
+    """The largest difference between two numbers of the same name; a missing number counts as 0."""
     return max((abs(some.get(name, 0) - others.get(name, 0)) for name in {*some, *others}), default=0)
 
 
@@ -88,7 +88,7 @@ try:
 except (stand_in.UnsupportedMachine, stand_in.EngineEnded, tracers.NoTracer, tracers.TracerFailed) as error:
     sys.exit(str(error))
 if why:
-    sys.exit(f"the engine made {made} of {args.tokens} tokens: {why}")
+    sys.exit(f"the engine generated {made} of {args.tokens} tokens: {why}")
 
 # --- the formulas -------------------------------------------------------------------------------------------------------------
 launches: dict[str, int] | None = None
@@ -109,11 +109,11 @@ kernels = [{"kernel": name, "launches": count, "by_formula": None if launches is
 sites = [{"site": name, "calls": site.calls, "bytes": site.bytes, "by_formula": blocks.get(name, (0, 0))[1] if blocks else None}
          for name, site in counted.sites.items()]  # fmt: skip
 if real:
-    say(f"A transformer of PyTorch with {layers} layers: a prompt of {args.prompt} tokens, {args.tokens} made\n")
+    say(f"A transformer of PyTorch with {layers} layers: a prompt of {args.prompt} tokens, {args.tokens} generated\n")
 else:
     say(f"An engine of {layers} layers, {ledger['width']} wide, {ledger['vocabulary']:,} words: "
-        f"a prompt of {args.prompt} tokens, {made} made\n")  # fmt: skip
-before = 2 * layers if not real else 0  # calls that load the weights: a block and a copy a layer
+        f"a prompt of {args.prompt} tokens, {made} generated\n")  # fmt: skip
+before = 2 * layers if not real else 0  # calls that load the weights: one block and one copy per layer
 bench.say_table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "failed": "failed", "p50_us": "p50, us",
                         "p99_us": "p99, us", "ledger": "ledger"})  # fmt: skip
 bench.say_table(kernels, {"kernel": "kernel", "launches": "launches", "by_formula": "by your formula"})

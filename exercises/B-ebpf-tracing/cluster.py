@@ -1,4 +1,4 @@
-"""The pod on Kubernetes, k3s on the course's node: apply it, wait for it, send it a request, and delete it again."""
+"""The pod on Kubernetes (k3s on the course's node): apply it, wait for it, send it a request, and delete it again."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ANSWER_S = 120.0
 
 
 class ClusterFailed(Exception):
-    """A command of the cluster failed. The text has its words."""
+    """A cluster command failed. The text has its message."""
 
 
 def find_reason() -> str | None:
     """Why no pod can be started here; None if kubectl reaches a node."""
     for program in ("kubectl", "k3s"):
         if shutil.which(program) is None:
-            return f"{program} is not there"
+            return f"{program} is not installed"
     try:
         return None if _kubectl("get", "nodes", "--output=name").strip() else "the cluster has no node"
     except ClusterFailed as error:
@@ -45,7 +45,7 @@ def find_reason() -> str | None:
 
 
 def _call(words: Sequence[str], *, given: bytes | None = None, limit_s: float = 60.0) -> str:
-    """What a command prints. Raises ClusterFailed with its last line."""
+    """The output of a command. Raises ClusterFailed with the last line of its errors."""
     try:
         done = subprocess.run(words, input=given, capture_output=True, timeout=limit_s, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -61,9 +61,9 @@ def _kubectl(*words: str, given: bytes | None = None, limit_s: float = 60.0) -> 
 
 
 def make_image(path: Path, programs: Sequence[str] = TOOLS) -> None:
-    """Write an image with this computer's own programs and their libraries, as `docker save` writes one.
+    """Write an image with this computer's own programs and their libraries, in the format of `docker save`.
 
-    Raises ClusterFailed if one of them is not there.
+    Raises ClusterFailed if a program is missing.
     """
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", dereference=True) as files:
@@ -93,20 +93,19 @@ def _forget_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _list_files(program: str) -> Iterator[str]:
-    """A program and the libraries that the loader takes for it."""
+    """A program and the libraries that the loader finds for it."""
     path = shutil.which(program)
     if path is None:
-        raise ClusterFailed(f"{program} is not there, and the tracer's image needs it: sudo apt-get install {program}")
+        raise ClusterFailed(f"{program} is missing, and the tracer's image needs it: sudo apt-get install {program}")
     yield path
     for line in _call(["ldd", path]).splitlines():
         yield from (word for word in line.split() if word.startswith("/"))
 
 
 def prepare() -> None:
-    """Bring what the pod needs onto the node: the tracer's image, its script as a ConfigMap, and the number of GPUs.
+    """Set up what the pod needs on the node: the tracer's image, its script as a ConfigMap, and the number of GPUs.
 
-    k3s has no device plugin here, so the node is told how many GPUs it has, as Kubernetes has it for extended resources.
-    Raises ClusterFailed.
+    k3s has no device plugin here, so the node advertises its GPUs as an extended resource. Raises ClusterFailed.
     """
     with tempfile.TemporaryDirectory(prefix="tracer-") as folder:
         image = Path(folder) / "tracer.tar"
@@ -124,7 +123,7 @@ def prepare() -> None:
 
 @contextmanager
 def _apply(file: Path) -> Iterator[None]:
-    """A manifest's pod for as long as the block lasts; one of an earlier run goes first."""
+    """Keep a manifest's pod for as long as the block lasts; a pod left by an earlier run is deleted first."""
     _kubectl("delete", f"--filename={file}", "--ignore-not-found", "--now", limit_s=120)
     try:
         _kubectl("apply", f"--filename={file}")
@@ -152,7 +151,7 @@ def play(file: Path, manifest: Mapping[str, Any], prompt: int, tokens: int) -> P
 
 
 def _wait_until_ready(name: str, manifest: Mapping[str, Any], result: Play) -> str | None:
-    """The pod's address once it is ready; None if a container keeps ending, or nothing is ready in time."""
+    """The pod's address once it is ready; None if a container keeps ending, or the pod is not ready in time."""
     ends = time.monotonic() + READY_S
     while True:
         status = manifests.mapping(json.loads(_kubectl("get", name, "--output=json")), "status")
@@ -164,9 +163,8 @@ def _wait_until_ready(name: str, manifest: Mapping[str, Any], result: Play) -> s
         if max(result.engine.restarts, result.tracer.restarts) >= played_pod.ATTEMPTS or time.monotonic() > ends:
             return None
         scheduled = conditions.get("PodScheduled", {})
-        if (
-            scheduled.get("reason") == "Unschedulable" and time.monotonic() > ends - READY_S + 60
-        ):  # the GPU may be news to the node
+        # for the first minute the scheduler may not know the node's GPU yet
+        if scheduled.get("reason") == "Unschedulable" and time.monotonic() > ends - READY_S + 60:
             result.engine.why = result.tracer.why = f"waiting: {str(scheduled.get('message'))[:200]}"
             return None
         time.sleep(2)

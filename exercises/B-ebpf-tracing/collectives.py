@@ -1,6 +1,6 @@
 """Two ranks of a real DDP training on this computer, and the all-reduces of gloo that a tracer sees in them.
 
-Started as a program, this file is one rank: it says when it is ready, trains when it is told to, and ends with its input.
+Started as a program, this file is one rank: it reports when it is ready, trains when told to, and ends when its input ends.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ END_S = 60.0
 
 
 def trace(program: str) -> list[dict[str, Any]]:
-    """A row for each rank: its all-reduces, those of a step, and upper ends of half and of 99 % of their times in us.
+    """A row for each rank: its all-reduces, how many per step, and upper bounds of the p50 and p99 of their times in us.
 
-    Raises TracerFailed if bpftrace cannot be used, or a rank ended.
+    Raises TracerFailed if bpftrace cannot be used or a rank ended.
     """
     with ExitStack() as stack:
         ranks = _start_ranks(stack)
@@ -45,7 +45,7 @@ def _make_row(number: int, pid: int, maps: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_percentile(buckets: Sequence[dict[str, int]], percent: float) -> int | None:
-    """The upper end of the bucket in which so many of the calls are done; None without calls."""
+    """The upper end of the bucket that contains this percentile of the calls; None without calls."""
     left = sum(bucket["count"] for bucket in buckets) * percent / 100
     for bucket in buckets:
         left -= bucket["count"]
@@ -101,7 +101,7 @@ def _end(rank: subprocess.Popen[str]) -> None:
 
 
 def _train() -> None:
-    """One rank: a model whose gradients are one bucket, so that DDP sends them with one all-reduce a step."""
+    """One rank: a model whose gradients are one bucket, so that DDP sends them with one all-reduce per step."""
     import torch
     import torch.distributed as dist
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# A container of the played pod: a root folder of its own in memory, with this computer's programs read-only in it and the folders
-# of the manifest. Called in mount and process namespaces of its own, as
+# A container of the played pod: its own root folder in memory, with this computer's programs (read-only) and the manifest's
+# folders. Called in its own mount and process namespaces, as
 #     container.sh FOLDER USER CAPABILITIES [SOURCE=TARGET=ro|rw]... -- COMMAND...
-# FOLDER is any folder: the root is mounted there, where nobody else sees it. CAPABILITIES are as setpriv wants them.
+# FOLDER is any folder: the root is mounted over it, visible only in this namespace. CAPABILITIES are in setpriv's notation.
 set -e
 root=$1 user=$2 capabilities=$3
 shift 3
@@ -17,7 +17,7 @@ for name in usr bin sbin lib lib64 etc; do
         read_only "$root/$name"
     fi
 done
-for name in sys/devices sys/bus; do # the rest of /sys is there where the manifest mounts it
+for name in sys/devices sys/bus; do # the rest of /sys is there only if the manifest mounts it
     mkdir -p "$root/$name"
     mount --bind "/$name" "$root/$name"
     read_only "$root/$name"
@@ -33,15 +33,17 @@ while [ "$1" != -- ]; do
     source=${1%%=*} target=${1#*=} mode=${1##*=}
     target=${target%=*}
     case $source in
-    *.sh) mkdir -p "$root${target%/*}" && cat "$source" >"$root$target" && chmod 644 "$root$target" && shift && continue ;; # as of a ConfigMap
-    esac
-    mkdir -p "$root${target%/*}"
-    case $source in
-    *.sh) cat "$source" >"$root$target" && chmod 644 "$root$target" && shift && continue ;; # as in a ConfigMap: anybody may read it
+    *.sh) # copied and readable by everybody, like a ConfigMap
+        mkdir -p "$root${target%/*}"
+        cat "$source" >"$root$target"
+        chmod 644 "$root$target"
+        shift
+        continue
+        ;;
     esac
     mkdir -p "$root$target"
     case $source in
-    */tracing) mount -t tracefs none "$root$target" 2>/dev/null || mount --bind "$source" "$root$target" ;; # here it may lie unmounted
+    */tracing) mount -t tracefs none "$root$target" 2>/dev/null || mount --bind "$source" "$root$target" ;; # on this computer tracefs may not be mounted
     *) mount --bind "$source" "$root$target" ;;
     esac
     [ "$mode" = rw ] || read_only "$root$target"

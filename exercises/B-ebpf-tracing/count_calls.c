@@ -1,8 +1,8 @@
-/* A tracer that needs no root: loaded before the CUDA runtime (LD_PRELOAD), it counts each call and passes it on.
+/* A tracer that does not need root: loaded before the CUDA runtime (LD_PRELOAD), it counts each call and passes it on.
 
    Its counters (counters.h), key and meaning:
-     calls NAME, bytes NAME, failed NAME CODE     of a call of the runtime
-     ns NAME N, size N                            calls that took 2^N to 2^(N+1) - 1 ns; blocks of 2^N bytes to 2^(N+1) - 1
+     calls NAME, bytes NAME, failed NAME CODE     of a runtime function
+     ns NAME N, size N                            calls that took 2^N to 2^(N+1) - 1 ns; blocks of 2^N to 2^(N+1) - 1 bytes
      kernel NAME, site_calls NAME, site_bytes NAME    launches of a kernel; blocks that a function of the program asked for */
 #define _GNU_SOURCE
 #include "counters.h"

@@ -1,10 +1,10 @@
 /* Counters of a library that is loaded before another one (LD_PRELOAD); the program that started the process reads them.
 
-   add(5, "bytes %s", "cudaMalloc") adds 5 to the counter "bytes cudaMalloc"; a counter begins at 0, and -5 takes 5 away.
+   add(5, "bytes %s", "cudaMalloc") adds 5 to the counter "bytes cudaMalloc"; a counter begins at 0, and -5 subtracts 5.
    NEXT("cudaFree", int(void *)) declares `next`: the function of that name and type in the libraries that come after this one.
-   name_of(address) is the name of the function that holds an address, power(n) the whole part of the logarithm of n to base 2.
+   name_of(address) is the name of the function that contains an address; power(n) is log2(n), rounded down.
 
-   TRACE_COUNTERS is the number of an open file of SLOTS slots: a key of KEY bytes and a number each. */
+   TRACE_COUNTERS is the descriptor of an open file of SLOTS slots, each a key of KEY bytes and a number. */
 #ifndef COUNTERS_H
 #define COUNTERS_H
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-/* A stand-in for NVIDIA's CUDA runtime: it does not execute kernels, and allocates memory of the host, up to a limit.
+/* A stand-in for NVIDIA's CUDA runtime: it executes no kernels, and allocates host memory up to a limit.
 
-   It has the calls that engine.c makes, with their real signatures and error codes, so that a tracer meets what it would meet
+   It has the functions that engine.c calls, with their real signatures and error codes, so that a tracer sees what it would see
    on a GPU. STAND_IN_MEMORY is the limit in bytes. */
 #include <stdlib.h>
 #include <string.h>

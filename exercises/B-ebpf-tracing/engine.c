@@ -1,10 +1,10 @@
 /* A toy inference engine: it makes the CUDA calls of a real one in the same order, and keeps a ledger of what it did.
 
-   engine LAYERS SEED; commands come by standard input, one a line, and each is answered with a line of JSON:
-     load                     the weights; a request loads them first, where nobody has
-     request PROMPT TOKENS    one request: a prompt of so many tokens, so many tokens made
-     ledger                   what it really did, which every trace has to match
-   It ends with its input. The seed decides sizes, and which of its three buffers is not always freed. */
+   engine LAYERS SEED; it reads commands from standard input, one per line, and answers each with one line of JSON:
+     load                     load the weights; a request loads them first if they are not loaded yet
+     request PROMPT TOKENS    one request: a prompt of PROMPT tokens, for which TOKENS tokens are generated
+     ledger                   what the engine really did; every trace has to match it
+   It ends when its input ends. The seed decides the sizes, and which of the three buffers is not always freed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int cudaMemcpy(void *, const void *, size_t, int);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *);
 int cudaDeviceSynchronize(void);
 
-enum { PAGE = 16, MOST_PAGES = 4096, TO_DEVICE = 1, TO_HOST = 2 }; /* PAGE: tokens of a page of the cache */
+enum { PAGE = 16, MOST_PAGES = 4096, TO_DEVICE = 1, TO_HOST = 2 }; /* PAGE: tokens per page of the cache */
 enum { LOAD_WEIGHTS, COPY_PROMPT, GROW_CACHE, ALLOCATE_LOGITS, SITES };
 enum { EMBED_TOKENS, RMS_NORM, QKV_GEMM, ATTENTION, MLP_GEMM, SAMPLE_TOKEN, KERNELS };
 static const char *const site_names[SITES] = {"load_weights", "copy_prompt", "grow_cache", "allocate_logits"};
@@ -52,7 +52,7 @@ static struct {
   size_t bytes, alive;
 } sites[SITES];
 
-#define SITE __attribute__((noinline)) /* a separate function in every stack */
+#define SITE __attribute__((noinline)) /* never inlined, so that every stack shows it */
 
 static inline __attribute__((always_inline)) Block get(int site, size_t bytes) {
   Block block = {0, bytes, site};

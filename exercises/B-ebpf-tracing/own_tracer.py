@@ -1,7 +1,7 @@
 """Your own tracer: what an engine allocates, what it never frees and which function asked for it, seen from outside.
 
 You will learn    what a probe at the entry of a function can know and what only one at its return; how a leak is found by who
-                  asked for the memory; what a call that failed must not add
+                  asked for the memory; why a failed call must not add anything
 You will produce  allocations, bytes, failures and what is alive by call site of three workloads; their sizes as a histogram
 Run it            python own_tracer.py --seed 2
 Your part         my_trace.bt, or my_preload.c if you cannot use bpftrace: one of the two is enough
@@ -59,10 +59,10 @@ except (stand_in.UnsupportedMachine, bpf.TracerFailed) as error:
 
 # --- which of the two files ------------------------------------------------------------------------------------------------
 def choose_tracer() -> str:
-    """The requested tracer; with auto the one whose file is written and that works here, bpftrace first."""
+    """The requested tracer; with auto, the first one that works here and whose file is written, bpftrace before preload."""
     reason = bpf.find_reason(library) if args.tracer != "preload" else None
     if reason and args.tracer == "bpftrace":
-        parser.error(f"{reason}. --tracer preload takes my_preload.c, which needs neither root nor bpftrace")
+        parser.error(f"{reason}. --tracer preload uses my_preload.c, which needs neither root nor bpftrace")
     if reason:
         say(f"my_trace.bt is not used: {reason}. my_preload.c needs neither.\n")
     if args.tracer != "auto":
@@ -78,7 +78,7 @@ FAILURES = (bpf.TracerFailed, stand_in.UnsupportedMachine, stand_in.EngineEnded,
 
 
 def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mapping[str, Any]]:
-    """What your file counted in a workload, the totals of its memory (None while the file is open), and the ledger."""
+    """What your file counted in a workload, the totals of its memory (None while the file is not written), and the ledger."""
     if tracer == "preload":
         with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
             library = stand_in.build_library(file, Path(folder))
@@ -89,7 +89,7 @@ def trace(workload: allocations.Workload) -> tuple[Counted, Totals | None, Mappi
 
 
 def list_others() -> list[str]:
-    """The functions that your file traces in addition to those of memory."""
+    """The functions that your file traces in addition to the memory functions."""
     if tracer == "bpftrace":
         return allocations.list_other_probes(file.read_text(encoding="utf-8"), sorted(symbols.list_functions(library)))
     with tempfile.TemporaryDirectory(prefix=".preload-", dir=Path.cwd()) as folder:
@@ -122,7 +122,7 @@ for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, 
     blocks.update(given.sizes if given else {})
 counted_all = written and broken == "no"
 
-# --- the collectives of a training, if they were asked for --------------------------------------------------------------------
+# --- the collectives of a training, if requested ------------------------------------------------------------------------------
 collective_rows: list[dict[str, Any]] = []
 if args.collectives:
     try:

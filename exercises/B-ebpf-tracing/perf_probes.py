@@ -1,7 +1,7 @@
 """Probes without BPF: each hit of a uprobe writes a record into memory that the kernel shares with this process.
 
-See perf_event_open(2). All of it hangs on open files of this process, so nothing stays behind however it ends; probes that are
-set by tracefs (uprobe_events) would stay.
+See perf_event_open(2). The probes belong to open files of this process, so nothing stays behind however it ends; probes that
+are set through tracefs (uprobe_events) would stay.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from bpf import TracerFailed
 
 TYPE = Path("/sys/bus/event_source/devices/uprobe/type")
 ATTRIBUTES = struct.Struct("=IIQQQQQIIQQQQIiQIHH")  # struct perf_event_attr, 112 bytes
-TID, TIME, REGS_USER, STACK_USER, IDENTIFIER = 1 << 1, 1 << 2, 1 << 12, 1 << 13, 1 << 16  # what a record has
+TID, TIME, REGS_USER, STACK_USER, IDENTIFIER = 1 << 1, 1 << 2, 1 << 12, 1 << 13, 1 << 16  # what a record contains
 DISABLED, CLOEXEC = 1, 8
 ENABLE, DISABLE, SET_OUTPUT, GET_ID = 0x2400, 0x2401, 0x2405, 0x80082407  # requests of ioctl
 LOST, SAMPLE = 2, 9  # kinds of records
-MOST_PAGES, ALL_PAGES = 4096, 1 << 16  # of memory for records: of each processor, and of all together
-HEAD, TAIL = 1024, 1032  # where in its first page the kernel says how far it has written, and this process how far it has read
+MOST_PAGES, ALL_PAGES = 4096, 1 << 16  # of memory for records: per processor, and in total
+HEAD, TAIL = 1024, 1032  # offsets in the first page: how far the kernel has written, and how far this process has read
 DRAIN_S = 0.005
-# By machine: number of the system call, registers (of asm/perf_regs.h) of three arguments, the result, and the caller's
-# address; None if that lies on top of the stack.
+# By machine: the system call's number, and the registers (see asm/perf_regs.h) of three arguments, of the result, and of the
+# return address; None if that is on top of the stack.
 MACHINES: dict[str, tuple[int, tuple[int, int, int], int, int | None]] = {
     "x86_64": (298, (5, 4, 3), 0, None),
     "aarch64": (241, (0, 1, 2), 0, 30),
@@ -40,12 +40,12 @@ MACHINES: dict[str, tuple[int, tuple[int, int, int], int, int | None]] = {
 
 
 class ProbesRefused(TracerFailed):
-    """The kernel does not let this process set probes, or they lost records. The text says why."""
+    """The kernel does not let this process set probes, or records were lost. The text says why."""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One hit of a probe: on the way in or back (`returns`), when (ns), by which thread, with which values."""
+    """One hit of a probe: at entry or return (`returns`), when (ns), in which thread, with which values."""
 
     probe: str
     returns: bool
@@ -53,16 +53,16 @@ class Hit:
     pid: int
     tid: int
     arguments: tuple[int, int, int]
-    result: int  # as the 32 bits of an error code
+    result: int  # as a 32-bit error code
     caller: int
 
 
 def find_reason(library: Path, offset: int) -> str | None:
-    """Why uprobes cannot be set by perf here; None if they can, which was tried."""
+    """Why uprobes cannot be set through perf here; None if a trial succeeded."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         return f"perf probes need Linux on {' or '.join(MACHINES)}"
     if not TYPE.exists():
-        return "this kernel has no uprobes for perf"
+        return "this kernel does not offer uprobes through perf"
     try:
         os.close(_open(library, offset, returns=False, processor=_list_processors()[0]))
     except ProbesRefused as error:
@@ -72,9 +72,9 @@ def find_reason(library: Path, offset: int) -> str | None:
 
 @contextmanager
 def record(library: Path, offsets: dict[str, int]) -> Iterator[list[Hit]]:
-    """Hits of probes on functions of a library, by name and offset in the file, while the block runs; in order of time.
+    """The hits, in order of time, of probes on a library's functions (name and offset in the file) while the block runs.
 
-    They are those of all processes that run code of that file. The list is filled when the block ends. Raises ProbesRefused.
+    Every process that runs code of that file causes hits. The list is filled when the block ends. Raises ProbesRefused.
     """
     hits: list[Hit] = []
     with ExitStack() as stack:
@@ -106,7 +106,7 @@ def record(library: Path, offsets: dict[str, int]) -> Iterator[list[Hit]]:
 
 
 class _Reader:
-    """A thread that takes records out of the rings before they are full."""
+    """A thread that takes records out of the ring buffers before they are full."""
 
     def __init__(self, rings: Sequence[mmap.mmap]) -> None:
         self.records: list[bytes] = []
@@ -115,11 +115,11 @@ class _Reader:
         self._thread.start()
 
     def end(self) -> None:
-        """Take the last records. Raises ProbesRefused if any was lost."""
+        """Take the last records. Raises ProbesRefused if any were lost."""
         self._ended.set()
         self._thread.join()
         if self._lost:
-            raise ProbesRefused(f"{self._lost:,} records were lost: take fewer tokens")
+            raise ProbesRefused(f"{self._lost:,} records were lost: use fewer tokens")
 
     def _drain_until_end(self) -> None:
         while not self._ended.wait(DRAIN_S):
@@ -157,7 +157,7 @@ def _read_hit(text: bytes, probes: dict[int, tuple[str, bool]]) -> Hit:
 
 @functools.cache
 def _choose_size() -> int:
-    """Bytes for the records of one processor: a power of two of pages."""
+    """Bytes for the records of one processor: the number of pages has to be a power of two."""
     pages = min(MOST_PAGES, ALL_PAGES // len(_list_processors()))
     return mmap.PAGESIZE << (max(1, pages).bit_length() - 1)
 
@@ -169,7 +169,7 @@ def _list_processors() -> list[int]:
 
 
 def _open(library: Path, offset: int, *, returns: bool, processor: int) -> int:
-    """A probe of all processes on one processor, disabled. Raises ProbesRefused."""
+    """A probe for all processes on one processor, still disabled. Raises ProbesRefused."""
     call, arguments, result, caller = MACHINES[platform.machine()]
     mask = sum(1 << register for register in {*arguments, result, *([] if caller is None else [caller])})
     path = ctypes.create_string_buffer(os.fsencode(library))

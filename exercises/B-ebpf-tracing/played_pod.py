@@ -1,8 +1,8 @@
 """A pod without Kubernetes: processes in their own namespaces play its containers, as the manifest says.
 
 Each container has its own mounts and a root folder in memory; with `shareProcessNamespace` both see the same processes. The
-tracer has the node's folders that it mounts, its user and its capabilities; if this computer's user is not root, other users
-cannot be played, and `user_played` is false. All of it ends with the first process of the pod, and that one ends with us.
+tracer gets the node's folders that it mounts, its user and its capabilities; if this computer's user is not root, other users
+cannot be played, and `user_played` is false. Everything ends when the pod's first process ends, which ends with this process.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PROGRAMS = ("unshare", "nsenter", "setpriv", "pivot_root")
 USUAL = ("chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap", "net_bind_service", "net_raw",
          "sys_chroot", "mknod", "audit_write", "setfcap")  # fmt: skip # what a container has that asks for nothing
 WAIT_S = 30.0
-ATTEMPTS = 2  # a container that ends is started again, once here
+ATTEMPTS = 2  # a container that ends is restarted; here only once
 
 
 @dataclass
 class Container:
-    """What became of a container: whether it runs, how often it was started again, its user, and why it does not run."""
+    """The state of a container: whether it runs, how often it was restarted, its user, and why it does not run."""
 
     name: str
     running: bool = False
@@ -47,7 +47,7 @@ class Container:
 
 @dataclass
 class Sight:
-    """What the tracer said: the processes that it sees, the engine and its library, whether it has BTF and tracefs."""
+    """What the tracer reported: the processes that it sees, the engine and its library, whether it has BTF and tracefs."""
 
     processes: int | None = None
     engine: str | None = None
@@ -57,12 +57,12 @@ class Sight:
 
     @property
     def reason(self) -> str:
-        """Why it could not go on: its first complaint, or its last words."""
+        """Why it could not continue: its first error, or its last line."""
         complaints = [line for line in self.lines if line.startswith(("ERROR", "cannot", "blind", "no "))]
         return (complaints or self.lines[-1:] or ["it said nothing"])[0]
 
     def read(self, line: str) -> None:
-        """Take one line of sidecar.sh."""
+        """Read one line of sidecar.sh's output."""
         key, _, rest = line.partition(" ")
         if key == "processes" and rest.isdecimal():
             self.processes = int(rest)
@@ -75,10 +75,10 @@ class Sight:
 
 
 def find_reason() -> str | None:
-    """Why no pod can be played here; None if it can, which was tried."""
+    """Why no pod can be played here; None if a trial succeeded."""
     for program in PROGRAMS:
         if _find_program(program) is None:
-            return f"{program} is not there: a pod is played on Linux, with util-linux"
+            return f"{program} is missing: playing a pod needs Linux and util-linux"
     mounting = "mount -t proc none /proc && mount -t tmpfs none /tmp"
     check = ["unshare", *_user_words(), "--mount", "--pid", "--fork", "sh", "-c", mounting]
     done = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False)
@@ -95,7 +95,7 @@ def _user_words() -> list[str]:
 
 
 def find_refusal(text: str) -> str | None:
-    """Why the API server would refuse a manifest, or its scheduler leave the pod waiting; None if it starts."""
+    """Why the API server would refuse a manifest, or the scheduler would leave the pod waiting; None if it starts."""
     try:
         objects = manifests.read(text)
     except ValueError as error:
@@ -112,13 +112,13 @@ def find_refusal(text: str) -> str | None:
     if refusals := list(manifests.ask_schemas(objects)):
         return f"refused: {refusals[0]}"
     if (wanted := policies.gpus_wanted(pod)) > policies.NODE_GPUS:
-        return f"waiting: {wanted} GPUs are asked for, but the node has {policies.NODE_GPUS}: 0/1 nodes are available"
+        return f"waiting: the pod asks for {wanted} GPUs, but the node has {policies.NODE_GPUS}: 0/1 nodes are available"
     missing = {policies.ENGINE, policies.TRACER} - {str(box.get("name")) for box in manifests.containers(pod)}
     return f"refused: there is no container {min(missing)}" if missing else None
 
 
 class Pod:
-    """The namespaces of a pod. To be used with `with`: nothing of it is left afterwards, nor where this process is killed."""
+    """The namespaces of a pod. Use it with `with`: nothing is left afterwards, even if this process is killed."""
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self.manifest = manifest
@@ -132,7 +132,7 @@ class Pod:
         assert self._first.stdout is not None
         if self._first.stdout.readline() != "ready\n":
             self.__exit__()
-            raise RuntimeError("the namespaces of the pod could not be made")
+            raise RuntimeError("the namespaces of the pod could not be created")
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -143,12 +143,12 @@ class Pod:
         self._first.stdout.close()
         try:
             self._first.wait(timeout=WAIT_S)
-        except subprocess.TimeoutExpired:  # a process of the pod has ended, and whoever started it does not wait for it
+        except subprocess.TimeoutExpired:  # a process of the pod has ended, and its parent does not wait for it
             self._first.kill()
             self._first.wait()
 
     def enter(self, name: str, places: Sequence[tuple[str, str, bool]] = ()) -> list[str]:
-        """The words before the command of a container. `places`: source, path in the container, and whether it is read-only."""
+        """The command prefix that starts a container. `places`: source, path in the container, and whether it is read-only."""
         at = f"/proc/{self._first.pid}/ns"
         user = [] if os.geteuid() == 0 else [f"--user={at}/user", "--preserve-credentials"]
         spaces = [f"--ipc={at}/ipc", f"--uts={at}/uts"]
@@ -162,7 +162,7 @@ class Pod:
         return ["nsenter", *user, *spaces, "--", "unshare", "--mount", *own, *container, self._capabilities(name), *bound, "--"]
 
     def _capabilities(self, name: str) -> str:
-        """The capabilities of a container as setpriv wants them: all are taken away but those of the manifest."""
+        """The capabilities of a container in setpriv's notation: all are dropped except those in the manifest."""
         context = manifests.mapping(policies.container(self.manifest, name), "securityContext")
         if context.get("privileged"):
             return "+all"
@@ -175,7 +175,7 @@ class Pod:
         return ",".join(["-all", *(f"+{right}" for right in sorted((kept | wanted) & known))])
 
     def node_places(self, name: str) -> list[tuple[str, str, bool]]:
-        """The two folders of the node that a tracer may need, where a container mounts them and this computer has them."""
+        """Those of the two node folders that a tracer may need which the container mounts and this computer has."""
         mounted = policies.mounts(self.manifest, name).items()
         return [(source, path, read_only) for path, (source, read_only) in mounted
                 if source in (policies.BTF, policies.TRACEFS) and Path(source).is_dir()
@@ -183,7 +183,7 @@ class Pod:
 
 
 def _find_folder(bound: Sequence[str]) -> str:
-    """A folder below which none of the bound ones lies: the root of a container is mounted there."""
+    """A folder with none of the bind-mounted folders below it; a container's root is mounted there."""
     for name in ("/mnt", "/media", "/srv", "/opt"):
         if Path(name).is_dir() and not any(place.startswith(f"{name}/") for place in bound):
             return name
@@ -192,7 +192,7 @@ def _find_folder(bound: Sequence[str]) -> str:
 
 @dataclass
 class Play:
-    """What came of a pod: its containers, what the tracer saw, the calls of the first trace by name, the engine's ledger."""
+    """The result for a pod: its containers, what the tracer saw, the calls of the first trace by name, the engine's ledger."""
 
     engine: Container
     tracer: Container
@@ -204,7 +204,7 @@ class Play:
 def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, tokens: int) -> Play:
     """Start both containers, send one request to the engine, and count its calls from the tracer's container.
 
-    A tracer of the name preload counts inside the engine; the container then only looks for it.
+    With the tracer `preload` the counting happens inside the engine, and the tracer's container only looks for the engine.
     """
     result = Play(Container(policies.ENGINE), Container(policies.TRACER))
     built = stand_in.build()
@@ -223,7 +223,7 @@ def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, token
 
 
 def find_tracer(say: Callable[[str], None]) -> tracers.Tracer:
-    """bpftrace, which works in a container, or the tracer inside the engine; `say` gets why it is that. Raises NoTracer."""
+    """bpftrace if it works in a container, otherwise the tracer inside the engine; `say` is told why. Raises NoTracer."""
     try:
         return tracers.find("bpftrace")
     except tracers.NoTracer as error:
@@ -252,7 +252,7 @@ def _ask(url: str, prompt: int, tokens: int) -> None:
 
 @contextmanager
 def _start_tracer(pod: Pod, result: Play, *, look: bool) -> Iterator[Sidecar | None]:
-    """The tracer's container, once it counts; `result` says what became of it. It is started again where it ends at once."""
+    """The tracer's container, once it counts; its state goes into `result`. It is restarted if it ends at once."""
     places = [(str(HERE / "sidecar.sh"), f"{SCRIPT_FOLDER}/sidecar.sh", True), *pod.node_places(policies.TRACER)]
     words = [*pod.enter(policies.TRACER, places), "sh", f"{SCRIPT_FOLDER}/sidecar.sh", "1", *(["look"] if look else [])]
     for attempt in range(ATTEMPTS):
@@ -271,7 +271,7 @@ def _start_tracer(pod: Pod, result: Play, *, look: bool) -> Iterator[Sidecar | N
 
 
 class Sidecar:
-    """sidecar.sh in its container, read line by line; ended with the block."""
+    """sidecar.sh in its container, read line by line; it ends when the block ends."""
 
     def __init__(self, words: Sequence[str], sight: Sight) -> None:
         self._words, self._sight = words, sight
@@ -285,8 +285,8 @@ class Sidecar:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # Killed here, it would leave a child in the pod that nobody waits for, and the pod waits for all. So its output is
-        # closed, and its next line ends it.
+        # Killing it here would leave a child in the pod that no process waits for, and the pod waits for all of them. So its
+        # output is closed, and its next line ends it.
         assert self._process.stdout is not None
         self._process.stdout.close()
         try:
@@ -296,14 +296,14 @@ class Sidecar:
             self._process.wait()
 
     def wait_until_counting(self) -> int | None:
-        """None once it has printed counts, or the code with which it ended before."""
+        """None once it has printed counts; its exit code if it ends before that."""
         return None if self._read_until_counted() else self._process.wait()
 
     def count(self, work: Callable[[], None]) -> dict[str, int]:
-        """The calls while `work` runs, by name. Raises tracers.TracerFailed if the tracer ends."""
+        """The calls by name that were made while `work` ran. Raises tracers.TracerFailed if the tracer ends."""
         began = self._read_counts()
         work()
-        self._read_counts()  # these may have been printed while the work was not done
+        self._read_counts()  # these may have been printed before the work was done
         ended = self._read_counts()
         return {api: count - began.get(api, 0) for api, count in ended.items() if count > began.get(api, 0)}
 
@@ -325,14 +325,14 @@ class Sidecar:
                         return True
                     continue
                 if not selector.select(max(0.0, ends - time.monotonic())):
-                    raise tracers.TracerFailed(f"the tracer said nothing for {WAIT_S:g} s")
+                    raise tracers.TracerFailed(f"the tracer printed nothing for {WAIT_S:g} s")
                 some = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not some:
                     return False
                 self._rest += some
 
     def _take(self, line: str) -> bool:
-        """Whether a line ends the counts of one moment."""
+        """Whether a line marks the end of one set of counts."""
         self._sight.read(line)
         record = read_record(line)
         if record.get("type") == "map" and isinstance(record.get("data"), dict):
@@ -342,7 +342,7 @@ class Sidecar:
 
 
 def read_record(line: str) -> dict[str, Any]:
-    """One line of bpftrace's JSON; an empty mapping if it is something else."""
+    """One line of bpftrace's JSON; an empty mapping if the line is not JSON."""
     try:
         record = json.loads(line) if line.startswith("{") else {}
     except ValueError:

@@ -1,4 +1,4 @@
-"""Ten policies for a pod with an engine and a tracer, each with the reason why a manifest breaks it."""
+"""Ten policies for a pod with an engine and a tracer; for each, whether a manifest breaks it, and why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Policy:
 
     @property
     def holds(self) -> bool:
-        """Whether the manifest keeps it."""
+        """Whether the manifest keeps the policy."""
         return not self.why
 
 
@@ -62,18 +62,18 @@ def capabilities(pod: Mapping[str, Any], name: str) -> set[str]:
 
 
 def gpus_of(box: Mapping[str, Any]) -> int:
-    """The GPUs that a container's limits ask for; 0 where that is no whole number."""
+    """The GPUs that a container's limits ask for; 0 if that is not a whole number."""
     count = manifests.resources(box, "limits").get(manifests.GPU, 0)
     return int(count) if str(count).isdecimal() else 0
 
 
 def gpus_wanted(pod: Mapping[str, Any]) -> int:
-    """The GPUs that a node needs to have free for the pod."""
+    """The number of free GPUs that a node needs for the pod."""
     return sum(gpus_of(box) for box in manifests.containers(pod))
 
 
 def mounts(pod: Mapping[str, Any], name: str) -> dict[str, tuple[str, bool]]:
-    """The node's folders in a container: the path in it, with the node's path and whether it is read-only."""
+    """The node's folders in a container: path in the container, path on the node, and whether it is read-only."""
     volumes = {str(volume.get("name")): volume for volume in manifests.mappings(manifests.mapping(pod, "spec"), "volumes")}
     places = {}
     for mount in manifests.mappings(container(pod, name), "volumeMounts"):
@@ -88,7 +88,7 @@ def _plain(path: str) -> str:
 
 
 def check(pod: Mapping[str, Any]) -> list[Policy]:
-    """All ten policies, in the order in which a pod fails by them: what cannot start first."""
+    """All ten policies, in the order in which they stop a pod: first those that keep it from starting."""
     tracer, spec = container(pod, TRACER), manifests.mapping(pod, "spec")
     places, added = mounts(pod, TRACER), capabilities(pod, TRACER)
     return [

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The tracer of the pod: finds the engine among the processes that it sees, and counts its CUDA calls with bpftrace.
-# Called as: sidecar.sh SECONDS [look], the longest time to wait for an engine; `look` ends once the engine is seen.
-# Prints `user`, `btf`, `tracefs` and `processes`, then `engine PID LIBRARY` or `blind`; then the output of bpftrace: all counts
+# Usage: sidecar.sh SECONDS [look]. It waits at most SECONDS for an engine; with `look` it ends once it sees the engine.
+# It prints `user`, `btf`, `tracefs` and `processes`, then `engine PID LIBRARY` or `blind`; then the output of bpftrace: all counts
 # several times a second, each time followed by `{"type": "printf", "data": "counted\n"}`.
 set -e
 seconds=$1 way=$2

@@ -1,6 +1,6 @@
-"""A stand-in for an inference engine on a GPU: a process that makes the CUDA calls of one, and keeps a ledger of them.
+"""A stand-in for an inference engine on a GPU: a process that makes the same CUDA calls and keeps a ledger of them.
 
-`build` compiles the runtime (cudart.c), the engine (engine.c) and the tracer that needs no root (count_calls.c).
+`build` compiles the runtime (cudart.c), the engine (engine.c) and the tracer that does not need root (count_calls.c).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 HERE = Path(__file__).resolve().parent
 LIBRARY, ENGINE, COUNTER, HEADER = "libcudart.so.13", "engine", "count_calls.so", "counters.h"
-FLAGS = ("-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")  # so that stacks can be walked and have names
+FLAGS = ("-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")  # to walk stacks and name functions
 STEPS = {
     LIBRARY: ("cudart.c", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}"),
     ENGINE: ("engine.c", f"./{LIBRARY}", "-rdynamic", "-Wl,-rpath,$ORIGIN"),
@@ -31,7 +31,7 @@ STEPS = {
 }
 COMPILE_S = 120.0
 MOST_KEPT = 3  # builds in the cache
-PAGE = 16  # tokens of a page of the engine's cache; engine.c has the same number
+PAGE = 16  # tokens per page of the engine's cache; engine.c has the same number
 
 
 class UnsupportedMachine(Exception):
@@ -43,24 +43,24 @@ class CompilerRefused(UnsupportedMachine):
 
 
 class EngineEnded(Exception):
-    """The engine ended before it answered, or something in its process prints between its answers. The text says which."""
+    """The engine ended before it answered, or something in its process printed between its answers. The text says which."""
 
 
 class InsideTracer(Protocol):
-    """What has to be in an engine's environment from its start, for a tracer that lives inside of it."""
+    """What an engine's environment needs from the start for a tracer that runs inside the engine."""
 
     environment: Mapping[str, str]
     descriptors: Sequence[int]
 
 
 def build(cache: Path | None = None, *, measured: bool = True) -> Path:
-    """The folder with the runtime, the engine and the counter, built now or taken from `cache` (the user's, where None).
+    """The folder with the runtime, the engine and the counter, built now or taken from `cache` (None: the user's cache).
 
-    Raises UnsupportedMachine if there is no Linux, no compiler, or one that cannot compile this; and where there is a GPU,
-    unless nothing of the engine is `measured`: a judge tries a tracer on it anywhere.
+    Raises UnsupportedMachine without Linux, without a compiler, or if the compiler cannot compile this; and on a computer with
+    a GPU, unless `measured` is false: a judge, which measures nothing, may use the stand-in anywhere.
     """
     if measured and Path("/dev/nvidia0").exists():
-        raise UnsupportedMachine("this computer has a GPU: the stand-in for one is refused here (--engine torch uses the GPU)")
+        raise UnsupportedMachine("this computer has a GPU, so the stand-in is refused here (--engine torch uses the GPU)")
     return _build(cache)
 
 
@@ -85,7 +85,7 @@ def _build(cache: Path | None) -> Path:
             built.mkdir(mode=0o755)
             for target, (source, *words) in STEPS.items():
                 _compile([compiler, *FLAGS, str(HERE / source), *words, "-o", target], built)
-            with suppress(OSError):  # another process put the same there meanwhile
+            with suppress(OSError):  # another process has put the same files there in the meantime
                 built.rename(store / key)
         for old in sorted(store.glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime)[:-MOST_KEPT]:
             shutil.rmtree(old, ignore_errors=True)
@@ -93,8 +93,8 @@ def _build(cache: Path | None) -> Path:
 
 
 def build_library(source: Path, folder: Path) -> Path:
-    """A library in `folder` from a file in C that is to be loaded before the runtime. Raises UnsupportedMachine without a
-    compiler, and CompilerRefused with its first error."""
+    """Compile a C file into a library in `folder` that can be loaded before the runtime. Raises UnsupportedMachine without a
+    compiler, and CompilerRefused with the compiler's first error."""
     target = folder / f"{source.stem}.so"
     words = (str(source), "-I", str(HERE), "-shared", "-fPIC", "-ldl", "-o", str(target))
     _compile([_find_compiler(), *FLAGS, *words], folder)
@@ -103,12 +103,12 @@ def build_library(source: Path, folder: Path) -> Path:
 
 def _find_compiler() -> str:
     if (compiler := shutil.which("cc") or shutil.which("gcc")) is None:
-        raise UnsupportedMachine("a C compiler is needed, but there is none: sudo apt-get install gcc libc6-dev")
+        raise UnsupportedMachine("a C compiler is needed, but none is installed: sudo apt-get install gcc libc6-dev")
     return compiler
 
 
 def _choose_store(cache: Path | None) -> Path:
-    """A folder of this user alone that can be written, for what was built. Raises UnsupportedMachine."""
+    """A writable folder that belongs to this user alone, for built files. Raises UnsupportedMachine."""
     home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or ".") / ".cache"
     for place in (cache or Path(home) / "gpucourse" / "tracing", Path("build").absolute()):
         with suppress(OSError):
@@ -127,10 +127,10 @@ def _compile(words: Sequence[str], folder: Path) -> None:
 
 
 class Engine:
-    """An engine process. To be used with `with`: it ends there, and with this process however that ends.
+    """An engine process. Use it with `with`: it ends when the block ends, and also if this process ends in any other way.
 
-    `layers` and `seed` decide what it computes (engine.c), `memory` is the GPU's in bytes, `tracer` what counts from inside,
-    `prefix` the words before its command, such as those of unshare. `pid` is that of the started command.
+    `layers` and `seed` decide what it computes (engine.c), `memory` is the GPU's memory in bytes, `tracer` counts inside the
+    process, and `prefix` is put before its command, such as `unshare ...`. `pid` is the process id of the started command.
     """
 
     def __init__(
@@ -143,11 +143,11 @@ class Engine:
             self._environment["STAND_IN_MEMORY"] = str(memory)
 
     def _start_as(self, command: Sequence[str], tracer: InsideTracer | None) -> None:
-        """What process this will be."""
+        """Store how the process is to be started."""
         self._command = list(command)
         self._environment = dict(os.environ) | dict(tracer.environment if tracer else {})
         self._descriptors = tuple(tracer.descriptors) if tracer else ()
-        self._lock = threading.Lock()  # requests of several clients come one after the other
+        self._lock = threading.Lock()  # one request at a time, even with several clients
 
     def __enter__(self) -> Engine:  # noqa: PYI034 (Self is newer than Python 3.10)
         self._process = subprocess.Popen(
@@ -162,8 +162,8 @@ class Engine:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with suppress(OSError):  # of an engine that is gone
-            self._stdin.close()  # the end of its input is the end of the engine
+        with suppress(OSError):  # the engine may already have ended
+            self._stdin.close()  # the engine ends when its input ends
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -173,7 +173,7 @@ class Engine:
 
     @property
     def pid(self) -> int:
-        """The number of the process that was started."""
+        """The process id of the started command."""
         return self._process.pid
 
     @property
@@ -182,11 +182,11 @@ class Engine:
         return self.folder / LIBRARY
 
     def load(self) -> str | None:
-        """Load the weights. Gives why they could not be, None if all is well."""
+        """Load the weights. Returns None, or why they could not be loaded."""
         return self._ask("load")["error"]
 
     def request(self, prompt: int, tokens: int) -> tuple[int, str | None]:
-        """How many of `tokens` were made after a prompt of so many, and why not all, or None."""
+        """Send a request with `prompt` tokens. Returns how many of `tokens` were generated, and why not all, or None."""
         answer = self._ask(f"request {prompt} {tokens}")
         return answer["tokens"], answer["error"]
 
@@ -196,8 +196,8 @@ class Engine:
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        """The address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a text, a number of whose
-        words is taken for tokens, or a list of tokens) and `max_tokens`, as vLLM has it."""
+        """The address of an HTTP server in front of the engine: POST /v1/completions with `prompt` (a list of tokens, or a
+        text, each word of which counts as a token) and `max_tokens`, as in vLLM."""
         engine = self
 
         class Front(BaseHTTPRequestHandler):
@@ -223,7 +223,7 @@ class Engine:
                 self.wfile.write(text)
 
             def log_message(self, *_words: object) -> None:
-                """The run's log is for what the exercise says."""
+                """Log nothing: the run's log is for the exercise's own output."""
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Front) as server:
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

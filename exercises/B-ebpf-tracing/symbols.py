@@ -1,4 +1,4 @@
-"""From functions to addresses and back: where in a file a function begins, and which function of a process an address is in."""
+"""Look up addresses and functions: where in a file a function begins, and which function of a process contains an address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOAD = 1  # PT_LOAD: a part of the file that is mapped
 
 
 class TracerFailed(Exception):
-    """A tracer did not start, or did not end as it should. The text is its own."""
+    """A tracer did not start, or did not end as it should. The text is the tracer's own message."""
 
 
 class NoSymbols(TracerFailed):
@@ -20,12 +20,12 @@ class NoSymbols(TracerFailed):
 
 
 def list_functions(library: Path) -> dict[str, int]:
-    """The address within its file's image of each function that a library exports. Raises NoSymbols."""
+    """The virtual address, as in the ELF file, of each function that a library exports. Raises NoSymbols."""
     return {name: address for address, name in _run_nm("-D", library)}
 
 
 def find_offset(library: Path, address: int) -> int:
-    """The byte of a file at which an address of its image lies. Raises NoSymbols."""
+    """The offset in a file that is mapped to a virtual address. Raises NoSymbols."""
     for offset, start, size in _read_parts(library):
         if start <= address < start + size:
             return address - start + offset
@@ -33,7 +33,7 @@ def find_offset(library: Path, address: int) -> int:
 
 
 def name_address(pid: int, address: int) -> str:
-    """The function of a process that an address is in; the address itself where no file of it has a name for that."""
+    """The function of a process that contains an address; the address itself if no mapped file names it."""
     for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
         words = line.split(maxsplit=5)
         first, last = (int(end, 16) for end in words[0].split("-"))
@@ -54,12 +54,12 @@ def _name(file: Path, address: int) -> str | None:
 
 @functools.lru_cache(maxsize=32)
 def _run_nm(flag: str, file: Path) -> tuple[tuple[int, str], ...]:
-    """Address and name of the functions of a file; with "-D" of those that it exports."""
+    """Address and name of the functions in a file; with "-D" only of those that it exports."""
     command = ["nm", *([flag] if flag else []), "--defined-only", str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     except OSError:
-        raise NoSymbols("nm is not there: sudo apt-get install binutils") from None
+        raise NoSymbols("nm is not installed: sudo apt-get install binutils") from None
     if done.returncode != 0:
         raise NoSymbols(f"nm cannot read {file}: {done.stderr.strip()[:200]}")
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -73,7 +73,7 @@ def _read_parts(file: Path) -> tuple[tuple[int, int, int], ...]:
         with file.open("rb") as text:
             head = text.read(64)
             if head[:5] != b"\x7fELF\x02":
-                raise NoSymbols(f"{file} is no library of 64 bits")
+                raise NoSymbols(f"{file} is not a 64-bit library")
             (table,), (width, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
             text.seek(table)
             parts = [struct.unpack_from("<IIQQQQ", text.read(width)) for _ in range(count)]

@@ -1,7 +1,7 @@
 """An engine on a real GPU for the tracers: a small transformer in PyTorch that takes the same requests as the stand-in.
 
-Started as a program, this file is the engine's process; commands and answers are those of engine.c, and `graph PROMPT TOKENS`
-is a request whose pass is one CUDA graph, captured before and launched as a whole for each token.
+Started as a program, this file is the engine's process. Its commands and answers are those of engine.c; in addition,
+`graph PROMPT TOKENS` is a request whose pass is captured as one CUDA graph and replayed for each token.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VOCABULARY, WIDTH, HEADS = 32000, 1024, 16
 
 
 class TorchEngine(stand_in.Engine):
-    """The process of this file, with the same questions as the stand-in's, and `graph` beside them."""
+    """A process that runs this file. It takes the stand-in's commands, and `graph`."""
 
     def __init__(self, *, layers: int, tracer: stand_in.InsideTracer | None = None) -> None:
         self._start_as([sys.executable, __file__, str(layers)], tracer)
@@ -31,7 +31,7 @@ class TorchEngine(stand_in.Engine):
         return find_library(self.pid)
 
     def graph(self, prompt: int, tokens: int) -> None:
-        """A request whose passes are launched as one graph each; captured outside of what is counted, by a call of 0 tokens."""
+        """A request each of whose passes is one graph launch. A call with 0 tokens captures the graph, so it is not counted."""
         self._ask(f"graph {prompt} {tokens}")
 
 
@@ -45,7 +45,7 @@ def find_library(pid: int) -> Path:
 
 
 def count_graphs(tracer: tracers.Tracer, engine: stand_in.Engine, prompt: int, tokens: int) -> int | None:
-    """The calls of cudaGraphLaunch of a request whose passes are graphs; None of an engine that has none."""
+    """How often a request whose passes are graphs calls cudaGraphLaunch; None if the engine has no graphs."""
     if not isinstance(engine, TorchEngine):
         return None
     engine.graph(prompt, 0)
@@ -102,14 +102,14 @@ def _serve(layers: int) -> None:
 
 
 def _append(text: Any, scores: Any) -> Any:
-    """The text with its likeliest next token behind it, and without its first: every pass has the same shape."""
+    """The text with its most likely next token appended and its first token removed, so that every pass has the same shape."""
     import torch
 
     return torch.cat([text[:, 1:], scores[:, -1:].argmax(-1)], 1)
 
 
 def _capture(model: Any, text: Any) -> tuple[Any, Any, Any]:
-    """One pass as a graph, the tokens that it reads and the scores that it writes; warm on a stream of its own beforehand."""
+    """One pass as a graph, with the tokens that it reads and the scores that it writes; warmed up on a separate stream."""
     import torch
 
     stream = torch.cuda.Stream()

@@ -1,8 +1,8 @@
-"""Tracers of the calls that a process makes to the CUDA runtime: which of them works here, and what each reports.
+"""Tracers of a process's calls to the CUDA runtime: which of them works here, and what each reports.
 
-The same counts come from each: `bpftrace` (root) puts probes on functions of the library that run a program in the kernel,
-`perf` (root) probes that write a record; `preload` (anybody) is loaded into the process and counts there. `auto` takes the
-first that works, and says why those before it do not.
+All give the same counts. `bpftrace` (root) puts probes on the library's functions, each of which runs a program in the kernel;
+the probes of `perf` (root) write a record for each call; `preload` (anybody) is loaded into the process and counts there.
+`auto` takes the first one that works, and says why those before it do not.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import symbols
 from bpf import TracerFailed
 
 NAMES = ("bpftrace", "perf", "preload")  # in the order in which `auto` tries them
-APIS: dict[str, int | None] = {  # the calls that are traced, and which of their arguments has the bytes
+APIS: dict[str, int | None] = {  # the traced functions, and which argument holds the bytes
     "cudaMalloc": 1, "cudaFree": None, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaLaunchKernel": None,
     "__cudaLaunchKernel": None, "cudaLaunchKernelExC": None, "cudaGraphLaunch": None, "cudaDeviceSynchronize": None,
 }  # fmt: skip
 LAUNCHES = {"cudaLaunchKernel": 0, "__cudaLaunchKernel": 0, "cudaLaunchKernelExC": 1}
-"""Launches of one kernel, and which argument names it. What nvcc makes of <<<>>> calls the second since CUDA 13."""
+"""Functions that launch one kernel, and which argument is the kernel. Since CUDA 13 nvcc turns <<<>>> into the second one."""
 SLOT = struct.Struct("120sQ")  # as in counters.h
 SLOTS = 4096
 FIRST_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO of the kernel's proc_ns.h
@@ -40,15 +40,15 @@ Counters = dict[tuple[str, ...], int]
 
 
 class NoTracer(Exception):
-    """No tracer works here. The text says why each does not."""
+    """No tracer works here. The text gives the reason for each."""
 
 
 @dataclass(frozen=True)
 class Calls:
     """The calls of one function: how many, how many failed, the bytes of those that did not, and how long they took.
 
-    `p50_us` and `p99_us` are upper ends of buckets, each twice as long as the one before it: half of the calls took at most
-    that long. The time of the tracer itself is in it.
+    `p50_us` and `p99_us` are upper ends of buckets, each twice as wide as the one before: half of the calls took at most
+    `p50_us`. The times include the tracer's own time.
     """
 
     calls: int
@@ -60,7 +60,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Site:
-    """The blocks that one function of the program got by cudaMalloc, and their bytes."""
+    """The blocks that one function of the program got from cudaMalloc, and their bytes."""
 
     calls: int
     bytes: int
@@ -68,7 +68,7 @@ class Site:
 
 @dataclass
 class Trace:
-    """What was counted between the begin and the end of a trace; empty until its end."""
+    """What was counted between the start and the end of a trace; empty until the end."""
 
     tracer: str
     calls: dict[str, Calls] = field(default_factory=dict)
@@ -78,21 +78,21 @@ class Trace:
 
     @property
     def total(self) -> int:
-        """All calls. A trace of none was none."""
+        """The number of all calls. A trace with 0 calls shows nothing."""
         return sum(calls.calls for calls in self.calls.values())
 
     @property
     def launches(self) -> int:
-        """The kernels that were launched one by one."""
+        """The number of kernels that were launched one by one."""
         return sum(self.count(api) for api in LAUNCHES)
 
     def count(self, api: str) -> int:
-        """The calls of one function."""
+        """The number of calls of one function."""
         return self.calls[api].calls if api in self.calls else 0
 
 
 class Tracer(Protocol):
-    """A way to count. What is in `environment` and `descriptors` has to be given to the engine when it starts."""
+    """A way to count. The engine has to be started with what is in `environment` and `descriptors`."""
 
     name: str
     stacks: bool  # whether it sees more than the function that made a call
@@ -113,9 +113,9 @@ class Engine(Protocol):
 
 
 def find(name: str, library: Path | None = None) -> Tracer:
-    """The tracer of that name, or with "auto" the first that works here; its `refusals` say why those before it do not.
+    """The tracer of that name, or with "auto" the first one that works here; its `refusals` say why those before it do not.
 
-    `library` is what is tried on, the stand-in's runtime where it is None. Raises NoTracer.
+    A trial run uses `library`, or the stand-in's runtime if it is None. Raises NoTracer.
     """
     refusals: list[str] = []
     for each_name in NAMES if name == "auto" else (name,):
@@ -129,7 +129,7 @@ def find(name: str, library: Path | None = None) -> Tracer:
 
 @contextmanager
 def trace(tracer: Tracer, engine: Engine) -> Iterator[Trace]:
-    """The calls of an engine while the block runs, counted from the moment it begins. Stop it before the engine ends.
+    """Count the calls of an engine while the block runs. The block has to end before the engine does.
 
     Raises TracerFailed if it does not start or end.
     """
@@ -156,7 +156,7 @@ def _fill(result: Trace, counters: Counters) -> None:
 
 
 def _percentile_us(times: Mapping[int, int], percent: float) -> float | None:
-    """The upper end, in microseconds, of the bucket below which `percent` of the calls lie; None without calls."""
+    """The upper end, in microseconds, of the bucket that contains this percentile of the calls; None without calls."""
     left = sum(times.values()) * percent / 100
     for power, number in sorted(times.items()):
         left -= number
@@ -180,10 +180,10 @@ class _Bpftrace:
 
 
 def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | None = None) -> str:
-    """A program of bpftrace's language that counts calls of a library: those of APIS that it has, where none are named.
+    """A bpftrace program that counts calls of a library's functions: `apis`, or those of APIS that the library has.
 
-    With `pid` it counts those of that process alone. A number of another pid namespace than the first says nothing to the
-    kernel: there it counts all that use this file.
+    With `pid` it counts only that process. A process id from any PID namespace but the first means nothing to the kernel's
+    filter; there the program counts every process that uses this file.
     """
     exported = symbols.list_functions(library)
     only = f"/pid == {pid}/ " if pid and Path("/proc/self/ns/pid").stat().st_ino == FIRST_PID_NAMESPACE else ""
@@ -199,7 +199,7 @@ def _write_probes(library: Path, api: str, size: int | None, only: str) -> str:
         good = f'@bytes["{api}"] = sum(@want_{api}[tid]);'
     if (kernel := LAUNCHES.get(api)) is not None:
         entry += f" @kernel[usym(arg{kernel})] = count();"
-    if api == "cudaMalloc":  # on top of the stack lies the address to return to: the function that called
+    if api == "cudaMalloc":  # the return address, on top of the stack, is inside the calling function
         entry += ' @from[tid] = *(uint64*)uptr(reg("sp"));'
         good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
         good += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
@@ -213,7 +213,7 @@ def _write_probes(library: Path, api: str, size: int | None, only: str) -> str:
 
 
 def _read_counters(maps: Mapping[str, Any]) -> Counters:
-    """Counters from the maps of `write_program`."""
+    """Counters from the maps of a program by `write_program`."""
     counters: Counters = {}
     for kind in ("calls", "bytes", "failed", "kernel", "site_calls", "site_bytes"):
         for key, number in (maps.get(f"@{kind}") or {}).items():
@@ -245,7 +245,7 @@ class _Perf:
 
 
 def _count_hits(pid: int, hits: Sequence[perf_probes.Hit]) -> Counters:
-    """Counters from the hits of one process, which has to be alive: its functions have to be named."""
+    """Counters from the hits of one process, which has to be alive so that its addresses can be turned into names."""
     counters: Counter[tuple[str, ...]] = Counter()
     begun: dict[tuple[int, str], perf_probes.Hit] = {}
     name = functools.lru_cache(maxsize=None)(functools.partial(symbols.name_address, pid))
@@ -271,13 +271,13 @@ def _count_hits(pid: int, hits: Sequence[perf_probes.Hit]) -> Counters:
 
 
 class Preload:
-    """Counters that a library keeps in the process (counters.h), from the moment at which it starts."""
+    """Counters that a library keeps inside the process (counters.h), from the start of the process."""
 
     name, stacks = "preload", False
     refusals: Sequence[str] = ()
 
     def __init__(self, library: Path) -> None:
-        self._file = os.memfd_create("counters")  # in memory, and gone with the last process that has it
+        self._file = os.memfd_create("counters")  # in memory; gone when the last process closes it
         os.ftruncate(self._file, SLOTS * SLOT.size)
         self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TRACE_COUNTERS": str(self._file)}
         self.descriptors: Sequence[int] = (self._file,)

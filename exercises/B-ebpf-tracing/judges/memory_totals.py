@@ -15,11 +15,11 @@ from gpucourse.judge import Part, Verdict
 CASE = "an engine of 4 layers: four requests, two of which find too little memory"
 LONG = allocations.LONGEST_PROMPT
 WORKLOAD = allocations.Workload("judged", 4, 7, ((40, 9), (LONG, 5), (LONG, 2), (33, 6)), 64 * allocations.MIB)
-PAGE_BYTES = 2 * 4 * 448 * 2 * 16  # of the blocks whose allocation fails: engine.c, with 4 layers and seed 7
+PAGE_BYTES = 2 * 4 * 448 * 2 * 16  # bytes of the blocks whose allocation fails: engine.c, with 4 layers and seed 7
 
 
 def refuse_open(part: Part) -> None:
-    """Raise the verdict on a part that is not written yet, or that this computer cannot try."""
+    """Raise the verdict on a part that is not written yet or that cannot be tried on this computer."""
     if allocations.is_open(part.file):
         raise Verdict("open", says="nothing in it counts allocations yet")
     if sys.platform != "linux":
@@ -62,7 +62,7 @@ def judge_totals(part: Part, given: Totals, ledger: dict[str, Any]) -> None:
 
 
 def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
-    """How many blocks have 2^n to 2^(n+1) - 1 bytes. All blocks of a function have the same size, but those of the prompts."""
+    """How many blocks have 2^n to 2^(n+1) - 1 bytes. All blocks of a function have the same size, except the prompts'."""
     powers: Counter[int] = Counter()
     for name, site in ledger["sites"].items():
         blocks = site["calls"] - site["failed"]
@@ -78,7 +78,7 @@ def judge_probes(part: Part, names: list[str]) -> None:
 
 
 def folder() -> Path:
-    """Where a copy of the stand-in may lie: the part's own folder, which is removed."""
+    """Where to put a copy of the stand-in: the part's own folder, which is removed afterwards."""
     return Path.cwd()
 
 

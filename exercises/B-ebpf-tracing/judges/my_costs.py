@@ -1,4 +1,4 @@
-"""Judges my_costs.py of B.2 on requests of several sizes, by the engine's own rules (engine.c)."""
+"""Judges my_costs.py of B.2 on requests of several sizes, by the rules of the engine (engine.c)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def judge(part: Part) -> None:
 
 
 def _by_name(given: Any) -> Any:
-    """The result in the order of its names, tuples as lists, so that a Counter equals a dictionary."""
+    """The result sorted by name, with lists instead of tuples, so that a Counter equals a dictionary."""
     if not isinstance(given, dict):
         return given
     return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(given.items(), key=str)}

@@ -1,4 +1,4 @@
-"""Judges my_preload.c of B.3: the stand-in engine runs with it, and allocates, frees, leaks and fails."""
+"""Judges my_preload.c of B.3: the stand-in engine runs with it, allocates, frees, leaks, and has calls that fail."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Run one workload, in a process with the part."""
+    """Run one workload in a process that has loaded the part."""
     refuse_open(part)
     try:
         stand_in.build(measured=False)

@@ -1,4 +1,4 @@
-"""Judges my_trace.bt of B.3: bpftrace runs it while the stand-in engine allocates, frees, leaks and fails."""
+"""Judges my_trace.bt of B.3: bpftrace runs it while the stand-in engine allocates, frees, leaks, and has calls that fail."""
 
 from __future__ import annotations
 
@@ -111,5 +111,5 @@ def _judge_keys(part: Part, maps: dict[str, Any]) -> None:
     if all(int(key) == size for key, size in blocks.items()):
         raise part.wrong("size-as-key", CASE)
     addresses = [int(key) for key in blocks]
-    if max(addresses) - min(addresses) < sum(blocks.values()) - max(blocks.values()):  # blocks would lie over each other
+    if max(addresses) - min(addresses) < sum(blocks.values()) - max(blocks.values()):  # blocks would overlap
         raise part.wrong("address-of-pointer", CASE)

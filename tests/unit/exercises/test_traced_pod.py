@@ -97,7 +97,7 @@ def test_a_manifest_of_odd_shape_breaks_policies_and_nothing_else(value: object)
         ("kind: Pod", "kind: Job", "no Pod"),
         ("containerPort: 8000", 'containerPort: "8000"', "has to be a number"),
         ("shareProcessNamespace: true", "shareProcessNamespace: true\n  hostPID: true", "cannot both be true"),
-        ("nvidia.com/gpu: 1", "nvidia.com/gpu: 2", "2 GPUs are asked for"),
+        ("nvidia.com/gpu: 1", "nvidia.com/gpu: 2", "the pod asks for 2 GPUs"),
         ("- name: tracer\n", "- name: other\n", "no container tracer"),
         ("spec:", "spec", "refused: line"),
     ],
@@ -174,5 +174,5 @@ def test_the_image_of_the_tracer_has_programs_with_their_libraries(tmp_path: Pat
         assert {"sh", "sed"} <= names
         assert any(name.startswith("libc.so") for name in names)
         assert not any(entry.issym() for entry in layer.getmembers())
-    with pytest.raises(cluster.ClusterFailed, match="not-a-program is not there"):
+    with pytest.raises(cluster.ClusterFailed, match="not-a-program is missing"):
         cluster.make_image(tmp_path / "none.tar", ("not-a-program",))
