@@ -225,7 +225,7 @@ def _layouts(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[
 def _plan(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
     run = metrics["run"]
     yield Figure(
-        f"trained as {run['layout']}", run["gflop_per_s"] / run["ranks"], "GFLOP/s a GPU", _thousand(sheet.get("fp32"))
+        f"trained as {run['layout']}", run["gflop_per_s"] / run["ranks"], "GFLOP/s per GPU", _thousand(sheet.get("fp32"))
     )
 
 
@@ -257,7 +257,7 @@ def _storage(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[
 
 def _calls(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield Figure("launches a token", metrics["launches_a_token"], "calls")
-    yield Figure(f"{metrics['tracer']}", metrics["us_a_call"], "us a call")
+    yield Figure(f"{metrics['tracer']}", metrics["us_a_call"], "us per call")
 
 
 def _thousand(peak: float | None) -> float | None:

@@ -96,7 +96,7 @@ class Trips:
     def __str__(self) -> str:
         promise = "" if self.most is None else f"  promise {self.most}: {'held' if self.keeps_promise else 'NOT held'}"
         by_time = f"by time {self.by_time:.1f}"
-        return f"{self.command:28} {self.counted} round trips, {by_time}, {self.connections} connections a node{promise}"
+        return f"{self.command:28} {self.counted} round trips, {by_time}, {self.connections} connections per node{promise}"
 
 
 def measure(words: Sequence[str], environ: dict[str, str], *, lines: int | None = None) -> Cost:

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Install the system parts that the tests use for real, where this machine lets us. A test whose part is missing skips and
-# says so; one whose part was installed here must not: its name goes into tests/.parts, and a skip then is a failure.
+# Install the system packages that the tests use, if this machine allows it. A test whose package is missing skips and says so;
+# if the package was installed here, its name goes into tests/.parts, and a skip is then a failure.
 set -eu
 here=$(dirname "$0")
 parts="$here/.parts"
-touch "$parts" # what an earlier time installed stays in it
-printf '%s\n' moto.server moto boto3 botocore.config torch transformers psutil asyncssh >>"$parts" # these have come with pip
+touch "$parts" # keeps the names from earlier calls
+printf '%s\n' moto.server moto boto3 botocore.config torch transformers psutil asyncssh >>"$parts" # these were installed by pip
 sort -u -o "$parts" "$parts"
 
-# What boots a machine is installed where `make boot` asks for it: its tests take minutes of two processors.
+# What boots a virtual machine is installed only if `make boot` asks for it: its tests keep two processors busy for minutes.
 boot=""
 [ -z "${GPUCOURSE_BOOT:-}" ] || boot="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mmdebstrap:mmdebstrap mke2fs:e2fsprogs"
 
@@ -29,8 +29,8 @@ install_missing() {
     return 0
   fi
 
-  # The packages of Slurm would start its daemons. The tests start their own, and the system's stay as they are: for as long as this
-  # installs, starting is refused, as the policy of the machine's owner would.
+  # Slurm's packages would start its daemons, but the tests start their own. A policy that refuses to start services is in place
+  # while this installs.
   policy=/usr/sbin/policy-rc.d
   if [ ! -e $policy ]; then
     printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null && $as_root chmod 755 $policy
@@ -46,7 +46,7 @@ install_missing() {
   done
 }
 
-# An sshd that root starts needs this folder. Its service makes it, and on a machine without a service manager nobody does.
+# An sshd that root starts needs this folder. Its service creates it; on a machine without a service manager nothing does.
 make_sshd_folder() {
   if ! command -v sshd >/dev/null 2>&1 && [ ! -x /usr/sbin/sshd ]; then return 0; fi
   if [ "$(id -u)" = 0 ] && [ -d /run ] && (umask 022 && mkdir -p /run/sshd); then echo /run/sshd >>"$parts"; fi

@@ -9,7 +9,7 @@ from typing import Any
 from docs.pictures.canvas import Canvas
 
 SECTOR, WORD, BANKS, WARP = 32, 4, 32, 32
-WHERE = "Addresses: recorded by the emulator from the kernels of 5.1."
+WHERE = "Addresses recorded by the emulator from the kernels of 5.1."
 
 
 def read_accesses() -> dict[str, Any]:
@@ -27,7 +27,7 @@ def draw_sectors(shown: int = 16) -> Canvas:
     sectors = {name: sorted({place // SECTOR for place in places[name]}) for name, _ in rows}
     counts = [len(sectors[name]) for name, _ in rows]
     picture = Canvas(
-        "What a request of a warp brings",
+        "What one request of a warp fetches",
         f"Five rows, each the first {shown * SECTOR} bytes of memory as {shown} sectors of 32 bytes with 8 words each. A "
         f"warp uses 32 words in each row. Neighbouring words lie in {counts[0]} sectors; one element later in {counts[1]}; "
         f"every second word in {counts[2]}; one field of a structure of four in {counts[3]}; down a column of a matrix of 64 "
@@ -64,7 +64,7 @@ def draw_banks() -> Canvas:
     """The bank that each lane asks, where a warp reads a column of a tile: rows of 32 words, and of 33."""
     words = read_accesses()["words"]
     picture = Canvas(
-        "A column of a tile, and its banks",
+        "The banks of a tile's column",
         "Two grids of 32 lanes by 32 banks. With rows of 32 words all 32 lanes of a warp that read a column use the same "
         "bank, which serves them one after the other: 31 conflicts. With rows of 33 words each lane uses a different bank: "
         "none.",
@@ -111,7 +111,7 @@ def draw_tree() -> Canvas:
             for first, last in _join(threads):
                 x = left + first // WARP * warp + first % WARP * (warp - 2) / WARP
                 picture.box(x, y, max(1.0, (last - first + 1) * (warp - 2) / WARP), 22, "c" if name == "halves" else "d")
-    picture.text(62, 264, "each box a warp of 32 threads; in colour the threads that add", kind="dim small")
+    picture.text(62, 264, "Each box is a warp of 32 threads; the threads that add are coloured.", kind="dim small")
     picture.text(8, 284, WHERE, kind="dim small")
     return picture
 

@@ -77,8 +77,8 @@ def draw_save() -> Canvas:
         "When a folder becomes a checkpoint",
         "Time runs to the right. Four ranks copy their slices, write their files and flush them; rank 0 waits for all of them, "
         "writes .metadata under another name, and renames it. A save that is cut off before the rename leaves a folder without "
-        ".metadata, which is no checkpoint; after it, the folder is whole. Below: with a plain save, training stands still "
-        "until the rename; with a save in the background it stands still during the copy only. Lengths are not measured.",
+        ".metadata, which is no checkpoint; after it, the folder is whole. Below: with a plain save, training waits until the "
+        "rename; with a save in the background it waits only during the copy. Lengths are not measured.",
         318,
     )
     left, wide = 150, 600
@@ -103,7 +103,7 @@ def draw_save() -> Canvas:
     picture.text(
         8,
         310,
-        "Drawn, not measured. In the background means: with a process group that training does not use.",
+        "A sketch, not a measurement. A save in the background uses a process group of its own.",
         kind="dim small",
     )
     return picture

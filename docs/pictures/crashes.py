@@ -11,7 +11,7 @@ LOSSES = (
     4.370, 3.900, 3.449, 2.986, 2.570, 2.219, 1.921, 1.654, 1.471, 1.289,
     1.114, 0.994, 0.902, 0.867, 0.784, 0.690, 0.620, 0.633, 0.606, 0.601,
 )  # fmt: skip
-"""Of exercise 6.5 as its local defaults train, in nats, one a step."""
+"""Losses of exercise 6.5 with its local defaults, in nats, one per step."""
 SAVED_EVERY, CRASHED_AFTER = 10, 13
 
 
@@ -80,9 +80,9 @@ def draw_notice() -> Canvas:
     picture.line(closed, rows["node 0: worker"], closed + 10, rows["node 0: agent"] + 30, "line", arrow=True)
     picture.text(closed + 10, 131, "closed connection", kind="dim small")
     picture.text(
-        begin, 26, "exit code 9 reaches its own agent only; the other node learns of it by a collective", kind="dim small"
+        begin, 26, "only its own agent sees exit code 9; the other node learns of it from a collective", kind="dim small"
     )
-    picture.text(begin, 238, "time →   (one start of Python is most of the gap)", kind="dim small")
+    picture.text(begin, 238, "time →   (most of the gap is the start of Python)", kind="dim small")
     return picture
 
 
@@ -119,11 +119,11 @@ def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
     picture.curve([point for point in both if point[1] > top + 0.5], "sd")
     picture.dot(*place(best, least), "d")
     picture.line(*place(best, least), place(best, least)[0], bottom)
-    picture.text(place(best, 0)[0] + 8, bottom - 120, f"the least, {least:.2f} %", kind="ink small")
+    picture.text(place(best, 0)[0] + 8, bottom - 120, f"minimum: {least:.2f} %", kind="ink small")
     picture.text(
-        left, 300, "Blue: what saves take. Orange: what crashes lose, half an interval each. Red: both.", kind="ink small"
+        left, 300, "Blue: time for saves. Orange: time lost to crashes, half an interval each. Red: the sum.", kind="ink small"
     )
-    picture.text(left, 318, "The interval, on a logarithmic scale; a save takes 2 s, a failure comes in 4 h.", kind="dim small")
+    picture.text(left, 318, "Interval, on a logarithmic scale; a save takes 2 s, a failure comes every 4 h.", kind="dim small")
     return picture
 
 

@@ -54,7 +54,7 @@ def draw_ranks(nodes: int = 3, processes: int = 4) -> Canvas:
             picture.box(x + 10 + local * 53, 66, 48, 36, "a", f"{node * processes + local}")
             picture.text(x + 34 + local * 53, 120, f"local {local}", anchor="middle", kind="dim small")
     picture.text(20, 24, f"WORLD_SIZE = {nodes} x {processes} = {nodes * processes}", kind="ink bold")
-    words = f"RANK = NODE_RANK x {processes} + LOCAL_RANK; MASTER_ADDR and MASTER_PORT are those of rank 0, for everybody"
+    words = f"RANK = NODE_RANK x {processes} + LOCAL_RANK; MASTER_ADDR and MASTER_PORT are those of rank 0, everywhere"
     picture.text(20, 160, words, kind="ink small")
     return picture
 
@@ -63,10 +63,10 @@ def draw_memory() -> Canvas:
     """From registers to the host's memory, by size and by bandwidth, of a T4."""
     gpu = GPUS["T4"]
     sms, ghz = gpu["sms"], gpu["boost_ghz"]
-    registers, shared = sms * 256 / 1024, sms * 64 / 1024  # MB: 256 KB of registers and 64 KB of shared memory a processor
+    registers, shared = sms * 256 / 1024, sms * 64 / 1024  # MB: 256 KB of registers and 64 KB of shared memory per SM
     rows = [
         ("registers", registers, None, "a"),
-        ("shared memory", shared, sms * 32 * 4 * ghz, "e"),  # 32 banks of 4 bytes a clock on each processor
+        ("shared memory", shared, sms * 32 * 4 * ghz, "e"),  # 32 banks of 4 bytes per clock on each SM
         ("L2 cache", gpu["l2_mb"], None, "c"),
         (f"GPU memory ({gpu['memory']})", gpu["memory_gb"] * 1024, gpu["gb_per_s"], "b"),
         ("host, over PCIe 3 x16", 16 * 1024, 15.75, "d"),
@@ -119,7 +119,7 @@ def draw_queue() -> Canvas:
     picture.line(90, 30, 90, 150, "line")
     picture.text(96, 148, "start", kind="dim small")
     picture.line(196, 30, 196, 176, "curve sd")
-    picture.text(202, 172, "wrong: the calls have returned, the work has not been done", kind="ink small")
+    picture.text(202, 172, "wrong: the calls have returned, but the work is not done", kind="ink small")
     picture.line(664, 30, 664, 176, "curve sc")
     picture.text(660, 196, "right: after synchronize", anchor="end", kind="ink small")
     return picture
@@ -135,7 +135,7 @@ def draw_three_answers() -> Canvas:
     )
     for y, wide, kind, words in (
         (20, 720, "empty", ""),
-        (20, 480, "d", "in use, says the driver: context and other processes too"),
+        (20, 480, "d", "in use, says the driver: also context, other processes"),
         (58, 380, "b", "reserved: kept by PyTorch for its next tensors"),
         (96, 240, "a", "allocated: held by your tensors"),
     ):
@@ -208,7 +208,7 @@ def draw_roofline() -> Canvas:
         x, y = at(intensity, tflops)
         picture.dot(x, y, "d")
         picture.text(x + 8, y + 16, words, kind="ink small")
-    picture.text(left + wide / 2, 308, "operations for each byte that is moved", anchor="middle", kind="dim small")
+    picture.text(left + wide / 2, 308, "operations per byte moved", anchor="middle", kind="dim small")
     picture.text(
         8, 324, "TFLOP/s at most, half precision; peaks from the data sheets, dots by arithmetic for a T4.", kind="dim small"
     )
@@ -219,7 +219,7 @@ def draw_price() -> Canvas:
     """What a million tokens cost by how much of the time the GPU is used."""
     price, speed = 0.526, 1000.0  # dollars an hour of g4dn.xlarge; tokens a second, assumed
     picture = Canvas(
-        "Idle hours are paid for",
+        "You pay for idle hours",
         "A falling curve: the price of a million tokens over the share of time in which the GPU works, for a T4 at 0.526 "
         "dollars an hour and 1,000 tokens a second. At full use it is 0.15 dollars, at half use twice as much, at a tenth ten "
         "times as much.",

@@ -12,7 +12,7 @@ def draw_fused() -> Canvas:
     separate = sum(sizes[name] for reads, writes in kernels.values() for name in reads + writes)
     fused = sizes["x"] + sizes["y"]
     picture = Canvas(
-        "Two kernels and one, and the bytes that they move",
+        "The bytes that two kernels move, and one",
         "Two kernels: layer norm reads x and writes its result to main memory, dropout reads that and writes y and a mask. "
         f"They move {separate:g} times the bytes of x. One kernel reads x and writes y: {fused:g} times the bytes of x.",
         220,

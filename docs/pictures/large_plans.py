@@ -46,7 +46,7 @@ def draw_ways() -> Canvas:
     usable = work.cluster.usable_bytes / 1e9
     words = "; ".join(f"{name} {totals[name]:.0f} GB and {seconds[name]:.1f} s" for name in ways)
     picture = Canvas(
-        "Six ways to divide a training of 7B over eight A100",
+        "Six ways to divide the training of a 7B model over eight A100s",
         "Bars of the memory of the fullest GPU, each of weights, gradients, optimizer and activations, beside the "
         f"{usable:.0f} GB that may be filled, with the least seconds of a step: {words}. Only the plain copies do not fit. The "
         "last bar has eight sequences in a micro-batch, the others one.",
@@ -66,7 +66,7 @@ def draw_ways() -> Canvas:
         picture.text(max(x, left + usable * unit) + 8, y + 16, words, kind="ink small")
     limit = left + usable * unit
     picture.line(limit, 8, limit, 232, "line")
-    picture.text(limit, 246, f"{usable:.0f} GB may be filled", anchor="middle", kind="dim small")
+    picture.text(limit, 246, f"{usable:.0f} GB usable", anchor="middle", kind="dim small")
     for column, (part, kind) in enumerate(PARTS):
         picture.box(138 + column * 110, 258, 14, 14, kind)
         picture.text(158 + column * 110, 270, part, kind="ink small")
@@ -84,7 +84,7 @@ def draw_all_plans() -> Canvas:
     if any(plan.zero < 2 for plan in slow):
         raise ValueError(f"not all plans above {SLOW_S} s use ZeRO 2 or 3")
     picture = Canvas(
-        "All valid plans for 70B on 64 H100",
+        "All valid plans for a 70B model on 64 H100s",
         f"{len(valid)} points, each a valid plan: GB on its fullest GPU to the right, the least seconds of a step "
         f"upwards, from {fastest:.1f} to {slowest:.0f} s on a logarithmic scale. Half of the plans take at most "
         f"{half:.1f} s. The fastest is {best.dp} x {best.pp} x {best.tp} with ZeRO {best.zero}. Fast and slow plans lie at "

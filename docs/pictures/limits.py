@@ -25,7 +25,7 @@ def draw_circle() -> Canvas:
     points, half = len(PULSE), len(PULSE) // 2
     begin = SAMPLES - half
     picture = Canvas(
-        "The end of a signal, on a ring and beside zeros",
+        "The end of a signal: on a ring, and padded with zeros",
         f"Two rows of {SAMPLES} samples, each with a template of {points} points at sample {begin}. Above, on a ring of "
         f"{SAMPLES} points, the template covers the last three samples and goes on with the first three: where one half of a "
         "pulse lies at each end, the score there is as high as that of a whole pulse. Below, six zeros follow the samples: the "
@@ -39,7 +39,7 @@ def draw_circle() -> Canvas:
     scores = {ring: correlate(signal, PULSE, ring=ring) for ring in (True, False)}
     wrong = [place for place in range(SAMPLES) if abs(scores[True][place] - scores[False][place]) > 1e-9]
     if not set(wrong) <= set(range(SAMPLES - points + 1, SAMPLES)):
-        raise ValueError("a ring differs from zeros in the last scores only")
+        raise ValueError("ring and zeros differ only in the last scores")
     left, cell, top_score = 24, 23, max(scores[True])
     for row, ring in enumerate((True, False)):
         top = 30 + row * 172
@@ -50,7 +50,7 @@ def draw_circle() -> Canvas:
             kind = "b" if place in covered else "empty"
             picture.box(left + place * cell, top, cell - 2, 22, kind, str(place) if place < SAMPLES else "0")
         _draw_scores(picture, scores[ring], wrong, (left, cell, top + 122), top_score)
-    picture.text(left, 344, "Below the samples: the score at each place, where the template begins there.", kind="ink small")
+    picture.text(left, 344, "Below the samples: the score for each place where the template may begin.", kind="ink small")
     picture.text(
         left,
         360,
@@ -110,7 +110,7 @@ def draw_two_roofs() -> Canvas:
     for place, (name, intensity) in enumerate(KERNELS):
         x, y = at(intensity, min(CORE[1], intensity * CORE[0]))
         picture.text(x + 6, y + (18 if place % 2 else 32), name, kind="ink small")
-    picture.text(left + wide / 2, 338, "operations for each byte, at least", anchor="middle", kind="dim small")
+    picture.text(left + wide / 2, 338, "operations per byte, at least", anchor="middle", kind="dim small")
     picture.text(
         8, 358, "GFLOP/s at most. T4: data sheet. Core: measured by 5.7 on a server. Dots: by counting.", kind="dim small"
     )
@@ -145,7 +145,7 @@ def draw_passes() -> Canvas:
     least = left + 2 * NUMBER * scale
     picture.parts.append(f'<line class="line" x1="{least}" y1="14" x2="{least}" y2="112" stroke-dasharray="4 3"/>')
     picture.text(least, 128, "the minimum: 8 bytes per point", kind="dim small")
-    picture.text(8, 144, "A box: one operation, with the bytes that it reads and writes for each point.", kind="dim small")
+    picture.text(8, 144, "Each box is one operation, with the bytes that it reads and writes per point.", kind="dim small")
     return picture
 
 

@@ -54,7 +54,7 @@ def draw_three_cuts() -> Canvas:
     picture.line(344, 90, 426, 90, arrow=True)
     picture.line(426, 100, 344, 100, arrow=True)
     picture.text(385, 82, "gradients", anchor="middle", kind="dim small")
-    words = "Side by side, slices sum 4 times a layer; downwards go activations; between copies, gradients once a step."
+    words = "Side by side: slices sum 4 times per layer. Downwards: activations. Between copies: gradients, once per step."
     picture.text(8, 296, words, kind="ink small")
     return picture
 
@@ -88,7 +88,7 @@ def draw_mesh_on_nodes() -> Canvas:
             partner = find_next(places, rank, "tp")
             if partner == rank + 1 and partner // 4 == rank // 4:
                 picture.line(x + 70, y + 37, x + 70, y + 47)
-        picture.text(left, 258, f"between nodes: {across[slowest]:,} bytes a step, all of {slowest}", kind="ink small")
+        picture.text(left, 258, f"between nodes: {across[slowest]:,} bytes per step, all of {slowest}", kind="ink small")
     picture.box(8, 274, 16, 14, "a")
     picture.text(30, 286, "slice 0 of its layers", kind="dim small")
     picture.box(200, 274, 16, 14, "b")

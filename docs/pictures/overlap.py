@@ -103,7 +103,7 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
         292,
     )
     picture.text(8, 24, "by the clock: right, by luck", kind="ink bold")
-    picture.text(8, 152, "permitted as well: the copies in run ahead", kind="ink bold")
+    picture.text(8, 152, "also permitted: the copies in run ahead", kind="ink bold")
     slots = {number: float(at) for at, number in enumerate(order)}
     scale = (760 - LEFT - 10) / len(order)
     for top, begins in ((34, {op.number: begin for op, begin, _ in spans.spans}), (162, slots)):
@@ -164,7 +164,7 @@ def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8
     picture.text(
         8,
         392,
-        "By arithmetic: 5 us a launch, 8 us a graph. Blue: the processor launches. Green: the GPU computes.",
+        "By arithmetic: 5 us per launch, 8 us per graph. Blue: the processor launches. Green: the GPU computes.",
         kind="dim small",
     )
     return picture

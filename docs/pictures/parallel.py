@@ -47,8 +47,10 @@ def draw_ring(ranks: int = 4) -> Canvas:
     picture.line(left + 100, 252, left + 100 * ranks - 16, 252, arrow=True)
     picture.line(left + 100 * ranks, 252, left + 100 * (2 * ranks - 1) - 16, 252, arrow=True)
     picture.text(left + 100, 270, "reduce-scatter: the next rank adds", kind="dim small")
-    picture.text(left + 100 * ranks, 270, "all-gather: sums go round", kind="dim small")
-    picture.text(8, 290, "A number: over how many ranks this chunk is summed. Coloured: over all of them.", kind="ink small")
+    picture.text(left + 100 * ranks, 270, "all-gather: sums are passed on", kind="dim small")
+    picture.text(
+        8, 290, "The number says over how many ranks this chunk is summed. Coloured: over all ranks.", kind="ink small"
+    )
     return picture
 
 
@@ -57,7 +59,7 @@ def draw_buckets() -> Canvas:
     trace = json.loads((Path(__file__).parent / "ddp-trace.json").read_text(encoding="utf-8"))
     spans, end = trace["spans"], max(span["to_us"] for span in trace["spans"])
     picture = Canvas(
-        "Buckets over backward: a measured step of DDP",
+        "Buckets during backward: a measured step of DDP",
         f"Rows over {end / 1000:.0f} ms. Above, backward computes the gradients of eight layers, one after the other. Below, "
         "a row for each bucket of two layers: its all-reduce begins as soon as both gradients are there, while backward goes "
         f"on with the layers before them. {trace['what']}; {trace['where']}.",
@@ -117,7 +119,7 @@ def replay(stages: int, micro_batches: int, way: str) -> list[list[tuple[float, 
 def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
     """The time of each stage under GPipe and under 1F1B."""
     picture = Canvas(
-        "A pipeline's bubble, twice",
+        "The bubble of a pipeline, with two schedules",
         f"Two charts of {stages} stages over time, with {micro_batches} micro-batches. Under GPipe all forwards come first; "
         "under 1F1B each stage goes back as soon as it can. Both take equally long and have the same bubble, "
         f"(p-1)/(m+p-1) = {(stages - 1) / (micro_batches + stages - 1):.0%}; but under 1F1B a stage holds at most as many "
@@ -142,7 +144,7 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
     picture.box(170, 326, 16, 14, "c")
     picture.text(192, 338, "backward, twice as long", kind="dim small")
     picture.box(350, 326, 16, 14, "empty")
-    picture.text(372, 338, "nothing to do: the bubble", kind="dim small")
+    picture.text(372, 338, "idle: the bubble", kind="dim small")
     return picture
 
 

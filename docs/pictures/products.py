@@ -166,7 +166,7 @@ def draw_limits() -> Canvas:
         else:
             picture.text(x + 8, y + 18, f"{label}: {limits[name]:,.0f}", kind="ink small")
     picture.text(390, 276, "FLOP per byte asked for", anchor="middle", kind="dim small")
-    picture.text(8, 296, f"GFLOP/s at most, by data sheet and by bytes asked for. {WHERE}", kind="dim small")
+    picture.text(8, 296, f"GFLOP/s at most, from the data sheet and the bytes asked for. {WHERE}", kind="dim small")
     return picture
 
 

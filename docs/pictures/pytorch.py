@@ -1,4 +1,4 @@
-"""The pictures of module 5's lesson on PyTorch: a queue that runs dry, formats of numbers and what they can hold."""
+"""The pictures of module 5's lesson on PyTorch: an idle GPU, the range of number formats, repairs one by one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def queue_steps(*, reads: bool) -> tuple[list[Span], list[Span], list[Span]]:
 
 
 def draw_dry_queue() -> Canvas:
-    """Three steps with a look at the loss in each, and without."""
+    """Three steps in which the loss is read each time, and three in which it is not."""
     ends = [max(span.end for span in queue_steps(reads=reads)[1]) for reads in (True, False)]
     idle = [100 * (1 - STEPS * KERNELS * KERNEL / (end - LAUNCH)) for end in ends]
     picture = Canvas(
-        "What a look at the loss costs",
+        "What reading the loss costs",
         "Two timelines of three steps with four kernels each. Above, the processor reads the loss at the end of each step: it "
         "waits until the last kernel is done, and the GPU then has nothing to do until the next step's first launch arrives: "
         f"{idle[0]:.0f}% of the time. Below, nothing is read: the processor runs ahead, and the GPU computes without a gap.",
@@ -56,7 +56,7 @@ def draw_dry_queue() -> Canvas:
     for row, reads in enumerate((True, False)):
         top = 34 + row * 116
         launches, kernels, waits = queue_steps(reads=reads)
-        words = "loss.item() in each step" if reads else "loss.detach() kept, read after the end"
+        words = "loss.item() in each step" if reads else "loss.detach() kept, read at the end"
         picture.text(8, top - 12, words, kind="ink bold")
         picture.text(8, top + 20, "processor", kind="ink small")
         picture.text(8, top + 58, "GPU", kind="ink small")
@@ -68,9 +68,9 @@ def draw_dry_queue() -> Canvas:
             picture.box(90 + span.begin * scale, top + 42, (span.end - span.begin) * scale - 2, 24, "ae"[span.step % 2])
         end = 90 + ends[row] * scale
         picture.line(end, top, end, top + 74, "curve sd")
-        picture.text(end - 6, top + 84, f"done; the GPU idled {idle[row]:.0f}%", anchor="end", kind="dim small")
+        picture.text(end - 6, top + 84, f"done; the GPU was idle {idle[row]:.0f}% of the time", anchor="end", kind="dim small")
     picture.text(
-        8, 254, "Each box is a launch or a kernel, each colour a step. Replayed by rule: no measurement.", kind="dim small"
+        8, 254, "Each box is a launch or a kernel; the colour changes with the step. Simulated, not measured.", kind="dim small"
     )
     return picture
 
@@ -142,7 +142,7 @@ def draw_repairs() -> Canvas:
     rows = list_repairs()
     whole, fast, alone, left = rows[0][2], rows[-1][2], rows[2][2], rows[3][2]
     picture = Canvas(
-        "One repair alone, and one fault left alone",
+        "Repairing only one fault, and leaving only one",
         f"Bars of time. With four faults the work takes {whole:.0f} units, of which fault c is {PARTS[2][1]:.0f}. Where only c "
         f"is repaired, {alone:.0f} are left: {whole / alone:.1f} times as fast. Where all but c are repaired, {left:.0f} are "
         f"left, and without c {fast:.0f}: the same fault now makes it {left / fast:.0f} times as slow.",
@@ -157,7 +157,7 @@ def draw_repairs() -> Canvas:
             x += length * scale
         picture.box(x, y, REST * scale - 2, 26, "c", "work")
         picture.text(x + REST * scale + 8, y + 18, f"{time:.0f}: {whole / time:.1f} times as fast", kind="dim small")
-    picture.text(8, 204, "Invented times: a whole of 10, four faults, and the work itself.", kind="dim small")
+    picture.text(8, 204, "Invented times, 10 in all: four faults and the work itself.", kind="dim small")
     return picture
 
 

@@ -45,7 +45,7 @@ def draw_sidecar() -> Canvas:
     picture.text(448, 214, "BTF: its types", kind="dim small")
     picture.text(588, 214, "tracefs: its probes", kind="dim small")
     picture.text(
-        24, 282, "The breakpoint is the kernel's: it acts in every process that has this file mapped.", kind="dim small"
+        24, 282, "The kernel sets the breakpoint: it acts in every process that has this file mapped.", kind="dim small"
     )
     return picture
 

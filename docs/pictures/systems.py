@@ -16,7 +16,7 @@ def draw_cube() -> Canvas:
     """The sixteen pairs of a hybrid cube that have NVLinks, and the ring of those that have two."""
     picture = Canvas(
         "The links of a hybrid cube",
-        "Eight GPUs in two squares of four, one square a socket: 3, 0, 1, 2 and 4, 7, 6, 5. Blue lines are two NVLinks: they "
+        "Eight GPUs in two squares of four, one square per socket: 3, 0, 1, 2 and 4, 7, 6, 5. Blue lines are two NVLinks: they "
         "make one closed ring, 0, 3, 2, 1, 5, 6, 7, 4 and back to 0. Grey lines are one NVLink: 0 to 1, 0 to 2, 1 to 3, 4 to "
         "5, 4 to 6, 5 to 7, 2 to 6, 3 to 7. All other pairs, such as 3 and 4 or 7 and 0, have none: SYS.",
         300,
@@ -57,16 +57,14 @@ def draw_tree() -> Canvas:
             x = middle - 161 + 14 * node
             picture.line(middle - 80 + 7 * node, 140, x, 190, "grid")
             picture.box(x - 5, 190, 10, 14, "empty")
-    picture.text(
-        24, 230, "13 links for 24 nodes: 54 % of a link for each, where all of one half send to the other.", kind="dim small"
-    )
+    picture.text(24, 230, "13 links for 24 nodes: 54 % of a link each, if all of one half send to the other.", kind="dim small")
     return picture
 
 
 def draw_reads() -> Canvas:
     """The ways of a byte from a disk into a process and into a GPU."""
     picture = Canvas(
-        "The ways of a read",
+        "The paths of a read",
         "Four boxes in a row: disk, page cache, buffer of the process, memory of the GPU. Arrows: from the disk into the page "
         "cache, with read-ahead; from the page cache into the buffer, by a read call; from the buffer to the GPU, over PCIe, "
         "pinned or by a copy of the driver. O_DIRECT goes from the disk into the buffer, past the page cache. GPUDirect "
@@ -85,10 +83,8 @@ def draw_reads() -> Canvas:
         picture.text(180, high - 6, words, kind="dim small")
     picture.text(20, 176, "cold", kind="ink small bold")
     picture.text(210, 176, "warm: begins here", kind="ink small bold")
-    picture.text(
-        20, 208, "What comes from the disk is counted in read_bytes, calls in syscr of /proc/self/io.", kind="dim small"
-    )
-    picture.text(20, 228, "A warm read begins at the page cache: its speed is that of memory.", kind="dim small")
+    picture.text(20, 208, "/proc/self/io counts bytes from the disk as read_bytes, and calls as syscr.", kind="dim small")
+    picture.text(20, 228, "A warm read begins at the page cache: it is as fast as memory.", kind="dim small")
     return picture
 
 
@@ -133,7 +129,7 @@ def draw_container() -> Canvas:
     picture.line(274, 94, 484, 94, arrow=True)
     picture.text(380, 86, "libcuda, /dev/nvidia0", anchor="middle", kind="dim small")
     picture.text(
-        24, 220, "Namespaces divide what a process sees. The kernel is shared, and with it the driver.", kind="dim small"
+        24, 220, "Namespaces separate what processes see. The kernel is shared, and so is the driver.", kind="dim small"
     )
     return picture
 

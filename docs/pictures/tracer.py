@@ -41,7 +41,7 @@ def draw_ends() -> Canvas:
     picture.line(582, 193, 520, 193, arrow=True)
     picture.box(584, 180, 152, 26, "d", "delete [address]")
     picture.text(
-        24, 276, "What one end knows, the other needs. Keyed by thread: calls of several threads overlap.", kind="dim small"
+        24, 276, "Each end needs what the other knows. The key is the thread: calls of threads overlap.", kind="dim small"
     )
     return picture
 

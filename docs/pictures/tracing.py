@@ -32,7 +32,9 @@ def draw_request() -> Canvas:
     picture.text(20, 236, "cudaMalloc", kind="ink bold")
     picture.line(20, 180, 740, 180, "grid")
     picture.text(20, 300, "A pass launches 2 + 5 x layers kernels, whether it computes 16 tokens or one.", kind="dim small")
-    picture.text(20, 318, "The scores get a new block in each pass: one buffer for all of them would do.", kind="dim small")
+    picture.text(
+        20, 318, "The scores get a new block in each pass: one buffer for all of them would be enough.", kind="dim small"
+    )
     return picture
 
 

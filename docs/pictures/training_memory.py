@@ -121,7 +121,7 @@ def draw_checkpoint() -> Canvas:
         picture.box(x, 30, size * unit - 3, 34, "b", name)
         x += size * unit
     picture.text(
-        left, 102, "checkpointed: 1 input is kept in every block; the others are made again in backward", kind="ink bold"
+        left, 102, "checkpointed: 1 input is kept in every block; the others are recomputed in backward", kind="ink bold"
     )
     x = float(left)
     for name, size in KEPT.items():

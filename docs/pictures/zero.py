@@ -28,7 +28,7 @@ COSTS = {"all-reduce": 2, "all-gather": 1, "reduce-scatter": 1}
 
 
 def count_bytes(stage: int, ranks: int) -> float:
-    """Bytes a parameter that one rank holds of the three kinds."""
+    """Bytes per parameter that one rank holds of the three kinds."""
     return sum(size / (ranks if stage >= first else 1) for _, size, first, _ in KINDS)
 
 
@@ -62,7 +62,7 @@ def draw_stages(ranks: int = 4) -> Canvas:
         picture.text(
             x + 14, top + 44, f"on each of {ranks} ranks; {100 * sums[stage] / sums[0]:g} % of stage 0", kind="dim small"
         )
-    words = f"A row is a rank, with its share of {ranks} coloured. float32 and AdamW: 4 + 4 + 8 bytes per parameter."
+    words = f"Each row is a rank; its share of {ranks} is coloured. float32 and AdamW: 4 + 4 + 8 bytes per parameter."
     picture.text(8, 330, words, kind="dim small")
     return picture
 
@@ -88,7 +88,7 @@ def draw_steps() -> Canvas:
             picture.box(x, y, wide, 36, "d" if what in COSTS else "a", what)
             picture.text(x + wide / 2, y + 50, of, anchor="middle", kind="dim small")
             x += wide + 8
-        picture.text(104, y - 8, f"a rank sends {costs[stage]} (n - 1) / n numbers for each parameter", kind="dim small")
+        picture.text(104, y - 8, f"a rank sends {costs[stage]} (n - 1) / n numbers per parameter", kind="dim small")
     picture.text(8, 254, "Red: a collective. An all-reduce is a reduce-scatter and an all-gather.", kind="dim small")
     return picture
 

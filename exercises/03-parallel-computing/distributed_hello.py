@@ -48,7 +48,7 @@ started = time.perf_counter()
 if on_gpu and local_rank >= torch.cuda.device_count():  # NCCL would hang, or fail with a less clear message
     sys.exit(
         f"rank {os.environ['RANK']} is process {local_rank + 1} of its node, with {torch.cuda.device_count()} GPUs: start one "
-        "process for each GPU, or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
+        "process per GPU, or let all ranks compute on CPUs (GPUCOURSE_BACKEND=gloo)"
     )
 if on_gpu:
     torch.cuda.set_device(device)

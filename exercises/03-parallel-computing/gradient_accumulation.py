@@ -124,7 +124,8 @@ def big_batch_fits() -> bool:
 
 
 # --- proof: the gradient of the pieces is the gradient of the whole, also where the last group is not full ---------------
-say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {args.accumulation_steps} x {args.micro_batch} samples a group")
+group = f"{args.accumulation_steps} x {args.micro_batch} samples per group"
+say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {group}")
 ways = [NONE, EACH, LAST, BIG] if big_batch_fits() else [NONE, EACH, LAST]
 short = (
     args.accumulation_steps // 2 * args.micro_batch + args.micro_batch // 2

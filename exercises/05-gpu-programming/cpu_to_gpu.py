@@ -34,7 +34,7 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training loop moves from the CPU to the GPU")
 parser.add_argument("--steps", type=int, default=200, help="timed steps of each way of training")
-parser.add_argument("--batch-size", type=int, default=1024, help="samples a step")
+parser.add_argument("--batch-size", type=int, default=1024, help="samples per step")
 parser.add_argument("--hidden", type=int, default=2048, help="width of the two hidden layers")
 parser.add_argument(
     "--precision", choices=["auto", *DTYPES], default="auto", help="for mixed precision; auto: what the device has"

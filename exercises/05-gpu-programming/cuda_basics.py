@@ -31,7 +31,7 @@ parser = argparse.ArgumentParser(description="kernels and what their warps ask m
 parser.add_argument(
     "--elements", type=int, default=67108864, help="elements of each array on a GPU; up to 65,536 the emulator runs them, too"
 )
-parser.add_argument("--block", type=int, default=256, help="threads a block: 32, 64, ... 1024")
+parser.add_argument("--block", type=int, default=256, help="threads per block: 32, 64, ... 1024")
 parser.add_argument("--stride", type=int, default=2, help="of strided_copy, in elements")
 args = parser.parse_args()
 if args.block not in {32, 64, 128, 256, 512, 1024}:

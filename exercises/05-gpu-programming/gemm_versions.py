@@ -86,7 +86,7 @@ def describe(row: dict) -> str:
     if row["flop_per_byte"]:
         text += f"; {row['load_mb']:,.2f} MB asked for, {row['flop_per_byte']:.2f} FLOP per byte"
     if row["load_sectors_per_request"]:
-        text += f", {row['load_sectors_per_request']:.2f} sectors a request"
+        text += f", {row['load_sectors_per_request']:.2f} sectors per request"
     return text + (f"\n           {row['fault']}" if row["fault"] else "")
 
 

@@ -84,7 +84,7 @@ class Recording:
 
 
 def record(count: int, samples: int, points: int, seed: int) -> Recording:
-    """Noise of standard deviation 1 with one pulse in each signal, a tone that rises from 0 to 0.4 cycles a sample.
+    """Noise of standard deviation 1 with one pulse in each signal, a tone that rises from 0 to 0.4 cycles per sample.
 
     Where a signal has room, it also holds the last half of a louder pulse at its beginning and the first half of one at its
     end: there is no pulse there, but if you join end and beginning to a ring, you find one.

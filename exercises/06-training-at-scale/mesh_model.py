@@ -48,7 +48,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Shape:
-    """The model and its training, which are the same in every layout. `batch_size` sequences a step, over all copies."""
+    """The model and its training, which are the same in every layout. `batch_size` sequences per step, over all copies."""
 
     layers: int
     width: int

@@ -101,10 +101,12 @@ TARGETS = {
 CLUSTERS = {
     cluster.name: cluster
     for cluster in (
-        Cluster("2xt4", "Tesla T4", 2, 1, 15.75, 1.25, "2 g4dn.2xlarge: 10 Gbit/s a node"),
-        Cluster("4xl4", "NVIDIA L4", 2, 2, 31.5, 2.0, "2 nodes with two L4: PCIe 4 x16 inside, 32 Gbit/s a node"),
-        Cluster("8xa100-80", "NVIDIA A100-SXM4-80GB", 1, 8, 300.0, 6.25, "1 p4de.24xlarge: NVLink 3 inside, 400 Gbit/s a node"),
-        Cluster("64xh100", "NVIDIA H100 80GB HBM3", 8, 8, 450.0, 50.0, "8 p5.48xlarge: NVLink 4 inside, 3,200 Gbit/s a node"),
+        Cluster("2xt4", "Tesla T4", 2, 1, 15.75, 1.25, "2 g4dn.2xlarge: 10 Gbit/s per node"),
+        Cluster("4xl4", "NVIDIA L4", 2, 2, 31.5, 2.0, "2 nodes with two L4: PCIe 4 x16 inside, 32 Gbit/s per node"),
+        Cluster(
+            "8xa100-80", "NVIDIA A100-SXM4-80GB", 1, 8, 300.0, 6.25, "1 p4de.24xlarge: NVLink 3 inside, 400 Gbit/s per node"
+        ),
+        Cluster("64xh100", "NVIDIA H100 80GB HBM3", 8, 8, 450.0, 50.0, "8 p5.48xlarge: NVLink 4 inside, 3,200 Gbit/s per node"),
     )
 }
 PUZZLES = ((2048, 1.0), (1024, 1.5), (4096, 0.5), (3072, 1.0), (2048, 0.75), (1024, 1.0), (4096, 1.5), (8192, 0.25))

@@ -227,7 +227,7 @@ def footer(facts: dict[str, object]) -> str:
     """The environment in one line, for the end of the output."""
     parts = [f"{facts['device']}", f"torch {facts['torch']}", f"Python {facts['python']}"]
     parts += [f"CUDA {facts['cuda']}", f"NCCL {facts['nccl']}"] if facts["cuda"] else []
-    return " · ".join([*parts, f"{facts['threads']} of {facts['cores']} cores a rank"])
+    return " · ".join([*parts, f"{facts['threads']} of {facts['cores']} cores per rank"])
 
 
 def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: int, metrics: dict[str, object]) -> Path:

@@ -112,7 +112,7 @@ def join() -> World:
         if device.index >= (gpus := torch.cuda.device_count()):
             sys.exit(
                 f"rank {os.environ['RANK']} is process {device.index + 1} of its node, with {gpus} GPUs: start one process "
-                f"a GPU (--nproc-per-node={gpus}), or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
+                f"per GPU (--nproc-per-node={gpus}), or let all ranks compute on CPUs (GPUCOURSE_BACKEND=gloo)"
             )
         torch.cuda.set_device(device)
         dist.init_process_group("nccl", device_id=device, timeout=timeout, **meeting_point(timeout))

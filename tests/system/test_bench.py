@@ -99,7 +99,7 @@ def test_where_the_results_are_is_said_to_somebody_who_started_the_script(
     monkeypatch.delenv("GPUCOURSE_OUT", raising=False)
     shown = print_all()
     assert shown.startswith(f"{table}cpu (")
-    assert shown.endswith(f"cores a rank · an engine\nwritten: {tmp_path / 'metrics.json'}\n")
+    assert shown.endswith(f"cores per rank · an engine\nwritten: {tmp_path / 'metrics.json'}\n")
     monkeypatch.setenv("GPUCOURSE_OUT", str(tmp_path))
     assert print_all() == "[table: shown with the result]\nA step:\nstep ms\n-------\n    1.5\n\n"
     assert bench.TABLE.encode() == TABLE_MARKER

@@ -33,7 +33,7 @@ def test_more_processes_than_gpus_end_with_a_sentence_and_do_not_wait(
     monkeypatch.delenv("GPUCOURSE_BACKEND", raising=False)
     for name, value in {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit, match="rank 3 is process 2 of its node, with 1 GPUs: start one process a GPU") as raised:
+    with pytest.raises(SystemExit, match="rank 3 is process 2 of its node, with 1 GPUs: start one process per GPU") as raised:
         ranks.join()
     assert "GPUCOURSE_BACKEND=gloo" in str(raised.value)
 

@@ -82,7 +82,7 @@ WAYS = {
 }
 
 Training = dict[str, Any]
-CASES = {  # ranks, samples a rank, and those of one rank alone; steps, of which are warm-up
+CASES = {  # ranks, samples per rank, and those of one rank alone; steps, of which are warm-up
     "strong scaling, 2 ranks": (2, 64, 128, 9, 2),
     "weak scaling, 2 ranks": (2, 128, 128, 8, 3),
     "strong scaling, 4 ranks": (4, 32, 128, 11, 1),

@@ -67,7 +67,7 @@ def judge(part: Part) -> None:
         part.compare([Case(f"the names in what it returns for {name}", listed, NAMES)])
     for figure in ("float32", "float16", "bandwidth", "ridge"):
         part.compare([_case(figure, name, numbers, answer[figure]) for name, numbers, answer in answers], tolerance=1e-6)
-    part.note(f"right for {len(INPUTS)} GPUs; an H100 needs {answers[2][2]['ridge']:.0f} operations a byte, a T4 "
+    part.note(f"right for {len(INPUTS)} GPUs; an H100 needs {answers[2][2]['ridge']:.0f} operations per byte, a T4 "
               f"{answers[0][2]['ridge']:.0f}")  # fmt: skip
 
 

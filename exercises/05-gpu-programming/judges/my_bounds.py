@@ -72,7 +72,7 @@ def judge(part: Part) -> None:
 
 
 def count_intensity(kernel: str, n: int) -> float:
-    """Operations a byte."""
+    """Operations per byte."""
     constant = {"saxpy": 2 / 12, "layer norm": 1.0, "stencil": 6 / 8, "spmv": 16 / 112, "fft": 60 / 16}
     return constant.get(kernel, 20 * n / 28 if kernel == "forces" else 2 * n / 12)
 

@@ -9,7 +9,7 @@ of bounds, after cudaFree, through host pointers; races in shared and global mem
 reads of shared memory that nobody wrote; results that change with the order of threads (`order` 0 to 3).
 
 What it is not. It counts the accesses that g++ makes: nvcc may keep a number in a register that g++ loads again, or the other
-way round, so the number of requests may differ; sectors a request follow from the addresses. Caches, latency, occupancy and
+way round, so the number of requests may differ; sectors per request follow from the addresses. Caches, latency, occupancy and
 speed are not modelled. There are no streams, events, cooperative groups, textures, `__device__` variables, clocks or
 cudaMallocPitch. Atomic functions are checked and counted, and are no requests. Of wmma, bytes are counted and requests are
 not: which lane loads what is not documented. Linux with g++ only.

@@ -35,7 +35,7 @@ class Counts:
 
     @property
     def sectors_per_request(self) -> float | None:
-        """Sectors a request; None if there was no request."""
+        """Sectors per request; None if there was no request."""
         return self.sectors / self.requests if self.requests else None
 
     @property

@@ -44,7 +44,7 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
 def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ...]:
     """The script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text.
 
-    What only the launcher needs (such as the number of processes a node) is no flag.
+    What only the launcher needs (such as the number of processes per node) is no flag.
     """
     passed = (
         candidate

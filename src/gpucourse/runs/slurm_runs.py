@@ -263,7 +263,7 @@ def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: in
     if tasks > cores:
         raise UsageError(
             f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
-            hint="gpucourse ssh 2 -- sinfo -N -o '%N %c' shows what each node has; one process a GPU is usual",
+            hint="gpucourse ssh 2 -- sinfo -N -o '%N %c' shows what each node has; one process per GPU is usual",
         )
     fitting = [node for node in partition.nodes if node.gpus >= gpus]
     if gpus and not fitting:

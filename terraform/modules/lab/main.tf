@@ -29,7 +29,7 @@ resource "aws_placement_group" "close" {
   strategy = "cluster"
 }
 
-# On demand, also where the GPU nodes are spot: losing the head loses the cluster, and it costs a few cents an hour.
+# On demand, even if the GPU nodes are spot instances: losing the head loses the cluster, and it costs a few cents per hour.
 module "head" {
   source = "../node"
   count  = var.head == null ? 0 : 1

@@ -1,5 +1,5 @@
 output "nodes" {
-  description = "The nodes that stand, head first: the one shape that every target of the course hands over."
+  description = "The deployed nodes, head first, in the form that every target of the course outputs."
   value       = concat(flatten(module.head[*].nodes), module.nodes.nodes)
 
   precondition {
@@ -19,6 +19,6 @@ output "market" {
 }
 
 output "shared_address" {
-  description = "IPv4 address of the shared storage; empty where there is none."
+  description = "IPv4 address of the shared storage; empty if there is none."
   value       = local.shared_address
 }

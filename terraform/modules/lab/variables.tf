@@ -1,17 +1,17 @@
 variable "lab" {
-  description = "What is asked for. Every stack of the course takes this one object, with defaults of its own."
+  description = "The requested lab. Every stack of the course takes this object, with its own defaults."
   type = object({
     region          = string      # such as us-east-2
-    zone            = string      # the one availability zone that everything stands in
+    zone            = string      # the availability zone of everything in the lab
     instance_type   = string      # of the GPU nodes
-    gpus            = number      # how many GPUs one of them has: what is asked of AWS cannot say it before it stands
+    gpus            = number      # how many GPUs each of them has: AWS cannot be asked before the instance exists
     node_count      = number      # how many GPU nodes
-    spot            = bool        # one-time spot instances: cheaper, and AWS may take them back with two minutes' notice
-    placement_group = bool        # nodes close together: faster among them, but AWS finds room less often
+    spot            = bool        # one-time spot instances: cheaper, but AWS may take them back with two minutes' notice
+    placement_group = bool        # nodes close together: a faster network, but AWS has capacity for them less often
     ssh_cidr        = string      # the one address that may log in, as <IPv4>/32
-    public_key      = string      # the public SSH key that opens the nodes, as one line
+    public_key      = string      # the public SSH key for logging in to the nodes, as one line
     tags            = map(string) # of every resource: Project, Course, Module, Owner, Stack (the deployment), Expires (its end, UTC)
-    ttl_hours       = number      # a node ends itself at Expires; one that is made after that gets this long
+    ttl_hours       = number      # a node ends itself at Expires; one created after that lives this long
   })
 
   validation {
@@ -82,13 +82,13 @@ variable "shared_storage" {
 }
 
 variable "head" {
-  description = "A head without a GPU beside the GPU nodes: its instance type, and the size of its disk in GiB. Null for none: then the first GPU node is the head."
+  description = "A head without a GPU, in addition to the GPU nodes: its instance type, and the size of its disk in GiB. Null: the first GPU node is the head."
   type        = object({ instance_type = string, root_gb = number })
   default     = null
 }
 
 variable "inference" {
-  description = "Whether the set-up also brings what the inference exercises need: transformers and vLLM."
+  description = "Whether the set-up also installs what the inference exercises need: transformers and vLLM."
   type        = bool
   default     = false
 }

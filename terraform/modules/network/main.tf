@@ -20,8 +20,8 @@ resource "aws_internet_gateway" "this" {
   }
 }
 
-# Public, so that no NAT gateway is needed, which would cost more than the head of a cluster. The subnet gives the public
-# addresses, not the instance: told on the instance, a stopped node would be replaced by the next apply.
+# Public, because a NAT gateway would cost more than the head of a cluster. The subnet assigns the public addresses, not the
+# instance: if the instance did, the next apply would replace a stopped node.
 resource "aws_subnet" "public" {
   vpc_id                  = aws_vpc.this.id
   cidr_block              = "10.77.1.0/24"
@@ -37,7 +37,7 @@ resource "aws_subnet" "public" {
   lifecycle {
     precondition {
       condition     = startswith(var.zone, var.region)
-      error_message = "The zone ${var.zone} does not lie in the region ${var.region}."
+      error_message = "The zone ${var.zone} is not in the region ${var.region}."
     }
   }
 }
@@ -63,9 +63,9 @@ resource "aws_route_table_association" "public" {
   route_table_id = aws_route_table.public.id
 }
 
-# Its rules are resources of their own: one can be changed alone (the caller moved), and none keeps the group from going.
+# The rules are separate resources: one can be changed alone (the caller's address changed), and none blocks removing the group.
 resource "aws_security_group" "nodes" {
-  name_prefix            = "${local.name}-" # a name of its own would be taken already after a killed apply
+  name_prefix            = "${local.name}-" # a fixed name would already be taken after an apply that was killed
   description            = "gpucourse: SSH from one address, everything among the nodes"
   vpc_id                 = aws_vpc.this.id
   revoke_rules_on_delete = true

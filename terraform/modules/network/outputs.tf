@@ -1,12 +1,12 @@
 output "vpc_id" {
-  description = "The VPC: everything of the stack is in it."
+  description = "The VPC that contains the whole stack."
   value       = aws_vpc.this.id
 }
 
-# Whoever uses the subnet waits until it really has the internet and is open to the caller, and is gone before it loses either.
-# Without this an instance boots before its route stands, and the gateway goes while an instance still needs it.
+# Whatever uses the subnet is created after its route and the SSH rule, and destroyed before them. Without this an instance would
+# boot before its route exists, and the gateway would go while an instance still needs it.
 output "subnet_id" {
-  description = "The subnet, once its traffic flows."
+  description = "The subnet, once its route and rules are in place."
   value       = aws_subnet.public.id
   depends_on = [
     aws_route.internet,
@@ -18,11 +18,11 @@ output "subnet_id" {
 }
 
 output "security_group_id" {
-  description = "The one security group of all nodes and of the shared storage."
+  description = "The security group of all nodes and of the shared storage."
   value       = aws_security_group.nodes.id
 }
 
 output "key_name" {
-  description = "The key pair that opens the nodes."
+  description = "The key pair for logging in to the nodes."
   value       = aws_key_pair.learner.key_name
 }

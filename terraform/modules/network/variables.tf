@@ -1,15 +1,15 @@
 variable "stack" {
-  description = "Name of the deployment; what is made here is named after it."
+  description = "Name of the deployment; the resources are named after it."
   type        = string
 }
 
 variable "region" {
-  description = "The provider's region. The zone must lie in it."
+  description = "The provider's region. The zone must be in it."
   type        = string
 }
 
 variable "zone" {
-  description = "The one availability zone that the subnet lies in, such as us-east-2a."
+  description = "The availability zone of the subnet, such as us-east-2a."
   type        = string
 }
 
@@ -24,6 +24,6 @@ variable "ssh_cidr" {
 }
 
 variable "public_key" {
-  description = "The public SSH key that opens the nodes, as one line: type, then key."
+  description = "The public SSH key for logging in to the nodes, as one line: type, then key."
   type        = string
 }

@@ -1,6 +1,6 @@
 locals {
-  # Public SSM parameters, best first. AWS stops building a line some months after it began, and adds new ones, so any of these may
-  # be absent one day; the first that is there is taken.
+  # Public SSM parameters, best first. AWS stops building a series of images some months after it began, and adds new ones, so any
+  # of these may be absent one day; the first one that exists is used.
   image_parameters = {
     pytorch = [
       "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.12-ubuntu-24.04/latest/ami-id",
@@ -14,12 +14,12 @@ locals {
     ]
   }
 
-  # The Slurms of two releases do not speak with each other: the head boots the release of the nodes.
+  # Slurm of one release cannot talk to Slurm of another, so the head boots the same release as the nodes.
   releases   = { for name in local.image_parameters[var.image] : name => tonumber(regex("ubuntu(?:-|/server/)([0-9]+[.][0-9]+)/", name)[0]) }
   candidates = [for name in local.image_parameters[var.image] : name if var.release == 0 || local.releases[name] == var.release]
   python     = { pytorch = "/opt/pytorch/bin/python", ubuntu = "/usr/bin/python3" }[var.image]
 
-  # The provider takes every parameter for a secret; an image's id is none.
+  # The provider treats every parameter as a secret; an image id is not one.
   images_by_name = merge([for folder in data.aws_ssm_parameters_by_path.images : zipmap(folder.names, nonsensitive(sensitive(folder.values)))]...)
   image          = try([for name in local.candidates : name if contains(keys(local.images_by_name), name)][0], null)
   ami            = local.image == null ? null : local.images_by_name[local.image]
@@ -29,7 +29,7 @@ locals {
   ]...)
 }
 
-# Asked by folder: a parameter that is absent is then missing from the answer, where asking for it by name is an error.
+# Read by path: an absent parameter is then only missing from the answer, while reading it by name is an error.
 data "aws_ssm_parameters_by_path" "images" {
   for_each = toset([for name in local.candidates : dirname(name)])
 

@@ -3,8 +3,8 @@ locals {
   market = var.spot ? "spot" : "on-demand"
   names  = [for index in range(var.first, var.first + var.node_count) : "node${index}"]
 
-  # The market is in the key: taking instance_market_options away from an instance shows as no change, so that a spot node would
-  # stay one. Under another key it is another node.
+  # The market is part of the key, because removing instance_market_options from an instance shows as no change: a spot node would
+  # stay a spot node. Under another key it is another node.
   keys  = { for name in local.names : name => "${name}-${local.market}" }
   nodes = { for name in local.names : local.keys[name] => { name = name, role = name == "node0" ? "head" : "worker" } }
 }
@@ -28,8 +28,8 @@ module "boot" {
   inference = var.inference
 }
 
-# What these are changes nodes for others. The provider would stop an instance to change its type, which a one-time spot instance
-# cannot be, and would leave it in a placement group that is taken away.
+# A change of these values replaces the nodes. The provider would stop an instance to change its type, which is impossible for a
+# one-time spot instance, and would leave an instance in a placement group that is removed.
 resource "terraform_data" "hardware" {
   input = { instance_type = var.instance_type, placement_group = var.placement_group }
 }
@@ -44,12 +44,12 @@ resource "aws_instance" "node" {
   key_name               = var.key_name
   placement_group        = var.placement_group
 
-  # Powering off is how a node ends itself and its bill. EC2 refuses to change this for a spot instance, after it has started; a
-  # one-time spot instance has it by itself, which `deploy` verifies.
+  # A node ends itself, and its bill, by powering off. EC2 refuses to change this setting for a spot instance once it has started;
+  # for a one-time spot instance it is the default, which `deploy` verifies.
   instance_initiated_shutdown_behavior = var.spot ? null : "terminate"
 
   user_data_base64            = module.boot[each.key].user_data_gzip
-  user_data_replace_on_change = true # its script runs once: a node with another script is another node
+  user_data_replace_on_change = true # the script runs only once, so a changed script needs a new node
 
   metadata_options {
     http_endpoint               = "enabled"
@@ -64,8 +64,8 @@ resource "aws_instance" "node" {
     delete_on_termination = true
   }
 
-  # T3 starts without credits: with `standard` the first boot would have a fifth of each processor while GPU nodes wait for it and
-  # cost. What is used above the baseline is billed, some cents an hour at most, which the quote says.
+  # T3 starts without credits: with `standard` the first boot would get a fifth of each processor, while GPU nodes wait for it and
+  # cost money. Use above the baseline is billed, at most a few cents per hour, and the quote includes it.
   dynamic "credit_specification" {
     for_each = startswith(var.instance_type, "t3.") ? ["unlimited"] : []
     content {
@@ -73,7 +73,7 @@ resource "aws_instance" "node" {
     }
   }
 
-  # One-time: a persistent request outlives `destroy` and starts instances that nobody watches.
+  # One-time: a persistent request would outlive `destroy` and start instances that nobody watches.
   dynamic "instance_market_options" {
     for_each = var.spot ? ["spot"] : []
     content {
@@ -94,14 +94,14 @@ resource "aws_instance" "node" {
   }
 
   lifecycle {
-    # Neither a new release of the image nor another time to live may rebuild a lab that somebody works in. A node made later
-    # gets what is current then.
+    # Neither a new release of the image nor another time to live may rebuild a lab while somebody works in it. A node that is
+    # created later gets the current values.
     ignore_changes       = [ami, user_data_base64]
     replace_triggered_by = [terraform_data.hardware]
 
     precondition {
       condition     = module.boot[each.key].bytes <= 16384
-      error_message = "The node's first script takes ${module.boot[each.key].bytes} bytes; EC2 takes 16384 at most."
+      error_message = "The node's first script has ${module.boot[each.key].bytes} bytes; EC2 accepts at most 16384."
     }
   }
 }

@@ -4,7 +4,7 @@ output "ids" {
 }
 
 output "nodes" {
-  description = "The nodes in the one shape that every target of the course hands over, in the order of their numbers."
+  description = "The nodes, in the form that every target of the course outputs, in the order of their numbers."
   value = [for name in local.names : {
     name            = name
     role            = local.nodes[local.keys[name]].role
@@ -16,12 +16,12 @@ output "nodes" {
     instance_type   = var.instance_type
     python          = local.python
     mode            = "aws"
-    host_key        = "" # pinned from the console's output, which Terraform does not see
+    host_key        = "" # read from the console output, which Terraform does not see
   }]
 }
 
 output "market" {
-  description = "How the nodes made here are bought: spot or on-demand."
+  description = "How the nodes created here are bought: spot or on-demand."
   value       = local.market
 }
 

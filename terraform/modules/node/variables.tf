@@ -1,16 +1,16 @@
 variable "tags" {
-  description = "The stack's tags. Stack names the deployment, Expires is when it ends; the disks carry all of them."
+  description = "The stack's tags. Stack is the name of the deployment, Expires the time at which it ends; the disks get all of them, too."
   type        = map(string)
 }
 
 variable "first" {
-  description = "Index of the first node made here; node0 is the head of its stack."
+  description = "Index of the first node created here; node0 is the head of its stack."
   type        = number
   default     = 0
 }
 
 variable "node_count" {
-  description = "How many nodes are made here."
+  description = "How many nodes are created here."
   type        = number
 }
 
@@ -25,13 +25,13 @@ variable "gpus" {
 }
 
 variable "spot" {
-  description = "One-time spot instances instead of on-demand ones."
+  description = "Use one-time spot instances instead of on-demand ones."
   type        = bool
   default     = false
 }
 
 variable "image" {
-  description = "What boots: `pytorch` is AWS's deep learning image with driver, CUDA and PyTorch; `ubuntu` is plain Ubuntu."
+  description = "The image: `pytorch` is AWS's deep learning image with driver, CUDA and PyTorch; `ubuntu` is plain Ubuntu."
   type        = string
   default     = "pytorch"
 
@@ -42,25 +42,25 @@ variable "image" {
 }
 
 variable "release" {
-  description = "The release of Ubuntu that must boot, such as 24.04; 0 for the best image of whatever release."
+  description = "The required release of Ubuntu, such as 24.04; 0 for the best image of any release."
   type        = number
   default     = 0
 }
 
 variable "root_gb" {
-  description = "Size of the root disk in GiB. It is larger where the image's snapshot and free_gb together are."
+  description = "Size of the root disk in GiB; larger if the image's snapshot and free_gb together need more."
   type        = number
   default     = 120
 }
 
 variable "free_gb" {
-  description = "How much of the root disk is free beside the image, in GiB: for vLLM, models, checkpoints."
+  description = "Free space on the root disk in addition to the image, in GiB: for vLLM, models, checkpoints."
   type        = number
   default     = 45
 }
 
 variable "subnet_id" {
-  description = "The subnet, as the network module gives it."
+  description = "The subnet, as output by the network module."
   type        = string
 }
 
@@ -70,7 +70,7 @@ variable "security_group_id" {
 }
 
 variable "key_name" {
-  description = "The key pair that opens the nodes."
+  description = "The key pair for logging in to the nodes."
   type        = string
 }
 
@@ -81,18 +81,18 @@ variable "placement_group" {
 }
 
 variable "ttl_hours" {
-  description = "Time to live in hours, for a node that is made when its stack has expired."
+  description = "Time to live in hours, for a node that is created after its stack has expired."
   type        = number
 }
 
 variable "idle_minutes" {
-  description = "After how many minutes without use a node ends itself."
+  description = "Minutes without use after which a node ends itself."
   type        = number
   default     = 30
 
   validation {
     condition     = var.idle_minutes >= 5
-    error_message = "A node that ends itself after less than 5 idle minutes would end while somebody reads its output."
+    error_message = "idle_minutes must be at least 5: otherwise a node would end while somebody reads its output."
   }
 }
 

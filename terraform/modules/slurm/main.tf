@@ -15,7 +15,7 @@ variable "names" {
 }
 
 variable "workers" {
-  description = "A NodeName line each."
+  description = "One NodeName line per node."
   type        = list(string)
 }
 
@@ -32,7 +32,7 @@ variable "devices" {
 }
 
 variable "daemons" {
-  description = "Who slurmctld is, its port, and where the daemons keep what they write; `suffix` is put behind slurmd's name (%n)."
+  description = "The user of slurmctld, its port, and the folders that the daemons write to; `suffix` is appended to slurmd's name (%n)."
   type        = object({ user = string, port = string, run = string, state = string, logs = string, suffix = string })
   default     = { user = "slurm", port = "6817", run = "/run", state = "/var/lib/slurm", logs = "/var/log/slurm", suffix = "" }
   nullable    = false
@@ -53,7 +53,7 @@ output "files" {
       daemons    = var.daemons
       patience_s = var.patience_s
     })
-    "gres.conf" = templatefile("${path.module}/gres.conf.tftpl", { devices = var.devices }) # without File the count is 0, and Slurm takes no such node
+    "gres.conf" = templatefile("${path.module}/gres.conf.tftpl", { devices = var.devices }) # without File the count is 0, and Slurm rejects the node
 
     # With this nothing looks for cgroups: slurmd of 22.05 and 23.11 would, and end where it finds none that it knows.
     "cgroup.conf" = file("${path.module}/cgroup.conf")

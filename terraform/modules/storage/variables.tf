@@ -1,10 +1,10 @@
 variable "stack" {
-  description = "Name of the deployment; what is made here is named after it."
+  description = "Name of the deployment; the resources are named after it."
   type        = string
 }
 
 variable "subnet_id" {
-  description = "The nodes' subnet. The mount target stands in it: traffic within one zone is free and fast."
+  description = "The nodes' subnet. The mount target is in it, because traffic within one zone is free and fast."
   type        = string
 }
 

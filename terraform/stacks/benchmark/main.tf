@@ -1,10 +1,10 @@
 variable "lab" {
-  description = "What is asked for: ../../modules/lab describes every field and refuses what cannot be."
+  description = "The requested lab: ../../modules/lab describes every field and refuses invalid values."
   type = object({
     region          = optional(string, "us-east-2")
     zone            = string
     instance_type   = string
-    gpus            = number # of each node; exercises/shared/gpus.json says how many a type has
+    gpus            = number # per node; exercises/shared/gpus.json lists how many each type has
     node_count      = optional(number, 1)
     spot            = optional(bool, false)
     placement_group = optional(bool, false)
@@ -17,7 +17,7 @@ variable "lab" {
 
 provider "aws" {
   region      = var.lab.region
-  max_retries = 6 # the provider's own 25 would hide for half an hour that AWS has no room
+  max_retries = 6 # the provider's default of 25 would hide for half an hour that AWS has no capacity
 
   default_tags { tags = var.lab.tags }
 }
@@ -31,6 +31,6 @@ module "lab" {
 }
 
 output "nodes" {
-  description = "The nodes that stand, head first: the one shape that every target of the course hands over."
+  description = "The deployed nodes, head first, in the form that every target of the course outputs."
   value       = module.lab.nodes
 }

@@ -1,5 +1,5 @@
 locals {
-  # Under Slurm a head stands before the nodes that are counted; it has no GPU.
+  # With Slurm the head comes first, in addition to the counted nodes; it has no GPU.
   count    = var.node_count + (local.slurm ? 1 : 0)
   names    = [for index in range(local.count) : "node${index}"]
   slurm    = var.scheduler == "slurm"
@@ -24,7 +24,7 @@ locals {
     layer     = var.layer
   }
 
-  # What stands between @ is chosen where the daemons start: free ports, and a folder whose name is short enough for a socket.
+  # Values between @ signs are chosen when the daemons start: free ports, and a folder whose name is short enough for a socket.
   shared = {
     host = "@HOST@"
     more = ["SlurmdUser=@USER@", "AuthInfo=socket=@FOLDER@/munge.sock", "TaskProlog=@FOLDER@/slurm/task", "FirstJobId=@FIRST@"]
@@ -48,12 +48,12 @@ module "slurm" {
   ])]
 
   more    = local.machines ? [] : local.shared.more
-  devices = local.machines ? "/dev/nvidia0" : "/dev/null" # a device that holds nothing: what Slurm counts as a GPU
+  devices = local.machines ? "/dev/nvidia0" : "/dev/null" # an empty device that Slurm counts as a GPU
   daemons = local.machines ? null : local.shared.daemons
 }
 
-# Takes the whole lab down with one driver. Creating it does nothing, so it cannot fail and is never tainted: Terraform does not
-# run the destroy-time provisioners of a tainted resource. It is created before any node.
+# Takes the whole lab down with one call of the driver. Creating this resource does nothing, so it cannot fail and is never
+# tainted: Terraform does not run the destroy-time provisioners of a tainted resource. It is created before any node.
 resource "terraform_data" "lab" {
   input = {
     folder = var.nodes_folder

@@ -1,11 +1,11 @@
 locals {
-  # The id is not known before the node stands, so the file is read after it was written. A file that is missing gives null:
-  # destroy must not stumble over it.
+  # The id is not known before the node exists, so the file is read after it was written. A missing file gives null, so that
+  # destroy does not fail.
   descriptions = [for node in terraform_data.node : try(jsondecode(file(node.id == "" ? "" : node.output)), null)]
 }
 
 output "nodes" {
-  description = "The nodes that stand, head first: the one shape that every target of the course hands over."
+  description = "The deployed nodes, head first, in the form that every target of the course outputs."
   value = [for node in local.descriptions : {
     name            = node.name
     role            = node.role

@@ -1,5 +1,5 @@
 variable "stack" {
-  description = "Name of the stack: lower case, digits and dashes. The course names it after its module."
+  description = "Name of the stack: lower case letters, digits and dashes. The course names it after its module."
   type        = string
 
   validation {
@@ -9,7 +9,7 @@ variable "stack" {
 }
 
 variable "uid" {
-  description = "Mark of this deployment. Every process of its nodes carries it in its environment, so that none is missed."
+  description = "Mark of this deployment. Every process of its nodes has it in its environment, so that none is missed."
   type        = string
 
   validation {
@@ -19,7 +19,7 @@ variable "uid" {
 }
 
 variable "node_count" {
-  description = "How many nodes stand; the first one is the head."
+  description = "Number of nodes; the first one is the head."
   type        = number
   default     = 2
 
@@ -30,12 +30,12 @@ variable "node_count" {
 }
 
 variable "nodes_folder" {
-  description = "Absolute path of the folder that holds the nodes' homes and keys. It is made here; destroy leaves nothing of the stack in it."
+  description = "Absolute path of the folder for the nodes' homes and keys. It is created here; destroy leaves nothing of the stack in it."
   type        = string
 
   validation {
     condition     = startswith(var.nodes_folder, "/")
-    error_message = "The nodes' folder is an absolute path."
+    error_message = "The nodes' folder must be an absolute path."
   }
 }
 
@@ -45,59 +45,59 @@ variable "python" {
 
   validation {
     condition     = startswith(var.python, "/")
-    error_message = "Python is named by its absolute path."
+    error_message = "Python must be given as an absolute path."
   }
 }
 
 variable "driver" {
-  description = "Absolute path of driver.py, which brings a node up and takes nodes down."
+  description = "Absolute path of driver.py, which starts a node and takes nodes down."
   type        = string
 
   validation {
     condition     = startswith(var.driver, "/") && endswith(var.driver, ".py")
-    error_message = "The driver is named by the absolute path of a Python file."
+    error_message = "The driver must be given as the absolute path of a Python file."
   }
 }
 
 variable "user" {
-  description = "The one user who may log in: whoever runs this."
+  description = "The only user who may log in: the one who runs this."
   type        = string
 
   validation {
     condition     = length(trimspace(var.user)) > 0
-    error_message = "A node lets in one user; name it."
+    error_message = "A node needs the name of the one user who may log in."
   }
 }
 
 variable "public_key" {
-  description = "The public SSH key that opens the nodes, as one line: type, then key."
+  description = "The public SSH key for logging in to the nodes, as one line: type, then key."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,3}( [^\n]*)?\n?$", var.public_key))
-    error_message = "The public key is one line such as ssh-ed25519 AAAA..."
+    error_message = "The public key must be one line such as ssh-ed25519 AAAA..."
   }
 }
 
 variable "machines" {
-  description = "Each node is a machine of its own: host name, address, processes, sshd. Linux only; Slurm and a link ask for it."
+  description = "Make each node a separate machine: its own host name, address, processes and sshd. Linux only; Slurm and a link need it."
   type        = bool
   default     = false
 }
 
 variable "scheduler" {
-  description = "slurm: a head before the nodes, and a real Slurm over all of them. Empty: none."
+  description = "slurm: a head in addition to the nodes, and a real Slurm on all of them. Empty: no scheduler."
   type        = string
   default     = ""
 
   validation {
     condition     = contains(["", "slurm"], var.scheduler)
-    error_message = "The scheduler is slurm, or none."
+    error_message = "The scheduler must be slurm or empty."
   }
 }
 
 variable "one_host" {
-  description = "Under Slurm: no machines, but its daemons side by side on this computer, where namespaces are refused."
+  description = "With Slurm: run its daemons side by side on this computer instead of on separate machines, because namespaces are refused."
   type        = bool
   default     = false
 }
@@ -114,19 +114,19 @@ variable "link" {
 }
 
 variable "layer" {
-  description = "Folder with packages that were unpacked aside instead of installed; it holds usr. Empty: they are installed."
+  description = "Folder into which packages were unpacked instead of being installed; it contains usr. Empty: they are installed."
   type        = string
   default     = ""
 }
 
 variable "cores" {
-  description = "Processors that Slurm believes each node to have."
+  description = "Number of processors that Slurm assumes for each node."
   type        = number
   default     = 4
 }
 
 variable "memory_mib" {
-  description = "Memory that Slurm believes each node to have: as much as a node of a real cluster, for jobs that ask for it. None is reserved."
+  description = "Memory that Slurm assumes for each node: as much as a node of a real cluster has, for jobs that ask for it. None is reserved."
   type        = number
   default     = 256000
 }

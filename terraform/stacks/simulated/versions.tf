@@ -1,3 +1,3 @@
 terraform {
-  required_version = ">= 1.4" # terraform_data is built in from here on; nothing is downloaded
+  required_version = ">= 1.4" # terraform_data is built in since this version, so nothing is downloaded
 }

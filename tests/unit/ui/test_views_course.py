@@ -45,7 +45,7 @@ def test_a_lesson_of_several_parts() -> None:
 
 def test_one_process_a_node_is_one() -> None:
     launch = EXERCISE.launch.model_copy(update={"procs_per_node": 1})
-    assert "one process a node, by torchrun" in text(
+    assert "one process per node, by torchrun" in text(
         course.exercise(MODULE, EXERCISE.model_copy(update={"launch": launch}), VERDICT)
     )
 
@@ -55,7 +55,7 @@ def test_an_exercise_says_everything_it_takes() -> None:
     for words in (
         "3.1 Hello",
         "Say hello.",
-        "2 nodes (1 to 64), one process a GPU, by torchrun",
+        "2 nodes (1 to 64), one process per GPU, by torchrun",
         "  2. Read the [bold]logs[/bold].",
         "size          4096         64  int 1 to 1,000,000  elements",
         "sum | max",

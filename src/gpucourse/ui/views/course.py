@@ -236,10 +236,10 @@ def _hours(hours: float) -> str:
 def _where(exercise: Exercise) -> str:
     launch = exercise.launch
     some = format_count(launch.nodes, "node")
-    several = f"{launch.procs_per_node} processes a node"
-    processes = {"gpu": "one process a GPU", 1: "one process a node"}.get(launch.procs_per_node, several)
+    several = f"{launch.procs_per_node} processes per node"
+    processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, several)
     if launch.kind == "python":
-        processes = "one process a node"
+        processes = "one process per node"
     return f"{some} ({launch.min_nodes} to {launch.max_nodes}), {processes}, by {launch.kind}"
 
 

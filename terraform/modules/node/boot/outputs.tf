@@ -4,11 +4,11 @@ output "user_data" {
 }
 
 output "user_data_gzip" {
-  description = "The same, gzipped and in base64, as it travels; cloud-init unpacks it."
+  description = "The same script, gzipped and base64-encoded for transfer; cloud-init unpacks it."
   value       = base64gzip(local.user_data)
 }
 
 output "bytes" {
-  description = "How much of the 16384 bytes that EC2 takes are used."
+  description = "How many of the 16384 bytes that EC2 accepts are used."
   value       = floor(length(base64gzip(local.user_data)) * 3 / 4)
 }

@@ -1,5 +1,5 @@
 variable "node" {
-  description = "What the node is told about itself; it stands in /etc/gpucourse/node.env."
+  description = "What the node is told about itself, written to /etc/gpucourse/node.env."
   type = object({
     name           = string
     role           = string
@@ -14,7 +14,7 @@ variable "node" {
 
   validation {
     condition     = alltrue([for value in values(var.node) : can(regex("^[A-Za-z0-9._:/+-]*$", value))])
-    error_message = "What a node is told holds letters, digits and . _ : / + - only: it ends up in a shell."
+    error_message = "These values may contain only letters, digits and . _ : / + - because a shell reads them."
   }
 }
 

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# What the inference exercises need beside torch: transformers in the image's own environment, vLLM in one of its own, since it brings
-# a torch of its own. Runs inside setup.sh, which brings step, retry, root and state. A node without vLLM is ready all the same: the
-# exercises then take transformers, and say so. What is installed stands in two lists (packages/): every package by its version, and
-# one checksum over all the wheels, a line for each Python. Beside them only packages of the system are fetched, where they lack, and
-# nothing is run before the checksum is right.
+# What the inference exercises need besides torch: transformers in the image's own environment, vLLM in a separate one, since it
+# brings its own torch. Runs inside setup.sh, which defines step, retry, root and state. A node without vLLM is ready all the same:
+# the exercises then use transformers, and say so. Two lists (packages/) name what is installed: every package with its version, and
+# for each Python one checksum over all the wheels. In addition only missing system packages are fetched, and nothing is run before
+# the checksum is right.
 # shellcheck disable=SC2153,SC2154
-pip_install() { # times seconds python list: each download ends after so many seconds
+pip_install() { # times seconds python list: each download is stopped after that many seconds
   local times=$1 limit=$2 python=$3 list=$4 wheels=$root/var/tmp/gpucourse-wheels version sum actual
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   sum=$(sed -n "s/^# $version //p" "$list")
@@ -23,7 +23,7 @@ pip_install() { # times seconds python list: each download ends after so many se
   rm -rf "$wheels"
 }
 
-install_toolchain() { # what a virtual environment and vLLM's Triton take, which compiles a module of C on a T4: ensurepip, gcc, Python.h
+install_toolchain() { # what a virtual environment and vLLM's Triton need, which compiles a C module on a T4: ensurepip, gcc, Python.h
   local version lacking=()
   version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || return 1
   "$PYTHON" -c 'import ensurepip' || lacking+=("python$version-venv")
@@ -35,7 +35,7 @@ install_toolchain() { # what a virtual environment and vLLM's Triton take, which
 
 step "inference packages"
 pip_install 5 120 "$PYTHON" "$root/opt/gpucourse/transformers.txt"
-# Once, and for eight minutes at most: pip itself tries again what the network lost, and the first boot is waited for twenty.
+# Once, and for at most eight minutes: pip itself retries after network errors, and `deploy` waits twenty minutes for the first boot.
 step "vllm"
 if install_toolchain && "$PYTHON" -m venv "$root/opt/vllm" && pip_install 1 480 "$root/opt/vllm/bin/python" "$root/opt/gpucourse/vllm.txt"; then
   ln -sf /opt/vllm/bin/vllm "$root/usr/local/bin/vllm"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The set-up of a node at its first boot, as root. Its last act is to write /var/lib/gpucourse/ready; whatever fails before leaves
-# /var/lib/gpucourse/failed with the step, the command and the end of the log. The killers are armed before anything can fail.
+# The set-up of a node at its first boot, as root. Last of all it writes /var/lib/gpucourse/ready; if something fails before that, it
+# writes /var/lib/gpucourse/failed with the step, the command and the end of the log. The timers that end the node start first.
 set -Eeuo pipefail
 root=${GPUCOURSE_ROOT:-}
 state=$root/var/lib/gpucourse
@@ -13,7 +13,7 @@ set -a
 set +a
 
 current="begin" gave_up=""
-step() { # name: what is being done from here on
+step() { # name of the step that begins here
   current=$1
   echo "$1" >"$state/step"
   echo "== $(date -u +%FT%TZ) $1"
@@ -33,7 +33,7 @@ write_failure() { # status line command
 trap 'write_failure "$?" "$LINENO" "$BASH_COMMAND"' ERR
 trap 'set -- "$?"; [[ -e $state/ready ]] || write_failure "$1" "$LINENO" "the set-up ended early"' EXIT
 
-retry() { # times command...: every five seconds until it succeeds, so many times at most
+retry() { # times command...: every five seconds until it succeeds, at most that many times
   local tries=$1
   shift
   until "$@"; do
@@ -42,7 +42,7 @@ retry() { # times command...: every five seconds until it succeeds, so many time
   done
 }
 
-apt_once() { # packages...: an image may list repositories of others, one of which does not answer
+apt_once() { # packages...: an image may list third-party repositories, one of which may not answer
   apt-get -o DPkg::Lock::Timeout=120 update -qq || echo "note: not every list of packages could be read"
   apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"
 }
@@ -51,8 +51,8 @@ apt_install() { # packages...
   retry 20 apt_once "$@"
 }
 
-# The console carries the host keys from outside SSH, so that they can be pinned before the first login. cloud-init prints them as
-# well, but only after this script.
+# The console gives the host keys outside SSH, so that they can be pinned before the first login. cloud-init prints them as well,
+# but only after this script.
 print_host_keys() {
   {
     echo "-----BEGIN SSH HOST KEY KEYS-----"
@@ -65,16 +65,16 @@ arm_killers() {
   local now deadline
   now=$(date +%s)
   deadline=$(date -u -d "$EXPIRES" +%s)
-  # A node that joins late ends with its stack; one that joins a stack whose time is over gets a time of its own.
+  # A node that joins late ends with its stack; one that joins a stack after its deadline gets its own.
   ((deadline >= now + 600)) || deadline=$((now + TTL_SECONDS))
   [[ -s $state/deadline ]] || echo "$deadline" >"$state/deadline"
   systemctl daemon-reload
   systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer
 }
 
-be_quiet() { # an upgrade in mid-lab replaces the driver under a running job, and takes the processor from a measurement
+be_quiet() { # an upgrade during a lab would replace the driver under a running job, and take processor time from a measurement
   local units=(apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service)
-  # Stopped first: systemd calls a timer failed that is masked while it is active.
+  # Stopped first: systemd marks a timer as failed if it is masked while active.
   systemctl stop "${units[@]}" || echo "note: not all of ${units[*]} are here"
   systemctl mask "${units[@]}"
   systemctl try-reload-or-restart ssh systemd-logind
@@ -90,7 +90,7 @@ mount_shared() {
   chown ubuntu:ubuntu "$folder"
 }
 
-count_gpus() { # what the driver sees, against what the instance has
+count_gpus() { # compare what the driver sees with what the instance has
   local count
   count=$(nvidia-smi --list-gpus | wc -l)
   echo "the driver sees $count GPUs of $GPUS"

@@ -1,5 +1,5 @@
-# The scheduler's part of a node's first boot. No provider, so that it can be rendered and tried anywhere. What stands between @ is
-# known to the machines alone: they fill it in.
+# The scheduler's part of a node's first boot. It has no provider, so that it can be rendered and tried anywhere. Only the machines
+# know the values between @ signs: they fill them in.
 
 module "slurm" {
   source = "../../slurm"

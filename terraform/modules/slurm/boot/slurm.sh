@@ -1,30 +1,30 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153,SC2154
-# A real Slurm: slurmctld on the head, slurmd on the GPU nodes. setup.sh reads this in, with its step, retry, apt_install, root and the
-# facts of node.env; slurm_file, above, has the files of /etc/slurm. As a program of its own this follows the cluster: a node that
-# is made anew has another address, a head that is made anew another key.
+# A real Slurm: slurmctld on the head, slurmd on the GPU nodes. setup.sh sources this file and provides step, retry, apt_install, root
+# and the variables of node.env; slurm_file, above, has the files of /etc/slurm. Run as a program, it follows changes of the cluster:
+# a replaced node has another address, a replaced head another key.
 #
-# The nodes meet in the shared folder, in a directory of root's: nodes/NAME is what each says of itself; hosts and slurm.conf are the
-# head's; keys/munge.key is there only while some node lacks it, for root alone.
+# The nodes exchange files in the shared folder, in a directory that belongs to root: nodes/NAME describes each node; the head writes
+# hosts and slurm.conf; keys/munge.key exists only while a node lacks it, readable by root alone.
 
-slurm_write() { # path mode; the content comes on stdin. Whole or not at all, and never open to more than mode says
+slurm_write() { # path mode; the content comes on stdin. Written whole or not at all, and never with wider permissions than mode
   (umask 077 && cat >"$1.new") && chmod "$2" "$1.new" && mv "$1.new" "$1"
 }
 
-slurm_read() { # a file that may not be there: nothing
+slurm_read() { # a file; nothing if it is missing
   [[ ! -e $1 ]] || cat "$1"
 }
 
-slurm_key() { # a key's fingerprint; none where there is no key of this cluster
+slurm_key() { # a key's fingerprint; `none` without a key of this cluster
   if [[ -s $1 ]]; then sha256sum <"$1" | cut -d' ' -f1; else echo none; fi
 }
 
-slurm_take_key() { # file: the key of this cluster, as munged wants it
+slurm_take_key() { # file: install it as this cluster's key, with the permissions that munged requires
   (umask 077 && cat "$1" >"$key.new") && chown munge:munge "$key.new" && chmod 0400 "$key.new" && mv "$key.new" "$key"
   : >"$root/etc/slurm/key-is-ours"
 }
 
-slurm_say() { # what this node is: address and fingerprint, and the line that slurm.conf has for it
+slurm_say() { # describe this node: address, key fingerprint, and its line of slurm.conf
   local own=none memory
   [[ ! -e $root/etc/slurm/key-is-ours ]] || own=$(slurm_key "$key")
   memory=$(($(getconf _PHYS_PAGES) * $(getconf PAGE_SIZE) / 1048576))
@@ -34,7 +34,7 @@ slurm_say() { # what this node is: address and fingerprint, and the line that sl
   [[ $text == "$(slurm_read "$cluster/nodes/$NAME")" ]] || slurm_write "$cluster/nodes/$NAME" 0644 <<<"$text"
 }
 
-slurm_lead() { # the head: the configuration from what the nodes said, and the key for those that lack it
+slurm_lead() { # on the head: write the configuration from the nodes' descriptions, and the key for nodes that lack it
   local node place fingerprint own lacking="" hosts="" workers="" names="" text
   own=$(slurm_key "$key")
   for node in "$cluster"/nodes/node*; do
@@ -57,7 +57,7 @@ slurm_lead() { # the head: the configuration from what the nodes said, and the k
   [[ $text == "$(slurm_read "$cluster/slurm.conf")" ]] || slurm_write "$cluster/slurm.conf" 0644 <<<"$text"
 }
 
-slurm_follow() { # what the head says, taken; the daemon starts again where something changed
+slurm_follow() { # take over what the head wrote; restart the daemon if something changed
   local again=""
   if [[ $ROLE != head && -s $cluster/keys/munge.key ]] && ! cmp -s "$cluster/keys/munge.key" "$key"; then
     slurm_take_key "$cluster/keys/munge.key"
@@ -82,7 +82,7 @@ slurm_look() {
   slurm_follow
 }
 
-slurm_answers() { # whether the daemon does its part: slurmctld answers; it has this node at work, with its GPUs
+slurm_answers() { # whether the daemon works: slurmctld answers; slurmctld lists this node as usable, with its GPUs
   local state
   slurm_look
   if [[ $ROLE == head ]]; then
@@ -97,9 +97,9 @@ slurm_answers() { # whether the daemon does its part: slurmctld answers; it has 
 }
 
 slurm_install() {
-  local pmix=libpmix2t64 # without the library slurmctld of 23.11 gives wrong reasons for jobs that wait
+  local pmix=libpmix2t64 # without the library slurmctld 23.11 gives wrong reasons for waiting jobs
   ! grep -q '^VERSION_ID="22' "$root/etc/os-release" 2>/dev/null || pmix=libpmix2
-  # No daemon starts before it has this cluster's key and configuration.
+  # No daemon may start before it has this cluster's key and configuration.
   mkdir -p "$root/usr/sbin" && printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod 0755 "$root/usr/sbin/policy-rc.d"
   apt_install "$daemon" slurm-client munge "$pmix"
   rm -f "$root/usr/sbin/policy-rc.d"
@@ -112,7 +112,7 @@ slurm_install() {
   done
 }
 
-slurm_units() { # after a reboot the driver's device files may come later than slurmd, and the cluster is followed on
+slurm_units() { # after a reboot: start slurmd only after the driver's device files exist, and keep following the cluster
   mkdir -p "$root/etc/systemd/system/slurmd.service.d"
   printf '[Service]\nExecStartPre=/usr/bin/nvidia-smi -L\nRestart=on-failure\nRestartSec=5\n' \
     >"$root/etc/systemd/system/slurmd.service.d/gpucourse.conf"
@@ -148,7 +148,7 @@ fi
 step "slurm: nodes meet"
 hostnamectl set-hostname "$NAME"
 mkdir -p "$root/etc/cloud/cloud.cfg.d"
-echo "preserve_hostname: true" >"$root/etc/cloud/cloud.cfg.d/99-gpucourse.cfg" # slurmd looks itself up by it, also after a start
+echo "preserve_hostname: true" >"$root/etc/cloud/cloud.cfg.d/99-gpucourse.cfg" # slurmd looks itself up by this name, also after a restart
 mkdir -p "$cluster/nodes"
 (umask 077 && mkdir -p "$cluster/keys")
 chown root:root "$root$SHARED_FOLDER/.gpucourse" "$cluster" "$cluster/nodes" "$cluster/keys"

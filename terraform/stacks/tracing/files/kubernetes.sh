@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# What the tracing exercises need beside the GPU: Kubernetes on this one node (k3s, by its own installer) and bpftrace.
-# Runs inside setup.sh, which brings step, retry, apt_install and root.
-# What comes from the network runs as root: a release of k3s by its number, with the checksums of its program and of its installer
-# as the release has them (sha256sum-amd64.txt, and install.sh.sha256sum at the same tag). Another release needs all three.
-# k3s fetches its own add-ons by tag, so none of them runs: one node needs neither its DNS (a pod that looks up names says
-# `dnsPolicy: Default`), nor its storage, nor its metrics. What is left is the image that holds a pod's namespaces, by its digest.
+# What the tracing exercises need besides the GPU: Kubernetes on this one node (k3s, by its own installer) and bpftrace.
+# Runs inside setup.sh, which defines step, retry, apt_install and root.
+# The downloads run as root, so k3s is pinned by its version and by the checksums of its program and its installer, as published with
+# the release (sha256sum-amd64.txt, and install.sh.sha256sum at the same tag). Another release needs all three.
+# k3s fetches its own add-ons by tag, so none of them is used: one node needs neither k3s's DNS (a pod that looks up names says
+# `dnsPolicy: Default`), nor its storage, nor its metrics. What remains is the image that holds a pod's namespaces, pinned by digest.
 # shellcheck disable=SC2154
 step "kubernetes"
-# k3s finds the runtime by its name on PATH; with `--default-runtime nvidia` every pod can be given the GPU.
+# k3s finds the runtime by its name on PATH; with `--default-runtime nvidia` every pod can use the GPU.
 command -v nvidia-container-runtime >/dev/null || { echo "the image has no nvidia-container-runtime" >&2; false; }
 k3s_version=v1.36.5+k3s1
 k3s_sha256=d73847bcd3c5fccef0115b372e2f9a91f3032dc84bbf71518a4617565294d313
 k3s_installer_sha256=46177d4c99440b4c0311b67233823a8e8a2fc09693f6c89af1a7161e152fbfad
 
-fetch() { # sha256 address path: the file appears only when it has this checksum
+fetch() { # sha256 address path: the file appears only if its checksum is right
   curl -sfL "$2" -o "$3.new" || return 1
   echo "$1  $3.new" | sha256sum --check --quiet || { echo "$2 does not have the checksum $1" >&2; rm -f "$3.new"; return 1; }
   mv "$3.new" "$3"
@@ -31,7 +31,7 @@ export INSTALL_K3S_EXEC="server --default-runtime nvidia --disable $k3s_addons -
 retry 5 sh "$root/opt/gpucourse/install-k3s.sh"
 retry 20 k3s kubectl wait --for=condition=Ready node --all --timeout=30s
 
-# For the user who logs in: kubectl works without sudo, also in a shell that reads no profile.
+# For the user who logs in: kubectl works without sudo, even in a shell that reads no profile.
 install -d -o ubuntu -g ubuntu -m 0700 "$root/home/ubuntu/.kube"
 install -o ubuntu -g ubuntu -m 0600 "$root/etc/rancher/k3s/k3s.yaml" "$root/home/ubuntu/.kube/config"
 echo "KUBECONFIG=/home/ubuntu/.kube/config" >>"$root/etc/environment"
