@@ -100,8 +100,8 @@ WAYS = {
         (
             "Memory binds: 16 bytes per parameter are 21 GB, so a whole copy does not fit. With its optimizer sharded over "
             "four copies it\n  does. By formula that sends as much as plain copies; 6.2 measured half as much again for "
-            "torch's optimizer, and the link has\n  room for it. Nothing is sent inside a layer: no bubble, no sum to wait for. "
-            "Longer sequences would need stages.\n",
+            "torch's optimizer, and the link has\n  room for it. Nothing is sent inside a layer: no bubble, no sum to wait "
+            "for. Longer sequences would need stages.\n",
             "it fits and it is fast it fits and it is fast it fits and it is fast it fits and it is fast it fits and it is "
             "fast it fits and it is fast\n",
         ),

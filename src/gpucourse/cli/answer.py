@@ -79,7 +79,8 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
 
     context, questions = session.context, answering.exercise.questions
     session.console.note(
-        "Enter leaves a question as it is, Ctrl-D ends. Longer texts: gpucourse answer --template, then an editor"
+        "Enter leaves a question as it is, Ctrl-D ends. To answer in an editor: "
+        f"gpucourse answer {answering.exercise.id} --template"
     )
     for number, asked in enumerate(questions, 1):
         if asked.kind == "mutation":  # a run answers it

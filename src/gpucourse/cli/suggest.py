@@ -23,6 +23,11 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         return UsageError(error.format_message())  # the help, which says itself what to type next
     if error.ctx is not None and error.ctx.parent is None and arguments and not arguments[0].startswith("-"):
         return _explain_command(arguments[0], arguments[1:])
+    if option is not None and (error.ctx is None or option in _OF_ALL):  # the option exists; its value is missing, or too much
+        wrong = "needs a value" if "requires" in error.message else "takes no value"
+        return UsageError(
+            f"{option} {wrong}", hint=f"{path} --help" if arguments[0].startswith("-") else f"gpucourse {arguments[0]} --help"
+        )
     if option is not None and (command := _set_instead(option, arguments, session)) is not None:
         return UsageError(f"{option} is a parameter of the exercise, not an option", hint=command)
     if (

@@ -91,7 +91,7 @@ def number(answer: Scalar, unit: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{answer} is not a finite number")
     if re.match(r",\d", rest):
-        raise ValueError(f"{text[:40]!r} has a comma where thousands have none: write decimals with a point, 0.5")
+        raise ValueError(f"{text[:40]!r} has a comma that does not separate thousands: write decimals with a point, 0.5")
     if rest and _plain(rest) != _plain(unit):
         wanted = f"the question asks for {unit}" if unit else "the question asks for a number without a unit"
         raise ValueError(f"{text[:40]!r} ends in {rest[:20]!r}; {wanted}")

@@ -34,11 +34,12 @@ def object_to_plan(plan: LaunchPlan) -> UsageError | None:
     return None
 
 
-def no_ranks(exercise: str, launcher: str) -> UsageError:
-    """Why an exercise whose processes never meet cannot be a drill."""
+def no_ranks(exercise: str, launcher: str, *, in_code: bool = False) -> UsageError:
+    """Why an exercise whose processes never meet cannot be a drill; `in_code`: whether an error can be put into its code."""
+    ranks = "take an exercise of module 3: gpucourse break 3.2"
     return UsageError(
         f"{exercise} starts no ranks that meet (its launcher is {launcher}), so there is nothing to break",
-        hint="take an exercise of module 3: gpucourse break 3.2",
+        hint=f"an error in its code can be found: gpucourse break {exercise} --how code\n{ranks}" if in_code else ranks,
     )
 
 

@@ -105,8 +105,10 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
     if signs.yours is False:
         part = next(part for part in evidence.parts if part.verdict != "passed")
         written = next(item.write for item in exercise.yours if item.id == part.id)
-        verb = "write your part" if part.verdict == "open" else "correct your part"
-        return f"{verb}, {part.file}: {written if part.verdict == 'open' else part.says}", f"gpucourse try {exercise.id}"
+        what = (
+            f"your part is {part.file}. {written}" if part.verdict == "open" else f"correct your part, {part.file}: {part.says}"
+        )
+        return what, f"gpucourse try {exercise.id}"
     return f"answer {', '.join(list_unanswered(evidence))}", f"gpucourse answer {exercise.id}"
 
 

@@ -25,7 +25,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     if exercise.launch.kind != "torchrun":
-        raise launch_drill.no_ranks(exercise.id, exercise.launch.kind)
+        raise launch_drill.no_ranks(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
     run_request = _at_home(context, module, run_request)
     chosen: How = secrets.choice(HOWS) if how is None else how
     faults: list[InjectedFault] = []

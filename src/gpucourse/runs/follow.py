@@ -207,5 +207,5 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
 def _make_detach_error(record: RunRecord) -> GpucourseError:
     return Interrupted(
         f"detached; run {record.id} keeps running",
-        hint=f"gpucourse logs {record.id} -f follows it, gpucourse cancel {record.id} stops it",
+        hint=f"gpucourse logs {record.id} -f follows it\ngpucourse cancel {record.id} stops it",
     )

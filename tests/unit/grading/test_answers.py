@@ -111,7 +111,7 @@ def test_how_a_number_may_be_written(text: Any, unit: str, value: float) -> None
         ("78 to 96", "%", "ends in 'to 96'; the question asks for %"),
         ("45 ms", "s", "ends in 'ms'; the question asks for s"),
         ("45 %", "", "a number without a unit"),
-        ("1,23", "", "'1,23' has a comma where thousands have none: write decimals with a point"),
+        ("1,23", "", "'1,23' has a comma that does not separate thousands: write decimals with a point"),
         ("0,5 %", "%", "write decimals with a point"),
         ("$5", "W", "'$5' is not a number"),
         ("1e999", "", "not a finite number"),

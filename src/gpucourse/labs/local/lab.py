@@ -90,7 +90,7 @@ def _nothing_runs(context: Context, deployment: LocalDeployment) -> None:
     if going := runs.under_way(context.paths, deployment.stack):
         raise UsageError(
             f"--link: another link recreates the nodes, and run {going[0].id} is still on them",
-            hint=f"gpucourse logs {going[0].id} -f follows it to its end, gpucourse cancel {going[0].id} ends it",
+            hint=f"gpucourse logs {going[0].id} -f follows it to its end\ngpucourse cancel {going[0].id} stops it",
         )
 
 

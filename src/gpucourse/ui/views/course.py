@@ -240,7 +240,8 @@ def _where(exercise: Exercise) -> str:
     processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, several)
     if launch.kind == "python":
         processes = "one process per node"
-    return f"{some} ({launch.min_nodes} to {launch.max_nodes}), {processes}, by {launch.kind}"
+    span = "" if launch.min_nodes == launch.max_nodes else f" ({launch.min_nodes} to {launch.max_nodes})"
+    return f"{some}{span}, {processes}, by {launch.kind}"
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Table:
@@ -307,7 +308,9 @@ def _promise(check: Check) -> str:
 
 def _commands(module: Module, exercise: Exercise) -> str:
     first = exercise.parameters[0] if exercise.parameters else None
-    lines = [f"gpucourse deploy {module.id}", f"gpucourse run {exercise.id} --nodes {exercise.launch.nodes}"]
+    launch = exercise.launch
+    nodes = "" if launch.min_nodes == launch.max_nodes else f" --nodes {launch.nodes}"
+    lines = [f"gpucourse deploy {module.id}", f"gpucourse run {exercise.id}{nodes}"]
     if first is not None:
         lines.append(f"gpucourse run {exercise.id} --set {first.name}={_value(first.default)}")
     return "\n".join(lines)
