@@ -10,7 +10,7 @@ import typer
 
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
-from gpucourse.workspace.locate import find_new_root
+from gpucourse.workspace.locate import find_new_root, find_other
 
 
 def init(
@@ -44,5 +44,7 @@ def init(
     context = session.context
     copies = copy_exercises(context)
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
+    if (other := find_other(session.root, os.environ)) is not None:
+        session.console.note(f"commands that you type outside {session.root} use your other workspace, {other}")
     session.console.note(f"settings: {context.paths.settings}. Next: {session.find_step()}")
     return ExitCode.DONE

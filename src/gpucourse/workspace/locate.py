@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.errors import MissingError, UsageError
+from gpucourse.errors import HomeMissing, MissingError, UsageError
 from gpucourse.storage import find_home, storing, write_text
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
@@ -93,6 +93,17 @@ def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path |
     if explicit is None and not environ.get("GPUCOURSE_WORKSPACE"):
         explicit = cwd or find_current_folder()
     return find_root(explicit, environ, cwd)
+
+
+def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
+    """The workspace in ~/gpucourse, which commands typed outside of `root` use; None if there is none, or it is `root`."""
+    try:
+        usual = find_home(environ, _NAME_ANOTHER) / "gpucourse"
+    except HomeMissing:
+        return None
+    if environ.get("GPUCOURSE_WORKSPACE") or usual == root or not os.access(usual, os.X_OK):
+        return None
+    return usual if (usual / "gpucourse.yaml").is_file() else None
 
 
 def _expand(path: Path, environ: Mapping[str, str]) -> Path:

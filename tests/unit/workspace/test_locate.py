@@ -12,7 +12,14 @@ import pytest
 from gpucourse.errors import ExitCode, HomeMissing, MissingError, NewerFormat, StorageError, UsageError
 from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.storage import find_login
-from gpucourse.workspace.locate import find_current_folder, find_new_root, find_root, open_workspace, personal_cache
+from gpucourse.workspace.locate import (
+    find_current_folder,
+    find_new_root,
+    find_other,
+    find_root,
+    open_workspace,
+    personal_cache,
+)
 from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.trust import config_folder, list_trusted_folders, trust
 from tests.waiting import STUCK_S
@@ -38,6 +45,16 @@ def test_init_takes_what_was_typed_then_the_variable_then_this_folder(tmp_path: 
     assert find_new_root(Path("rel"), named, tmp_path) == tmp_path / "rel"
     assert find_new_root(None, named, tmp_path) == tmp_path / "named"
     assert find_new_root(None, {"GPUCOURSE_WORKSPACE": ""}, tmp_path) == tmp_path
+
+
+def test_init_knows_the_workspace_that_other_folders_use(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    assert find_other(tmp_path / "course", environ) is None
+    (tmp_path / "gpucourse").mkdir()
+    (tmp_path / "gpucourse" / "gpucourse.yaml").touch()
+    assert find_other(tmp_path / "course", environ) == tmp_path / "gpucourse"
+    assert find_other(tmp_path / "gpucourse", environ) is None
+    assert find_other(tmp_path / "course", environ | {"GPUCOURSE_WORKSPACE": str(tmp_path / "course")}) is None
 
 
 def name_account(patch: pytest.MonkeyPatch, home: str | None) -> None:
