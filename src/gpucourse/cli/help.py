@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import typer.core
@@ -25,8 +27,27 @@ OPTIONS_OF_ALL = (
 )
 
 
+def _expand(word: Any) -> Any:
+    if not str(word).startswith("~"):
+        return word
+    from gpucourse.workspace.locate import expand
+
+    return str(expand(Path(word), os.environ))
+
+
 class CommandHelp(typer.core.TyperCommand):
-    """A command whose help also names the options of every command."""
+    """A command whose help also names the options of every command, and whose paths may begin with `~` everywhere."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words that were typed; a shell leaves the `~` of --out=~/page, and a folder of that name helps nobody."""
+        rest = super().parse_args(ctx, args)
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            if parameter.type.name == "path" and value is not None:
+                ctx.params[parameter.name] = (
+                    [_expand(word) for word in value] if isinstance(value, list | tuple) else _expand(value)
+                )
+        return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The command's own options, then those of every command."""

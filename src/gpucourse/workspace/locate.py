@@ -76,7 +76,7 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | Non
     """
     if explicit is None and (named := environ.get("GPUCOURSE_WORKSPACE")):
         explicit = Path(named)
-    if explicit is not None and (path := _expand(explicit, environ)).is_absolute():
+    if explicit is not None and (path := expand(explicit, environ)).is_absolute():
         return absolute(path, path)
     cwd = cwd or find_current_folder()
     if explicit is not None:
@@ -106,8 +106,8 @@ def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
     return usual if (usual / "gpucourse.yaml").is_file() else None
 
 
-def _expand(path: Path, environ: Mapping[str, str]) -> Path:
-    """The path with `~` replaced: a shell leaves it after `=` and in quotes."""
+def expand(path: Path, environ: Mapping[str, str]) -> Path:
+    """The path with `~` replaced: a shell leaves it after `=` and in quotes. Raises HomeMissing, UsageError."""
     if path.parts[:1] == ("~",):
         return find_home(environ, _NAME_ANOTHER).joinpath(*path.parts[1:])
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpucourse.cli.help import COMMANDS, GROUPS
@@ -86,3 +88,14 @@ def test_a_misspelt_setting_is_answered_with_the_right_one(learning: Learning) -
     learning.workspace.mkdir(exist_ok=True)
     (learning.workspace / "gpucourse.yaml").write_text("tarket: local\n")
     assert "unknown key. Did you mean target?" in learning.types("deploy", "1", code=2).err
+
+
+def test_a_path_after_an_equals_sign_may_begin_with_the_home_folder(
+    learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell replaces `~` at the beginning of a word only."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    learning.types("open", "--out=~/page", "--no-browser")
+    assert (tmp_path / "page" / "index.html").is_file()
+    assert not (tmp_path / "~").exists()
