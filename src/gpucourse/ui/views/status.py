@@ -100,7 +100,9 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
             address = f"{node.user}@{node.address}:{node.port}" if node else ""
             mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped and health.node in status.cloud.instances))
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
-    return table(["node", "stack", "role", "address", "health", Column("seen", wrap=True)], rows)
+    return table(
+        ["node", "stack", Column("role", spare=True), Column("address", spare=True), "health", Column("seen", wrap=True)], rows
+    )
 
 
 def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
