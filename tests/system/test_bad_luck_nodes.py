@@ -100,6 +100,26 @@ def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
     assert two.processes() == []
 
 
+def test_nodes_that_go_away_end_no_run_unasked(two: Learner, tmp_path: Path) -> None:
+    slow = ("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
+    two.types(*slow, "--nodes", "1")
+    stays = two.run_folder().name
+    two.types(*slow, "--nodes", "2")
+    goes = two.run_folder().name
+    refused = " ".join(two.types("deploy", "3", "--nodes", "1", code=2).err.split())
+    assert f"and run {goes} is still on them: this needs a confirmation, and there is no terminal" in refused
+    assert "gpucourse deploy 3 --target local --nodes 1 --yes" in refused
+    assert stays not in refused
+    planned = " ".join(two.types("deploy", "3", "--nodes", "1", "--dry-run").out.split())
+    assert f"run {goes} on 03-local, whose end was never seen, will be stopped, and its outputs collected" in planned
+    assert two.documents("runs")["runs"][0]["state"] == "running"
+    assert "was still running: stopping it" in two.types("deploy", "3", "--nodes", "1", "--yes").err
+    states = {run["id"]: (run["state"], run["collected"]) for run in two.documents("runs")["runs"]}
+    assert states == {goes: ("cancelled", True), stays: ("running", False)}
+    assert [node["node"] for node in two.documents("status")["stacks"][0]["nodes"]] == ["node0"]
+    two.types("cancel", stays)
+
+
 @pytest.mark.slow
 def test_two_deploys_at_once(learner: Learner) -> None:
     both = [learner.begins("deploy", "3") for _ in range(2)]

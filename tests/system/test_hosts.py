@@ -132,6 +132,26 @@ def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, serve
     until(lambda: not _alive(homes), "every process of the run has ended")
 
 
+@pytest.mark.slow
+def test_machines_that_are_named_no_more_end_no_run_unasked(learner: Learner, servers: list[Server]) -> None:
+    write_known_hosts(learner, servers)
+    learner.types("deploy", "3", "--hosts", format_hosts(servers))
+    sleeps = ("run", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach", "--nodes")
+    learner.types(*sleeps, "1", code=None)
+    stays = learner.run_folder().name
+    learner.types(*sleeps, "2", code=None)
+    goes = learner.run_folder().name
+    assert f"run {goes} is still on them" in learner.types("deploy", "3", "--hosts", format_hosts(servers[:1]), code=2).err
+    moved = ", ".join(sorted([stays, goes]))  # of two machines in another order each gets the other's name
+    refused = " ".join(learner.types("deploy", "3", "--hosts", format_hosts(servers[::-1]), code=2).err.split())
+    assert f"run {moved} is still on them" in refused
+    learner.types("deploy", "3", "--hosts", format_hosts(servers[:1]), "--yes")
+    states = {run["id"]: run["state"] for run in learner.documents("runs")["runs"]}
+    assert states == {goes: "cancelled", stays: "running"}
+    assert list_left_files(servers[1:]) == []
+    learner.types("destroy", "3", "--discard")
+
+
 def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(learner: Learner, servers: list[Server]) -> None:
     typed = learner.types("deploy", "3", "--hosts", format_hosts(servers), "--json", code=3)
     error = typed.document["error"]

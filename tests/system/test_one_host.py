@@ -119,6 +119,18 @@ def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
 
 
 @pytest.mark.slow
+def test_fewer_nodes_end_no_job_unasked(somebody: Learner, tmp_path: Path) -> None:
+    somebody.types(*slurm.OWN, slurm.script(tmp_path, "import time; time.sleep(600)"), "--detach")
+    going = somebody.newest_run()["id"]
+    assert f"run {going} is still on them" in " ".join(somebody.types("deploy", "2", "--nodes", "2", code=2).err.split())
+    assert slurm.queue(somebody) != []
+    somebody.types("deploy", "2", "--nodes", "2", "--yes")
+    assert slurm.queue(somebody) == []
+    assert somebody.newest_run()["state"] == "cancelled"
+    somebody.types("deploy", "2", "--nodes", "3")
+
+
+@pytest.mark.slow
 def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> None:
     other = Learner(tmp_path / "workspace", before=somebody.before)
     other.types("deploy", "2", "--nodes", "1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, any_gpu, name_two_gpus, parse_seconds, target_option
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, any_gpu, name_two_gpus, parse_seconds, target_option
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import BuildResult, DeployResult, PricedProposal, UnknownHosts
     from gpucourse.labs.target import Target
+    from gpucourse.model.record import RunRecord
 
 
 def deploy(
@@ -65,7 +67,9 @@ def deploy(
         typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
-    yes: YesFlag = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs; nodes that go with a run on them).")
+    ] = False,
     over_budget: Annotated[
         bool, typer.Option("--yes-over-budget", help="On AWS: build it even if that exceeds the budget.")
     ] = False,
@@ -120,12 +124,33 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
             session.context.watch = live
             proposal = held.enter_context(target.propose(session.context, request))
             priced = proposal if isinstance(proposal, PricedProposal) else None
-            built = target.build(session.context, proposal) if priced is None and not request.dry_run else None
+            stops = priced is not None or request.dry_run or proposal.ends
+            built = None if stops else target.build(session.context, proposal)
         if priced is not None:
             return _deploy_priced(session, target, request, priced, yes=yes, json=json)
-        if built is None:
+        if proposal.ends:
+            _agree(session, request, proposal.ends, yes=yes)
+        if request.dry_run:
             return _show_plan(session, proposal.planned, json=json)
+        if built is None:
+            with session.console.watch() as live:
+                session.context.watch = live
+                built = target.build(session.context, proposal)
     return _show_built(session, built, ask=not yes, json=json)
+
+
+def _agree(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
+    """Name the runs that end with their nodes, and ask. Raises Interrupted after a no."""
+    from gpucourse.cli.confirm import confirm
+    from gpucourse.ui.views.destroy_preview import ending_runs
+
+    session.console.show(ending_runs(runs))
+    if request.dry_run:
+        return
+    named, command = ", ".join(run.id for run in runs), request.command
+    why = f"nodes of {runs[0].stack} go away or are made again, and run {named} is still on them"
+    if not confirm(session, "Stop what runs there and change the lab?", yes=yes, command=command, why=why):
+        raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
 
 
 def _deploy_priced(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,11 +38,27 @@ class CollectedRuns:
     given_up: list[str] = field(default_factory=list)
 
 
+def find_ending(context: Context, deployment: Deployment, leaving: Collection[str]) -> tuple[RunRecord, ...]:
+    """The runs whose end was never seen, on nodes of these names."""
+    going = runs.under_way(context.paths, deployment.stack)
+    return tuple(record for record in going if _is_on(record, leaving))
+
+
+def _is_on(record: RunRecord, nodes: Collection[str]) -> bool:
+    """Whether the run is on any of these nodes, or may be: which ones Slurm takes is not in the record."""
+    return bool(nodes) and (record.slurm is not None or any(name in nodes for name in record.nodes))
+
+
 def bring_home(
-    context: Context, deployment: Deployment, *, discard: bool, unreachable: Mapping[str, str] | None = None
+    context: Context,
+    deployment: Deployment,
+    *,
+    discard: bool,
+    unreachable: Mapping[str, str] | None = None,
+    leaving: Collection[str] | None = None,
 ) -> CollectedRuns:
     """End and collect every run of the stack that is not collected yet; with `discard` only end them. What is on nodes that
-    are known to be `unreachable` (by name, with the reason) is given up.
+    are known to be `unreachable` (by name, with the reason) is given up. With `leaving` only runs on those nodes.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
     if outputs cannot be fetched and nobody was warned (NodeUntrusted if what the node sends cannot be used),
@@ -55,6 +71,7 @@ def bring_home(
     if not discard:
         _whole(deployment, errors)
     away = [record for record in records if record.stack == deployment.stack and (not record.collected or _count_later(record))]
+    away = [record for record in away if leaving is None or _is_on(record, leaving)]
     gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
     gone |= unreachable or {}
     with Connections(context) as connections:

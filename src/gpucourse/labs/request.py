@@ -35,10 +35,13 @@ class DeployRequest:
 
     @property
     def command(self) -> str:
-        """What was typed for a lab that costs money, without --dry-run."""
+        """What was typed, without --dry-run."""
         words = ["gpucourse", "deploy", self.module, "--target", str(self.target)]
         for flag, value in (
             ("--nodes", self.nodes),
+            ("--link", self.link),
+            ("--hosts", ",".join(self.hosts)),
+            ("--key", self.key),
             ("--gpu", ",".join(self.gpu)),
             ("--size", self.size),
             ("--region", self.region),
@@ -47,6 +50,8 @@ class DeployRequest:
         ):
             words += [flag, str(value)] if value else []
         words += [] if self.spot is None else ["--spot" if self.spot else "--no-spot"]
+        words += [word for fingerprint in self.trust for word in ("--trust", fingerprint)]
+        words += ["--unpack-slurm"] if self.unpack_slurm else []
         words += ["--yes-over-budget"] if self.over_budget else []
         return shlex.join(words)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.money.budget import Budget
     from gpucourse.labs.aws.money.quote import Quote
     from gpucourse.model.cloud import Finding, Market, Quota, QuotaRequest
+    from gpucourse.model.record import RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +33,13 @@ class DeployResult:
 
 @dataclass(kw_only=True)
 class Proposal:
-    """What a deploy is about to do; nothing of it is made yet. `planned` is there with `--dry-run`: what would change."""
+    """What a deploy is about to do; nothing of it is made yet. `planned` is there with `--dry-run`: what would change.
+    `leaving`: the nodes that go away or are made again; `ends`: the runs on them whose end was never seen, which the person is
+    asked about."""
 
     planned: DeployResult | None = None
+    leaving: frozenset[str] = frozenset()
+    ends: tuple[RunRecord, ...] = ()
 
 
 @dataclass(kw_only=True)

@@ -9,12 +9,13 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
-from gpucourse.labs.collect_before_destroy import CollectedRuns, bring_home
+from gpucourse.labs.collect_before_destroy import CollectedRuns, bring_home, find_ending
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory
 from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import SlurmRun
 from gpucourse.runs.runs import every_run
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
@@ -186,3 +187,24 @@ def test_given_up_outputs_leave_nothing_that_was_fetched(lab: _Lab) -> None:
     (left / "0").touch()
     assert bring_home(lab.context, lab.deployment, discard=True).given_up
     assert not left.exists()
+
+
+def test_only_what_is_on_nodes_that_go_is_ended(lab: _Lab) -> None:
+    lab.leaves_runs(3)
+    alone, both, scheduled = lab.records
+    alone.nodes = scheduled.nodes = ["node0"]
+    scheduled.slurm = SlurmRun(partition="gpu", nodes=1, gpus=1)  # on whichever nodes Slurm took
+    for record in lab.records:
+        runs.save(lab.context.paths, record)
+
+    def find(*names: str) -> list[str]:
+        return [record.id for record in find_ending(lab.context, lab.deployment, names)]
+
+    assert find() == []
+    assert find("node1") == [both.id, scheduled.id]
+    assert find("node0", "node1") == [alone.id, both.id, scheduled.id]
+    scheduled.stack = "02-local"
+    runs.save(lab.context.paths, scheduled)
+    home = bring_home(lab.context, lab.deployment, discard=False, leaving={"node1"})
+    assert home.fetched == [both.id]
+    assert find("node0", "node1") == [alone.id]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpucourse.labs.request import DeployRequest
@@ -18,6 +20,14 @@ from gpucourse.labs.request import DeployRequest
         (
             DeployRequest(target="aws", module="3", nodes=3, spot=False, region="us-west-2", ttl_s=7200.0, over_budget=True),
             "gpucourse deploy 3 --target aws --nodes 3 --region us-west-2 --ttl 7200s --no-spot --yes-over-budget",
+        ),
+        (
+            DeployRequest(target="local", module="2", nodes=1, link="1gbit", unpack_slurm=True),
+            "gpucourse deploy 2 --target local --nodes 1 --link 1gbit --unpack-slurm",
+        ),
+        (
+            DeployRequest(target="hosts", module="3", hosts=("me@a", "me@b:22"), key=Path("my key"), trust=("SHA256:x",)),
+            "gpucourse deploy 3 --target hosts --hosts me@a,me@b:22 --key 'my key' --trust SHA256:x",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.labs import collective_check
-from gpucourse.labs.collect_before_destroy import bring_home
+from gpucourse.labs.collect_before_destroy import bring_home, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.hosts.addresses import find_private_addresses
 from gpucourse.labs.hosts.lab import HostsLab, open_hosts
@@ -36,7 +36,8 @@ MOST = 64
 @dataclass(kw_only=True)
 class HostsProposal(Proposal):
     """Machines that were looked at and can be taken, with connections to them. `meet`: a port of the first one that is free and
-    that the others reach, 0 if it is alone; `began` is a monotonic time."""
+    that the others reach, 0 if it is alone; `shared`: the folder that all machines of a cluster see; `began` is a monotonic
+    time."""
 
     fleet: Fleet
     deployment: HostsDeployment
@@ -45,6 +46,7 @@ class HostsProposal(Proposal):
     nodes: list[Node]
     meet: int
     changes: list[tuple[str, str]]
+    shared: str
     began: float
 
 
@@ -74,6 +76,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
             deployment = before or make_record(context, HostsDeployment, module, stack, template="hosts", nodes=len(nodes))
             deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
             lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
+            shared = context.settings.shared_folder if module.lab.scheduler == "slurm" else ""
+            leaving = _find_leaving(deployment, nodes if shared == deployment.shared else ())
             proposal = HostsProposal(
                 fleet=fleet,
                 deployment=deployment,
@@ -83,6 +87,9 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
                 meet=meet,
                 changes=lab.plan(),
                 began=began,
+                shared=shared,
+                leaving=leaving,
+                ends=find_ending(context, deployment, leaving),
             )
             if request.dry_run:
                 proposal.planned = _make_result(proposal, dry_run=True)
@@ -94,9 +101,10 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context, deployment):
-        shared = context.settings.shared_folder if context.catalog.module(deployment.module).lab.scheduler == "slurm" else ""
-        _let_go(context, deployment, nodes if shared == deployment.shared else ())
-        deployment.shared = shared
+        if proposal.leaving:
+            bring_home(context, deployment, discard=False, leaving=proposal.leaving)
+        _let_go(context, deployment, nodes if proposal.shared == deployment.shared else ())
+        deployment.shared = proposal.shared
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
         deployments.save(context.paths, deployment)
         lab.up(proposal.fleet)
@@ -172,18 +180,25 @@ def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
             context.watch(Note(text=text, level="warning"))
 
 
-def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
-    """Take what is ours off the machines that are not among `nodes`, after what they hold was collected.
-
-    One that does not answer is named and forgotten. Raises UnreachableError if outputs on it are not collected.
-    """
-    wanted = {(node.user, node.address, node.port) for node in nodes}
+def _find_leaving(before: HostsDeployment, nodes: Sequence[Node]) -> frozenset[str]:
+    """The names that no longer stand for the machine that they stood for, by which runs on it are found."""
+    after = {node.name: _machine(node) for node in nodes}
     former = before.inventory.nodes if before.inventory else ()
-    dropped = [node for node in former if (node.user, node.address, node.port) not in wanted]
-    if before.inventory is None or not dropped:
+    return frozenset(node.name for node in former if after.get(node.name) != _machine(node))
+
+
+def _machine(node: Node) -> tuple[str, str, int]:
+    return node.user, node.address, node.port
+
+
+def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
+    """Take what is ours off the machines that are not among `nodes`. One that does not answer is named and forgotten."""
+    wanted = {_machine(node) for node in nodes}
+    if before.inventory is None:
         return
-    bring_home(context, before, discard=False)
-    for node in dropped:
+    for node in before.inventory.nodes:
+        if _machine(node) in wanted:
+            continue
         alone = replace(before, inventory=replace(before.inventory, nodes=(node,)))
         try:
             with open_hosts(context, alone) as lab:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
+from gpucourse.labs.collect_before_destroy import bring_home, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
-from gpucourse.labs.local.lab import SimulatedLab, choose, open_simulated
+from gpucourse.labs.local.lab import SimulatedLab, choose, machine_names, open_simulated
 from gpucourse.labs.local.slurm_programs import FLAG
 from gpucourse.labs.readiness import wait_until_ready
 from gpucourse.labs.request import DeployRequest
@@ -52,19 +53,30 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
         )
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
+        made = _list_fixed(deployment)
         choose(context, deployment, module.lab.scheduler, request.link, unpack=request.unpack_slurm)
-        proposal = LocalProposal(deployment=deployment, fresh=before is None, began=began)
+        leaving = _find_leaving(deployment, again=made != _list_fixed(deployment))
+        proposal = LocalProposal(
+            deployment=deployment,
+            fresh=before is None,
+            began=began,
+            leaving=leaving,
+            ends=find_ending(context, deployment, leaving),
+        )
         if request.dry_run:
             proposal.planned = _plan_only(context, proposal)
         yield proposal
 
 
 def build(context: Context, proposal: LocalProposal) -> BuildResult:
-    """Build it. Raises MissingError without Terraform, TerraformFailed, UnreachableError."""
+    """Build it, after what is on nodes that go was collected. Raises MissingError without Terraform, TerraformFailed,
+    UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     lab = open_simulated(context, deployment)
     changes, sick = _plan_fresh(context, lab) if proposal.fresh else ([], [])
+    if proposal.leaving:
+        bring_home(context, deployment, discard=False, leaving=proposal.leaving)
     with record_outcome(context, deployment):
         if not proposal.fresh:
             changes, sick = _plan(context, lab, fresh=False)
@@ -80,6 +92,17 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
     return BuildResult(
         labs=[DeployResult(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))]
     )
+
+
+def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
+    """What no node can change while it stands: where it differs, all are made again."""
+    return deployment.link, deployment.variables.one_host, deployment.variables.layer
+
+
+def _find_leaving(deployment: LocalDeployment, *, again: bool) -> frozenset[str]:
+    """The nodes that stand and go away; all of them where they are made `again`."""
+    standing = frozenset(node.name for node in deployment.inventory.nodes) if deployment.inventory else frozenset()
+    return standing if again else standing - set(machine_names(deployment))
 
 
 def _plan_fresh(context: Context, lab: SimulatedLab) -> tuple[list[tuple[str, str]], list[str]]:

@@ -14,7 +14,6 @@ from gpucourse.local import health
 from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
 from gpucourse.model.node import Inventory
 from gpucourse.storage import find_login
-from gpucourse.workspace import runs
 from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
@@ -60,8 +59,6 @@ def choose(
             asked = "" if link == "none" else str(cable.parse(link))
         except ValueError as error:
             raise UsageError(f"--link: {error}", hint=f"{again} --link 1gbit") from error
-        if asked != deployment.link:
-            _nothing_runs(context, deployment)
         deployment.variables.link = asked
     if scheduler:
         deployment.variables.scheduler = scheduler
@@ -83,15 +80,6 @@ def choose(
             raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:
         deployment.shared = ""
-
-
-def _nothing_runs(context: Context, deployment: LocalDeployment) -> None:
-    """Raises UsageError if a run is on the nodes, or not collected yet: another link makes all of them anew."""
-    if going := runs.under_way(context.paths, deployment.stack):
-        raise UsageError(
-            f"--link: another link recreates the nodes, and run {going[0].id} is still on them",
-            hint=f"gpucourse logs {going[0].id} -f follows it to its end\ngpucourse cancel {going[0].id} stops it",
-        )
 
 
 @dataclass(frozen=True)

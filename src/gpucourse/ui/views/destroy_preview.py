@@ -12,6 +12,9 @@ from gpucourse.units import seconds_since
 if TYPE_CHECKING:
     from gpucourse.labs.results import StackCost
     from gpucourse.model.cloud import CloudResource
+    from gpucourse.model.record import RunRecord
+
+_COLLECTED = "will be stopped, and its outputs collected"
 
 
 def destroy_preview(
@@ -45,8 +48,8 @@ def destroy_preview(
         ]
         title = "Made by this workspace, but not in its records"
         blocks.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
-    fate = "is ended" if discard else "will be stopped, and its outputs collected"
-    notes = [f"run {run} on {lab.deployment.stack}, whose end was never seen, {fate}" for lab in labs for run in lab.runs]
+    fate = "is ended" if discard else _COLLECTED
+    notes = [f"{_say_unseen(run, lab.deployment.stack)}, {fate}" for lab in labs for run in lab.runs]
     if discard:
         notes.append("outputs that are not collected yet will be lost (--discard)")
     if others:
@@ -56,3 +59,13 @@ def destroy_preview(
     if notes:
         blocks.append(Items(tuple(notes)))
     return View(title="This will be taken down for good", blocks=tuple(blocks))
+
+
+def ending_runs(runs: Sequence[RunRecord]) -> View:
+    """The runs that end because nodes of their lab go away or are made again."""
+    ends = tuple(f"{_say_unseen(run.id, run.stack)}, {_COLLECTED}" for run in runs)
+    return View(title="Nodes with a run on them go away, or are made again", blocks=(Items(ends),))
+
+
+def _say_unseen(run: str, stack: str) -> str:
+    return f"run {run} on {stack}, whose end was never seen"
