@@ -15,7 +15,7 @@ from gpucourse.errors import GpucourseError, MissingError, StorageError, Unreach
 from gpucourse.model.plan import Upload
 from gpucourse.remote import answers, host_probe, jobs
 from gpucourse.remote.fleet import Fleet
-from gpucourse.remote.push import parcels, push, send_file
+from gpucourse.remote.push import HASHED_BELOW, parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
 from tests.sshlab import OPENSSH_FIRST, Line, SshLab, find_marked_processes, ssh_lab
@@ -135,6 +135,22 @@ def test_a_push_that_is_cut_leaves_no_half_file(lab: SshLab, tmp_path: Path) -> 
             assert _digest(lab.homes["node0"] / ".gpucourse" / "store" / wrapped[0].key) == _digest(big)
     finally:
         line.close()
+
+
+def test_a_large_file_that_was_rewritten_with_its_old_time_is_another_one(tmp_path: Path) -> None:
+    (file := tmp_path / "big").write_bytes(b"a" * HASHED_BELOW)
+    uploads, before = [Upload(name="big", source=file)], file.stat()
+    [sent] = parcels(uploads)
+    assert parcels(uploads) == [sent]
+
+    def rewrite() -> bool:
+        file.write_bytes(b"b" * HASHED_BELOW)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        return file.stat().st_ctime_ns > before.st_ctime_ns  # the clock of a disk is coarse
+
+    until(rewrite)
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+    assert parcels(uploads)[0].key != sent.key
 
 
 def test_a_file_that_changes_under_way_is_not_taken(lab: SshLab, fleet: Fleet, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from gpucourse.remote import jobs
 from gpucourse.remote.login_shell import MOST_KEPT, Stdin
 
 HASHED_BELOW = 1 << 20
-"""Smaller files are known by their content, larger ones by size, time of change and name."""
+"""Smaller files are known by their content, larger ones by size, times of change and name."""
 
 PIPED_FROM = 8 << 20
 """Larger files travel alone."""
@@ -97,7 +97,10 @@ def _parcel(upload: Upload) -> Parcel:
     if content is not None:
         key = f"s-{sha256(content).hexdigest()}"
     else:
-        known = f"{info.st_size}:{info.st_mtime_ns}:{upload.source.resolve()}".encode("utf-8", "surrogateescape")
+        # A program may set the time of the content back (`cp -p`, `tar`), but not that of the inode. A change of the mode, the
+        # owner or the links makes a file travel once for nothing; a hash would read every large file at every run.
+        times = f"{info.st_mtime_ns}:{info.st_ctime_ns}"
+        known = f"{info.st_size}:{times}:{upload.source.resolve()}".encode("utf-8", "surrogateescape")
         key = f"b-{sha256(known).hexdigest()}"
     name = "/".join(parts)
     return Parcel(name=name, key=key, size=size, executable=bool(info.st_mode & 0o100), source=upload.source, content=content)
