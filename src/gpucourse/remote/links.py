@@ -70,12 +70,14 @@ class SharedLink:
 
 class KeptTransport:
     """Makes links with another transport and keeps them: whoever connects to a node again, or beside another, takes the link
-    that is there. One that failed is not handed on. Whoever has it closes it. Implements ports.Transport."""
+    that is there. One that failed is not handed on, and closed when the last who has it closes it. Implements ports.Transport.
+    """
 
     def __init__(self, make: Callable[[], Transport]) -> None:
         self._make = make
         self._transport: Transport | None = None
-        self._links: dict[Node, Link] = {}
+        self._newest: dict[Node, _Shared] = {}
+        self._made: list[_Shared] = []
         self._locks: dict[Node, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -85,23 +87,48 @@ class KeptTransport:
             transport = self._transport = self._transport or self._make()
             lock = self._locks.setdefault(node, threading.Lock())
         with lock:
-            link = self._links.get(node)
-            if link is None or not link.alive:
-                link = self._links[node] = transport.connect(node, timeout_s=timeout_s)
-            return _KeptLink(link)
+            shared = self._newest.get(node)
+            if shared is None or not shared.take():
+                shared = self._newest[node] = _Shared(transport.connect(node, timeout_s=timeout_s))
+                self._made.append(shared)
+            return _KeptLink(shared)
 
     def close(self) -> None:
         """Drop every connection."""
-        for link in self._links.values():
-            link.close()
+        for shared in self._made:
+            shared.link.close()
+
+
+class _Shared:
+    """A link and how many have it."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._users, self._failed, self._lock = 1, False, threading.Lock()
+
+    def take(self) -> bool:
+        """Whether it can be handed on; then one more has it."""
+        with self._lock:
+            good = self.link.alive and not self._failed
+            self._users += good
+            return good
+
+    def give_back(self, *, failed: bool) -> None:
+        """One has it no longer. What failed for one may be well for the others, who ask something else."""
+        with self._lock:
+            self._users -= 1
+            self._failed |= failed
+            if self._failed and not self._users:
+                self.link.close()
 
 
 class _KeptLink:
     """A kept link in the hands of one user. Closed, it stays open for the next, unless something failed on it."""
 
-    def __init__(self, link: Link) -> None:
-        self.node = link.node
-        self._link, self._failed, self._closed = link, False, False
+    def __init__(self, shared: _Shared) -> None:
+        self.node = shared.link.node
+        self._shared, self._link = shared, shared.link
+        self._failed = self._closed = False
 
     @property
     def alive(self) -> bool:
@@ -117,9 +144,9 @@ class _KeptLink:
             yield pieces
 
     def close(self) -> None:
-        self._closed = True
-        if self._failed:
-            self._link.close()
+        if not self._closed:
+            self._closed = True
+            self._shared.give_back(failed=self._failed)
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:

@@ -225,6 +225,23 @@ def test_a_kept_link_on_which_something_failed_is_not_handed_on(tmp_path: Path) 
     assert len(nodes.links) == 2, "a command that fails says nothing of its link"
 
 
+def test_a_kept_link_on_which_one_failed_stays_open_for_the_others(tmp_path: Path) -> None:
+    nodes = AgentNodes(tmp_path)
+    transport = KeptTransport(lambda: nodes)
+    fails, goes_on = (transport.connect(HEAD) for _ in range(2))
+    with pytest.raises(UnreachableError), fails.stream("echo"):
+        raise UnreachableError("what it sent cannot be used")
+    fails.close()
+    assert goes_on.alive
+    assert goes_on.run("echo here").stdout == b"here\n"
+    assert transport.connect(HEAD).alive
+    assert len(nodes.links) == 2, "whoever connects now takes another"
+    fails.close()
+    assert goes_on.alive, "a second close is none"
+    goes_on.close()
+    assert [link.alive for link in nodes.links] == [False, True]
+
+
 def test_nodes_are_connected_to_only_when_somebody_asks(tmp_path: Path) -> None:
     def refuse() -> AgentNodes:
         raise AssertionError("nobody asked for a connection")
