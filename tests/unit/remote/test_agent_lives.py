@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from gpucourse.remote import jobs
 from gpucourse.remote.agent.job import Job
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 
 @pytest.fixture
@@ -73,6 +74,39 @@ def test_the_size_of_the_process_group_is_that_of_the_last_life(agent: Path, job
     assert [end.get("group") for _, _, end in job.rank_ends()] == [2, 1]
     live(agent, "2", "echo no torch here")
     assert "group" not in job.ranks()[1]
+
+
+TOLD_AT_ONCE = """
+import os, signal, sys, time
+sys.path.insert(0, {agent!r})
+from gpucourse.remote.agent import rank
+from gpucourse.remote.agent.job import Job
+
+me, set_group, tell_group = os.getpid(), os.setpgid, os.killpg
+
+def set_late(*group):
+    while os.getpid() != me and not os.path.exists("told"):
+        time.sleep(0.01)
+    set_group(*group)
+
+def tell(*group):
+    try:
+        tell_group(*group)
+    finally:
+        open("told", "w").close()
+
+os.setpgid, os.killpg = set_late, tell
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.kill(me, signal.SIGTERM)  # it comes as soon as the process of the script is there, which is slow to begin
+sys.exit(rank.run(Job("r1"), ["/bin/sleep", "600"]))
+"""
+
+
+def test_a_signal_before_the_script_leads_its_group_is_not_lost(agent: Path, job: Job, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TOLD_AT_ONCE.format(agent=str(agent))]
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "RANK": "1"}, timeout=STUCK_S, check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert job.ranks()[1]["code"] == 128 + signal.SIGTERM
 
 
 def test_what_is_secret_reaches_the_process_and_no_file(agent: Path, tmp_path: Path) -> None:

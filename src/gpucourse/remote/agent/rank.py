@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import time
+from contextlib import suppress
 
 from gpucourse.remote.agent.job import Job
 
@@ -37,6 +38,8 @@ def run(job: Job, argv: list[str]) -> int:
     pid = os.fork()
     if pid == 0:
         _become(argv, log, die_with_parent, me)
+    with suppress(OSError):  # as the script does itself, whoever is first: a signal that comes now needs the group
+        os.setpgid(pid, pid)
     for handed_on in _HANDED_ON:
         signal.signal(handed_on, lambda got, _frame: _hand_on(pid, got))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDED_ON)

@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from gpucourse.remote.agent.job import Job, home
 
@@ -63,7 +64,8 @@ def remove(job: Job, links: str = LINKS) -> None:
     """Remove the folder with everything in it, and the links."""
     for link in (link_of(job, links), link_of(job, links_nearby())):
         if _leads_to(link, job.path("tmp")):
-            os.unlink(link)
+            with suppress(FileNotFoundError):  # whoever takes the node down removes it as well
+                os.unlink(link)
     shutil.rmtree(job.path("tmp"), ignore_errors=True)
 
 
