@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,28 @@ def test_who_listens_on_a_port() -> None:
         assert ports.listens(os.getpid(), port)
         assert not ports.listens(os.getppid(), port)
     assert not ports.listens(os.getpid(), port)
+
+
+BUSY = """
+import os, socket
+before = [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]
+door = socket.create_server(("127.0.0.1", 0))
+for handle in before:
+    os.close(handle)
+print(door.getsockname()[1], flush=True)
+while True:
+    for handle in [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]:
+        os.close(handle)
+"""
+
+
+def test_who_opens_and_closes_other_files_meanwhile_listens_all_the_same() -> None:
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as process:
+        try:
+            port = int(process.stdout.readline()) if process.stdout else 0
+            assert all(ports.listens(process.pid, port) for _ in range(100))
+        finally:
+            process.kill()
 
 
 def test_the_folder_of_sockets_has_a_short_name_and_is_swept(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 # Below the ports that the kernel gives out by itself, and none of 20000 to 29999, where the processes of a job meet.
@@ -55,11 +56,10 @@ def listens(pid: int, port: int) -> bool:
 
 def _open_files(pid: int) -> set[str]:
     links = set()
-    try:
+    with suppress(OSError):  # it has ended
         for handle in Path(f"/proc/{pid}/fd").iterdir():
-            links.add(str(handle.readlink()))
-    except OSError:  # it has ended, or has just closed one of them
-        return links
+            with suppress(OSError):  # it has just closed this one, as a daemon does with every connection: the others count
+                links.add(str(handle.readlink()))
     return links
 
 
