@@ -91,7 +91,8 @@ class Fork:
     def send_signal(self, number: int) -> None:
         """As kill(1) does; nothing where it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it ended just now
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Ask it to end."""

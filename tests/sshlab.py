@@ -80,6 +80,7 @@ class Line:
         self._flowing = threading.Event()
         self._flowing.set()
         self._left: dict[bool, int] = {}
+        self._counting = threading.Lock()
         self.cuts = 0
         self._run(self._accept)
 
@@ -92,7 +93,8 @@ class Line:
     def cut_after(self, count: int, *, from_node: bool = True) -> None:
         """Break every connection when so many bytes more have come from the node (or from here). Once; asked again before it
         happened, nothing changes."""
-        self._left.setdefault(from_node, count)
+        with self._counting:
+            self._left.setdefault(from_node, count)
 
     @property
     def holds(self) -> bool:
@@ -144,18 +146,26 @@ class Line:
         try:
             while data := source.recv(1 << 16):
                 self._flowing.wait()
-                if from_node in self._left:
-                    self._left[from_node] -= len(data)
-                    if self._left[from_node] <= 0:
-                        del self._left[from_node]
-                        target.sendall(data[: len(data) // 2])
-                        self.cut()
-                        return
+                if self._reaches_the_end(from_node, len(data)):
+                    target.sendall(data[: len(data) // 2])
+                    self.cut()
+                    return
                 target.sendall(data)
         except OSError:
             pass
         _break(source)
         _break(target)
+
+    def _reaches_the_end(self, from_node: bool, count: int) -> bool:
+        """Whether the bytes of `cut_after` end with these. Each connection has a thread that asks."""
+        with self._counting:
+            if from_node not in self._left:
+                return False
+            self._left[from_node] -= count
+            if self._left[from_node] > 0:
+                return False
+            del self._left[from_node]
+            return True
 
 
 def _break(sock: socket.socket) -> None:

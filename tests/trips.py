@@ -280,7 +280,7 @@ def _detach(runs: int, *words: str) -> None:
 
 def _count_ended(learner: Learner) -> int:
     """How many runs have ended on the first node."""
-    return len(list(learner.workspace.rglob("node0/**/.gpucourse/jobs/*/done")))
+    return len(list(learner.workspace.glob(".gpucourse/stacks/*/nodes/node0/home/.gpucourse/jobs/*/done")))
 
 
 @contextmanager

@@ -110,7 +110,11 @@ class Learner:
 
     def run_folder(self) -> Path:
         """The folder of the newest run, of an exercise or of a script."""
-        return max(self.workspace.glob("runs/**/run.json"), key=lambda path: path.stat().st_mtime).parent
+        return max(self.list_records(), key=lambda path: path.stat().st_mtime).parent
+
+    def list_records(self) -> list[Path]:
+        """The records of all runs. `**` would read folders below them as well, which come and go while a run is under way."""
+        return [path for place in ("*", "scripts/*") for path in self.workspace.glob(f"runs/{place}/*/run.json")]
 
     def stack_folder(self) -> Path:
         """The folder of module 3's stack."""

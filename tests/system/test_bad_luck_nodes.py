@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,12 @@ def two(learner: Learner) -> Learner:
 
 
 def kill_nodes(learner: Learner) -> None:
-    """What a power cut does: the process that hosts the nodes is gone, and everything that ran on them."""
-    for pid in learner.processes():
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    """What a power cut does: the process that hosts the nodes is gone, and everything that ran on them. First all are stopped,
+    so that none tells of another's end, whatever order their numbers have."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in learner.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
     until(lambda: not learner.processes(), what="the end of the nodes' processes")
 
 
@@ -50,7 +51,7 @@ def test_a_node_dead_before_a_run_is_seen_and_healed(two: Learner) -> None:
 
 def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     typed = two.begins("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
-    wait_for_words(typed, b"step 5 ")
+    wait_for_words(typed, b"step 5 of rank 0")
     kill_nodes(two)
     _, said = typed.communicate(timeout=STUCK_S)
     assert typed.returncode == 7, said.decode()
@@ -90,10 +91,10 @@ def test_destroy_collects_missing_outputs_and_refuses_when_it_cannot(two: Learne
 
 
 def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
-    slow = ("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
-    assert "may still run" not in two.types(*slow).err
+    endless = ("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
+    assert "may still run" not in two.types(*endless).err
     first = two.run_folder().name
-    assert f"{first} may still run on these nodes: the timings of both are then worth little" in two.types(*slow).err
+    assert f"{first} may still run on these nodes: the timings of both are then worth little" in two.types(*endless).err
     typed = two.types("destroy", "3")
     assert "was still running: stopping it" in typed.err
     assert two.newest_run()["state"] == "cancelled"
@@ -172,7 +173,7 @@ def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
     deploying = learner.begins("deploy", "3")
     until(began.exists, what="the plan")
     deploying.send_signal(signal.SIGINT)
-    _, said = deploying.communicate(timeout=60)
+    _, said = deploying.communicate(timeout=STUCK_S)
     assert deploying.returncode == 130, said.decode()
     assert learner.documents("status")["stacks"] == []
     assert not (learner.stack_folder() / "terraform").exists(), "of the stack only the log is left that the error names"
@@ -203,8 +204,7 @@ def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
     running = two.begins("run", "--script", script, "--launcher", "python")
 
     def has_reached() -> bool:
-        records = list(two.workspace.glob("runs/**/run.json"))
-        return bool(records) and two.newest_run()["state"] in {
+        return bool(two.list_records()) and two.newest_run()["state"] in {
             state,
             "running" if state != "collecting" else state,
             "succeeded",

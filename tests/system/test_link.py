@@ -85,7 +85,7 @@ def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Lear
     assert 20 < document["summary"][0]["percent_of_link"] < 115
     assert "passed" in profiled.out
 
-    somebody.types("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--nodes", "2", "--detach")
+    somebody.types("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--nodes", "2", "--detach")
     going = somebody.newest_run()["id"]
     assert f"run {going} is still on them" in somebody.types("deploy", "3", "--link", "none", code=2).err
     somebody.types("cancel", going)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
+from gpucourse.model.event import Event, Note
 from gpucourse.workspace.lock import hold_lock, holder, is_held
 from gpucourse.workspace.stack_paths import StackPaths
 from tests.system.provisioning import Lab
@@ -38,6 +39,13 @@ def terraform_of(paths: StackPaths) -> int:
     assert is_held(paths.terraform_lock)
     words = holder(paths.terraform_lock)
     return int(words.rpartition("process ")[2].rstrip(")"))
+
+
+def go_on_when_waited_for(lab: Lab, node: int, event: Event) -> None:
+    """Let the node's own program end as soon as somebody is told that Terraform is waited for, and no earlier."""
+    lab.watch(event)
+    if isinstance(event, Note) and "waiting for it to end" in event.text:
+        lab.mark(node, "go").touch()
 
 
 def test_ctrl_c_once_is_graceful(lab: Lab) -> None:
@@ -99,8 +107,7 @@ def test_terraform_outlives_a_killed_command_and_the_next_one_waits(lab: Lab) ->
     assert is_held(paths.terraform_lock)
     assert not lab.stack().discard_if_empty()
 
-    threading.Timer(0.3, lab.mark(1, "go").touch).start()
-    inventory = lab.stack().up(lab.watch)
+    inventory = lab.stack().up(lambda event: go_on_when_waited_for(lab, 1, event))
     assert len(inventory.nodes) == 2
     assert lab.list_resource_events("done") == [], "what the first Terraform finished is not built again"
     assert [note for note in lab.notes() if f"(process {terraform})" in note and "waiting" in note]
@@ -116,8 +123,7 @@ def test_killed_while_removing_terraform_goes_on(lab: Lab) -> None:
     until(lab.mark(0, "here").exists, "the removal of node 0")
     child.kill()
     child.wait()
-    threading.Timer(0.3, lab.mark(0, "go").touch).start()
-    assert lab.stack().down(lab.watch) == []  # all was removed by then
+    assert lab.stack().down(lambda event: go_on_when_waited_for(lab, 0, event)) == []  # all was removed by then
     assert any("waiting for it to end" in note for note in lab.notes())
     assert lab.list_resources() == []
     assert not lab.stack().exists()

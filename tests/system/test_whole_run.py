@@ -168,7 +168,7 @@ def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Pa
 
 
 def test_detach_cancel_and_the_list(lab: Learner, tmp_path: Path) -> None:
-    lab.types("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
+    lab.types("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
     assert lab.documents("runs")["runs"][-1]["state"] == "running"
     lab.types("cancel")
     record = lab.newest_run()
