@@ -4,14 +4,17 @@ pytest-xdist runs a test that ended its process in the next process again, and g
 each test leaves a file in the folder NOTES when it begins and another when it has ended. A test that began before has failed,
 and a pytest that goes on where another stopped leaves out what has ended.
 
-It says as well what stays in one worker: the tests of a file, since they may share a lab, and all that parse every source.
+It says as well what stays in one worker: the tests of a file, since they may share a lab, and all that parse every source. And
+SIGTERM ends the tests as Ctrl-C does: every worker brings the fixtures of its test to their ends, however long that takes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 NOTES = "GPUCOURSE_TESTS_NOTES"
 """Names the folder."""
-BEGAN, ENDED, LEFT_OUT = "began", "ended", "left-out"
+BEGAN, ENDED, LEFT_OUT, WORKERS = "began", "ended", "left-out", "processes"
 PARSING = "tests/test_"
 """How the names of the files begin whose tests parse every source."""
 
@@ -39,8 +42,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 
 def prepare(folder: Path) -> int:
     """Make the folder ready for the next pytest; how many tests have begun so far."""
-    for name in (BEGAN, ENDED, LEFT_OUT):
+    for name in (BEGAN, ENDED, LEFT_OUT, WORKERS):
         (folder / name).mkdir(parents=True, exist_ok=True)
+    for note in (folder / WORKERS).iterdir():
+        note.unlink()
     for note in (folder / ENDED).iterdir():
         note.rename(folder / LEFT_OUT / note.name)
     return len(list((folder / BEGAN).iterdir()))
@@ -54,6 +59,44 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what an earlier pytest brought to its end."""
     if any((Path(os.environ[NOTES]) / LEFT_OUT).iterdir()):
         items[:] = [item for item in items if not _find_note(LEFT_OUT, item).exists()]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have SIGTERM end the tests, in whichever process they run; a worker leaves its process id in a note of its name."""
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is None:
+        signal.signal(signal.SIGTERM, _interrupt)
+    else:
+        (Path(os.environ[NOTES]) / WORKERS / workerinput["workerid"]).write_text(str(os.getpid()), encoding="ascii")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Forget a worker that has ended."""
+    (Path(os.environ[NOTES]) / WORKERS / node.gateway.id).unlink(missing_ok=True)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    """Pass the signal on to the workers, and wait for them: pytest-xdist by itself would end them after some seconds."""
+    told = False
+    for note in (Path(os.environ[NOTES]) / WORKERS).iterdir():
+        with suppress(ProcessLookupError, ValueError):  # it has ended, or has not written all of it
+            os.kill(int(note.read_text(encoding="ascii")), signal.SIGINT)
+            told = True
+    if not told:
+        signal.default_int_handler(number, frame)
+
+
+def pytest_keyboard_interrupt() -> None:
+    """Let no other signal break off the ends of the fixtures, which come now."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Say in a worker that it was asked to stop: else pytest-xdist takes it for broken, and starts another one."""
+    if exitstatus == pytest.ExitCode.INTERRUPTED and hasattr(session.config, "workeroutput"):
+        session.config.workeroutput |= {"exitstatus": 0, "shouldstop": "the tests were interrupted"}
 
 
 @pytest.hookimpl(wrapper=True)

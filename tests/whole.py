@@ -26,6 +26,7 @@ from typing import IO
 
 from tests import once
 from tests.forks import SHARED
+from tests.waiting import STUCK_S
 from tests.workers import offer_forks
 
 ROOT = Path(__file__).parent.parent
@@ -146,6 +147,7 @@ class Group:
                 text=True,
                 errors="replace",
                 bufsize=1,
+                start_new_session=True,  # a terminal's Ctrl-C comes to this process alone, which passes it on once
             )
             if self.stopped:  # while it was being started
                 self.stop()
@@ -160,10 +162,14 @@ class Group:
         return process.returncode
 
     def stop(self) -> None:
-        """End it where it still runs: pytest ends its workers, and they what they started."""
+        """End it where it still runs: its workers bring their fixtures to an end (tests/once.py), which take down what they put
+        up. What has not ended by then is killed."""
         self.stopped = True
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
+            limit = threading.Timer(STUCK_S, self.process.kill)
+            limit.daemon = True
+            limit.start()
 
     def end(self, code: int, summary: str) -> None:
         """Keep pytest's exit code, unless an earlier one was worse, and add the numbers in the last line that it wrote."""
@@ -194,7 +200,7 @@ def main(arguments: Sequence[str]) -> int:
 def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
     """Run the groups at the same time; show the first as it goes, then the others, then the summary. Returns the exit code.
 
-    SIGTERM ends them all; the summary counts what was run by then.
+    SIGTERM ends them all, and so do Ctrl-C and a terminal that is closed; the summary counts what was run by then.
     """
     began = time.monotonic()
     first, *others = groups
@@ -206,8 +212,8 @@ def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
         logs = [stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in others]
         threads = [threading.Thread(target=group.run, args=(arguments, log)) for group, log in zip(others, logs, strict=True)]
         stack.callback(_end, groups, threads)
-        before = signal.signal(signal.SIGTERM, lambda *_: _stop(groups))
-        stack.callback(signal.signal, signal.SIGTERM, before)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            stack.callback(signal.signal, number, signal.signal(number, lambda *_: _stop(groups)))
         for thread in threads:
             thread.start()
         _write(f"{first.title} (beside them, shown afterwards: {'; '.join(group.title for group in others)})")

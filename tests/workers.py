@@ -42,6 +42,7 @@ def offer_forks(
             pass_fds=[door.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            start_new_session=True,  # as pytest itself: Ctrl-C is passed on, once
         )
     with process, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
         line.connect(str(address))

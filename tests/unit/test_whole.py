@@ -56,7 +56,7 @@ def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL, worker
         (folder / name).write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     program = (
-        "import sys; from pathlib import Path; from tests import whole\n"
+        "import os, sys; from pathlib import Path; os.environ['WHOLE'] = str(os.getpid()); from tests import whole\n"
         f"whole.ROOT = Path({str(folder)!r})\n"
         f"group = lambda name: whole.Group(name, name, {workers}, ['test_' + name + '.py'])\n"
         "whole.groups = lambda slow: [group('busy'), group('waiting')]\n"
@@ -101,14 +101,36 @@ def test_workers_are_forks_of_a_process_that_imported_the_tests(tmp_path: Path) 
     assert (tmp_path / "imported").read_text() == "once "
 
 
-WAITS = "import signal\ndef test_waits(): signal.pause()\n"
-TERMINATES = "import os\ndef test_ends_all(): os.kill(os.getppid(), 15)\n" + WAITS
+HAS_A_LAB = """
+import os, pathlib, signal, time, pytest
+name = pathlib.Path(__file__).stem
+@pytest.fixture
+def lab():
+    pathlib.Path(name + ".up").touch()
+    yield
+    time.sleep(0.1)
+    pathlib.Path(name + ".up").rename(name + ".down")
+def test_waits(lab):
+    if name == "test_busy":
+        while not pathlib.Path("test_waiting.up").exists():
+            time.sleep(0.01)
+        os.kill(int(os.environ["WHOLE"]), NUMBER)
+    while True:
+        signal.pause()
+def test_never_begins():
+    pathlib.Path(name + ".went on").touch()
+"""
 
 
-def test_sigterm_ends_the_groups_too(tmp_path: Path) -> None:
-    code, out = run(tmp_path, busy=TERMINATES, waiting=WAITS)
-    assert code == 15, out
+@pytest.mark.parametrize(("workers", "number"), [(2, 15), (1, 15), pytest.param(2, 2, marks=pytest.mark.slow)])
+def test_a_signal_ends_all_groups_and_what_their_fixtures_put_up(workers: int, number: int, tmp_path: Path) -> None:
+    text = HAS_A_LAB.replace("NUMBER", str(number))
+    code, out = run(tmp_path, busy=text, waiting=text, workers=workers)
+    assert code == 2, out
     assert out.splitlines()[-1].startswith("===== no tests ran in ")
+    assert "crashed" not in out
+    states = {path.name for path in tmp_path.iterdir() if path.suffix in {".up", ".down", ".went on"}}
+    assert states == {"test_busy.down", "test_waiting.down"}
 
 
 BREAKS_OFF = """
