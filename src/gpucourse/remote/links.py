@@ -76,8 +76,8 @@ class KeptTransport:
     def __init__(self, make: Callable[[], Transport]) -> None:
         self._make = make
         self._transport: Transport | None = None
-        self._newest: dict[Node, _Shared] = {}
-        self._made: list[_Shared] = []
+        self._newest: dict[Node, _Connection] = {}
+        self._made: list[_Connection] = []
         self._locks: dict[Node, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class KeptTransport:
         with lock:
             shared = self._newest.get(node)
             if shared is None or not shared.take():
-                shared = self._newest[node] = _Shared(transport.connect(node, timeout_s=timeout_s))
+                shared = self._newest[node] = _Connection(transport.connect(node, timeout_s=timeout_s))
                 self._made.append(shared)
             return _KeptLink(shared)
 
@@ -99,8 +99,8 @@ class KeptTransport:
             shared.link.close()
 
 
-class _Shared:
-    """A link and how many have it."""
+class _Connection:
+    """A link, and how many have it."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -125,7 +125,7 @@ class _Shared:
 class _KeptLink:
     """A kept link in the hands of one user. Closed, it stays open for the next, unless something failed on it."""
 
-    def __init__(self, shared: _Shared) -> None:
+    def __init__(self, shared: _Connection) -> None:
         self.node = shared.link.node
         self._shared, self._link = shared, shared.link
         self._failed = self._closed = False
