@@ -13,7 +13,7 @@ from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
 from gpucourse.remote import jobs
-from gpucourse.remote.agent.pack import MOST_FILES
+from gpucourse.remote.agent.frames import MOST_FILES
 from gpucourse.remote.early import PORTS, EarlyTransport, NodeFindings, ProbeRequest, look_at
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values

@@ -17,7 +17,8 @@ from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import check_known_name, printable, relative_name
 from gpucourse.remote import answers
-from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_FILES, MOST_LEFT
+from gpucourse.remote.agent.frames import MOST_FILES
+from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_LEFT
 from gpucourse.storage import DiskSpace, FileBatch, storing
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import time
 
@@ -64,6 +63,8 @@ def _act(job: Job, order: dict[str, object], say: int) -> None:
 
 
 def _hold(port: int, say: int) -> None:
+    import socket
+
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("", port))

@@ -10,20 +10,21 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO
 
 from gpucourse.remote.agent import tar
+from gpucourse.remote.agent.frames import MOST_FILES
 from gpucourse.remote.agent.job import Job, JobRefused, mapping, words
 from gpucourse.remote.agent.store import is_unchanged, read_upload_times
+
+TYPE_CHECKING = False  # `typing` takes two milliseconds to import
+if TYPE_CHECKING:
+    from typing import IO
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. Files lie between, under `files/`."""
 
 EVERYTHING = "**"
 """The pattern for all of the work folder: it is walked, not matched, because matching follows links without end."""
-
-MOST_FILES = 20_000
-"""The most results of one node that are taken; a script that writes more has to pack them."""
 
 MOST_LEFT = 2000
 """The most files that are named as not sent; the rest is counted."""

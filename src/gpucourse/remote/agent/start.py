@@ -6,9 +6,8 @@ import json
 import os
 import sys
 import time
-import traceback
 
-from gpucourse.remote.agent import prune, store, supervise
+from gpucourse.remote.agent import store, supervise
 from gpucourse.remote.agent.job import Job, JobRefused, home, mapping, take_secrets, words
 
 _ANSWER_S = 30.0
@@ -33,13 +32,15 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
         return {"state": job.state(), "again": True}
     if job.has("cancelled"):
         raise JobRefused(f"run {job.run_id} was cancelled before it began")
-    prune.prune(collected)
     job.write("job.json", spec)
     store.lay_out(spec["files"], job.path("work"))
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     answer = _detach(job, dict(spec, secrets=secrets), agent, lock)
     if "error" in answer:
         raise JobRefused(str(answer["error"]), "cannot_start")
+    from gpucourse.remote.agent import prune  # once the run has begun, which does not wait for it
+
+    prune.prune(collected)
     return answer
 
 
@@ -89,6 +90,8 @@ def _into_background(job: Job) -> None:
 
 
 def _last_words(job: Job) -> None:
+    import traceback
+
     with open(job.path("supervisor.log"), "a") as log:
         traceback.print_exc(file=log)
     sys.stderr.flush()

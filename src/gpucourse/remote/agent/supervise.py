@@ -6,14 +6,17 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 
-from gpucourse.remote.agent import drill, machine, reap, scratch, store
+from gpucourse.remote.agent import drill, reap, scratch, store
 from gpucourse.remote.agent.job import MARK, Job, mapping, words
 from gpucourse.remote.agent.rank import expand
+
+TYPE_CHECKING = False  # `typing` takes two milliseconds to import
+if TYPE_CHECKING:
+    import subprocess
 
 _LEFT_GRACE_S = 2.0
 _TRIM_S = 0.5  # a loop that prints writes some hundred megabytes in that time
@@ -131,6 +134,8 @@ def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[b
     full.update(asked, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"
+    import subprocess  # not needed to follow a run
+
     with open(job.path("logs", "launcher.log"), "ab") as log:
         return subprocess.Popen(
             expand(words(spec["argv"]), str(spec["python"]), agent, job.run_id),
@@ -195,6 +200,8 @@ def _describe(job: Job, python: str, lock: int) -> int:
     def work() -> None:
         os.close(lock)  # or this process would look like a living supervisor
         os.nice(10)  # the ranks start at this moment, and have priority
+        from gpucourse.remote.agent import machine
+
         job.write("env.json", machine.describe(python))
 
     return _fork(work)
