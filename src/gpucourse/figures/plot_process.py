@@ -5,6 +5,7 @@ It answers one line of JSON to each line of JSON, and ends when nobody can ask a
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -27,7 +28,10 @@ def main() -> None:
     os.nice(_MODESTY)
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr  # a library's word must not come between the answers
+    gc.disable()  # while nothing is thrown away: a tenth of the time
     make_ready()
+    gc.freeze()
+    gc.enable()
     for order in sys.stdin.buffer:
         request = json.loads(order)
         answers.write(json.dumps([_answer(plot, request) for plot in request["plots"]]).encode() + b"\n")
