@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpucourse.cli.documents.describe import describe_plan, describe_run
 from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode
 from gpucourse.model.event import Event, LogBytes, Watcher
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _NEEDED_AT_THE_END = (
+    "gpucourse.cli.documents.describe",
     "gpucourse.coach.recognise",
     "gpucourse.grading.contradictions",
     "gpucourse.grading.predictions",
@@ -55,6 +55,7 @@ def import_before_end(watch: Watcher) -> Watcher:
 
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
     """The exact commands of every node."""
+    from gpucourse.cli.documents.describe import describe_plan
     from gpucourse.ui.views.plan import launch
 
     if json:
@@ -65,6 +66,7 @@ def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
 
 def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
     """A run that continues without us, and how to come back to it."""
+    from gpucourse.cli.documents.describe import describe_run
     from gpucourse.ui.views.result import show_started as view
 
     if json:
@@ -125,6 +127,7 @@ def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | 
 
 def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> tuple[View, dict[str, object]]:
     """The result of a run as a view and as a document."""
+    from gpucourse.cli.documents.describe import describe_run
     from gpucourse.runs.parts import list_part_files
     from gpucourse.runs.results import read_prediction
     from gpucourse.ui.views.result import result

@@ -224,12 +224,12 @@ def _choose_script(
     A script of the learner's own takes nobody's place: it is run with what one exercise says of labs and limits, and what is
     not an option is an argument of the script. Raises UsageError.
     """
-    from gpucourse.launch.own_batch import is_batch, is_shell_script
-
     if script is None:
         if exercise is None:
             raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
         return exercise, arguments, launcher
+    from gpucourse.launch.own_batch import is_batch, is_shell_script
+
     typed = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(typed) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
         raise UsageError(

@@ -13,7 +13,6 @@ from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
 from gpucourse.launch.neighbours import find_imports, find_mentioned_files, find_named_files, starts_ranks_itself
-from gpucourse.launch.own_batch import is_python
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
@@ -276,6 +275,8 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         named = find_named_files(run_request.extra, uploads[0].source)
         _refuse_same_names(exercise, uploads, named)
         return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
+    from gpucourse.launch import own_batch
+
     if not script.is_file():
         why = "it is no plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {why}", hint="name a Python file on this computer")
@@ -284,7 +285,7 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"
         once = f"gpucourse run --script {script} --launcher python starts it once a node"
         context.watch(Note(text=f"{text}. {once}", level="warning"))
-    shell = launcher in SLURM and not is_python(script)
+    shell = launcher in SLURM and not own_batch.is_python(script)
     beside = find_mentioned_files(script) if shell else find_imports(script)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from gpucourse import __version__
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, UsageError
-from gpucourse.launch.own_batch import refuse_shell_script
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Event, NodeEvent, Note, stage
 from gpucourse.model.manifest import Module
@@ -23,7 +22,6 @@ from gpucourse.runs import parts, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.mutations import keep_edited_files
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, find_lab_module, make_launch_request, plan_on
-from gpucourse.runs.written_batch import find_written_batch
 from gpucourse.storage import find_shortage
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
@@ -94,13 +92,17 @@ def run(
     if run_request.profile and scheduled:
         raise UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
     if run_request.script is not None and not scheduled:
+        from gpucourse.launch.own_batch import refuse_shell_script
+
         refuse_shell_script(run_request.script)
     lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
-    written = None if inject_faults else find_written_batch(context, exercise, run_request)
+    if scheduled:
+        from gpucourse.runs import slurm_planning
+    written = slurm_planning.find_written_batch(context, exercise, run_request) if scheduled and not inject_faults else None
     wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated, written=written)
     nodes = (inventory.head,) if scheduled else choose(exercise, inventory, run_request, module)
     phases: dict[str, float] = {}
@@ -109,7 +111,7 @@ def run(
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
             reach(context, fleet)
             if scheduled:
-                plan = slurm_runs.plan_on(context, fleet, wanted, run_request, lab, deployment)
+                plan = slurm_planning.plan_on(context, fleet, wanted, run_request, lab, deployment)
             else:
                 plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
         if run_request.script is not None:

@@ -1,4 +1,4 @@
-"""What is special about a run under Slurm: which lab it is on, what the cluster can give, and how its jobs ended."""
+"""What is special about a run under Slurm: which lab it is on, and how its jobs ended."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UsageError
-from gpucourse.launch import own_batch, planning
-from gpucourse.launch import slurm_plan as launcher
+from gpucourse.errors import MissingError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note, Watcher, ignore_event
 from gpucourse.model.manifest import Exercise, Module
@@ -24,11 +22,9 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
 
 Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
-LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
 
 
 def by_slurm(exercise: Exercise, run_request: RunRequest) -> bool:
@@ -67,36 +63,6 @@ def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
     if deployment is None or deployment.inventory is None or deployment.uses_existing_machines:
         return None
     return frozenset(node.name for node in deployment.inventory.nodes)
-
-
-def _python_of(deployment: Deployment) -> str:
-    """The Python of the nodes that jobs run on, where it is another than the head's; else empty."""
-    if deployment.inventory is None:
-        return ""
-    head = deployment.inventory.head
-    return next((n.python for n in deployment.inventory.nodes if n.role == "worker" and n.python != head.python), "")
-
-
-def plan_on(
-    context: Context, fleet: Fleet, wanted: planning.LaunchRequest, run_request: RunRequest, lab: Module, deployment: Deployment
-) -> LaunchPlan:
-    """Ask the cluster of this deployment what it has, refuse what it can never give, then plan."""
-    from gpucourse.remote.slurm_client import cluster
-
-    head = fleet.nodes[0]
-    if run_request.script is not None and (
-        own_batch.is_batch(run_request.script) or own_batch.is_shell_script(run_request.script)
-    ):
-        return _own(wanted, run_request, lab, head, own_batch.read(run_request.script), cluster(fleet.link(head)))
-    nodes = launcher.nodes_of(wanted, run_request.nodes)
-    slurm_cluster = cluster(fleet.link(head))
-    partition = _partition(wanted, slurm_cluster)
-    gpus = _gpus(wanted, partition, nodes)
-    _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
-    place = launcher.ClusterFacts(
-        partition=partition.name, threads=LOCAL_THREADS if head.is_simulated else None, gpus=gpus, python=_python_of(deployment)
-    )
-    return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
 
 
 def has_ended(row: JobRow) -> bool:
@@ -165,120 +131,6 @@ def add_metrics(
 def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
     held = asdict(run.held) if run.held else {}
     return {"accuracy_percent": None, **inference, "session": [{**_row_to_dict(row), **held} for row in run.jobs]}
-
-
-def _own(
-    wanted: planning.LaunchRequest,
-    run_request: RunRequest,
-    lab: Module,
-    head: Node,
-    own: own_batch.OwnBatch,
-    slurm_cluster: SlurmCluster,
-) -> LaunchPlan:
-    """The plan for a batch file of the learner's own. What it wishes for is between it and sbatch, but for a partition."""
-    typed, named = launcher.partition_of(wanted)
-    default = next((partition.name for partition in slurm_cluster.partitions if partition.default), "")
-    chosen = typed if named else own.partition
-    if chosen and slurm_cluster.partition(chosen) is None:
-        raise _no_partition(chosen, slurm_cluster, f"gpucourse run --script {run_request.script}")
-    return own_batch.plan(
-        wanted,
-        head,
-        own,
-        nodes=run_request.nodes,
-        partition=typed if named else "",
-        default=default,
-        time_s=run_request.timeout_s,
-        module=lab.id,
-    )
-
-
-def _no_partition(name: str, slurm_cluster: SlurmCluster, again: str) -> UsageError:
-    known = ", ".join(partition.name for partition in slurm_cluster.partitions) or "none"
-    default = next((partition.name for partition in slurm_cluster.partitions if partition.default), "NAME")
-    return UsageError(f"the cluster has no partition '{name}'; it has: {known}", hint=f"{again} --set partition={default}")
-
-
-def _partition(wanted: planning.LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
-    name, named = launcher.partition_of(wanted)
-    partition = slurm_cluster.partition(name)
-    default = next((candidate for candidate in slurm_cluster.partitions if candidate.default), None)
-    if partition is None and ((named and name != launcher.PARTITION) or default is None):
-        raise _no_partition(name, slurm_cluster, f"gpucourse run {wanted.exercise.id}")
-    chosen = partition or default
-    if chosen is None:
-        raise AssertionError(name)
-    if not chosen.open:
-        raise UsageError(f"the partition {chosen.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
-    return chosen
-
-
-def _gpus(wanted: planning.LaunchRequest, partition: Partition, nodes: int) -> int:
-    """GPUs of each node for the job. An exercise that was not written for Slurm takes what the nodes have."""
-    asked = launcher.gpus_of(wanted)
-    has = sorted((node.gpus for node in partition.nodes), reverse=True)
-    if wanted.exercise.launch.slurm is None:
-        return min(has[:nodes], default=0)
-    return asked if has and has[0] else 0
-
-
-def _deploy(deployment: Deployment) -> str:
-    """What to type for more of this lab; nothing for a cluster that someone else runs."""
-    return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
-
-
-def _enough(
-    context: Context, wanted: planning.LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str
-) -> None:
-    """Refuse what can never start. Nodes that are down are named with Slurm's reason; `deploy` is what mends a lab of one's
-    own."""
-    name = partition.name
-    if not gpus and launcher.gpus_of(wanted):
-        text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without"
-        context.watch(Note(text=text, level="warning"))
-    fitting = _large_enough(wanted, partition, gpus)
-    if nodes > len(fitting):
-        has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
-        raise UsageError(
-            f"{nodes} nodes were asked for, and the partition {name} has {has}",
-            hint=f"{_again(wanted)} --nodes {len(fitting)}" + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
-        )
-    down = [node for node in fitting if not node.usable]
-    if down and nodes > len(fitting) - len(down):
-        named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
-        raise MissingError(
-            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {named}",
-            hint=(f"{deploy} repairs it; or " if deploy else "")
-            + f"on the head: scontrol update nodename={down[0].name} state=resume",
-        )
-    for node in down[:8]:
-        why = f" ({node.reason})" if node.reason else ""
-        context.watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
-
-
-def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
-    """The nodes with as many GPUs as each node of the job needs. Raises UsageError if no node has them, or the cores."""
-    exercise, name = wanted.exercise.id, partition.name
-    tasks, cores = launcher.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
-    if tasks > cores:
-        raise UsageError(
-            f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
-            hint="gpucourse ssh 2 -- sinfo -N -o '%N %c' shows what each node has; one process per GPU is usual",
-        )
-    fitting = [node for node in partition.nodes if node.gpus >= gpus]
-    if gpus and not fitting:
-        most = max((node.gpus for node in partition.nodes), default=0)
-        raise UsageError(
-            f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
-            hint="gpucourse ssh 2 -- sinfo -N -o '%N %G' shows what each node has",
-        )
-    return fitting
-
-
-def _again(wanted: planning.LaunchRequest) -> str:
-    """The command that was typed, as far as it chose the launcher."""
-    own = wanted.launcher != wanted.exercise.launch.kind
-    return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"
 
 
 def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, SlurmSession
-from gpucourse.runs import follow, slurm_runs
+from gpucourse.runs import follow, slurm_planning, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.prepare import RunRequest, find_deployed_lab, make_launch_request
 from gpucourse.runs.run import new_record
@@ -130,7 +130,7 @@ def _plan_session(context: Context, run_request: RunRequest) -> Iterator[tuple[L
     with slurm_runs.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)
-            plan = slurm_runs.plan_on(context, fleet, wanted, run_request, lab, deployment)
+            plan = slurm_planning.plan_on(context, fleet, wanted, run_request, lab, deployment)
         yield plan, lab, deployment, fleet
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass, field
 
 from gpucourse.model.event import NodeEvent, ResourceEvent, Stage
@@ -263,6 +262,8 @@ class Progress:
         return rows
 
     def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Line]:
+        import statistics  # brings `fractions` and `random`: most commands never come here
+
         rows = []
         steps = dict.fromkeys(event.step for events in nodes.values() for event in events)
         for step in steps:

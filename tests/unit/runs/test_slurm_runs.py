@@ -19,7 +19,7 @@ from gpucourse.model.node import Mode
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
-from gpucourse.runs import slurm_runs
+from gpucourse.runs import slurm_planning, slurm_runs
 from gpucourse.workspace.paths import RunPaths
 
 
@@ -57,24 +57,24 @@ def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
     record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
     lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm_runs._enough(context, wanted, where, nodes, gpus, deploy=slurm_runs._deploy(lab))
+    slurm_planning._enough(context, wanted, where, nodes, gpus, deploy=slurm_planning._deploy(lab))
     return told
 
 
 def test_a_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
     mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
-    assert slurm_runs._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
-    assert slurm_runs._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
+    assert slurm_planning._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
+    assert slurm_planning._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
     with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
-        slurm_runs._partition(request(partition="big"), cluster(mine, other))
+        slurm_planning._partition(request(partition="big"), cluster(mine, other))
     assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
     with pytest.raises(UsageError, match="it has: cpu"):
-        slurm_runs._partition(request(partition="gpu"), cluster(other))
+        slurm_planning._partition(request(partition="gpu"), cluster(other))
 
 
 def test_a_partition_that_is_down_is_named() -> None:
     with pytest.raises(UsageError, match="gpu is down"):
-        slurm_runs._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
+        slurm_planning._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
 
 
 def test_more_nodes_than_there_are() -> None:
@@ -125,12 +125,12 @@ def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
 def test_an_exercise_not_written_for_slurm_takes_all_gpus_of_its_nodes() -> None:
     where = partition(node("a", gpus=8), node("b", gpus=4), node("c", gpus=0))
     wanted = request("torchrun")
-    assert [slurm_runs._gpus(wanted, where, nodes) for nodes in (1, 2, 3)] == [8, 4, 0]
+    assert [slurm_planning._gpus(wanted, where, nodes) for nodes in (1, 2, 3)] == [8, 4, 0]
 
 
 def test_a_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
     where = partition(node("a", gpus=0))
-    assert slurm_runs._gpus(request(), where, 1) == 0
+    assert slurm_planning._gpus(request(), where, 1) == 0
     assert "has a GPU that Slurm knows of" in enough(request(), where, 1, gpus=0)[0]
 
 

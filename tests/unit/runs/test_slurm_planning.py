@@ -14,7 +14,7 @@ from gpucourse.launch.planning import WrittenBatch
 from gpucourse.model.event import Event
 from gpucourse.runs.parts import list_part_files
 from gpucourse.runs.prepare import RunRequest
-from gpucourse.runs.written_batch import find_written_batch
+from gpucourse.runs.slurm_planning import find_written_batch
 from gpucourse.workspace.locate import open_workspace
 
 SOLUTIONS = Path(__file__).parent.parent.parent.parent / "exercises" / "02-slurm" / "solutions"
