@@ -95,7 +95,7 @@ def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[s
             name: {"found": False, "version": "", "error": said.stderr.decode("utf-8", "replace")[-500:]} for name in modules
         }
     lines = (line.split(" ") for line in said.stdout.decode().splitlines())
-    return {name: {"found": found == "1", "version": version} for name, found, version in lines}
+    return {name: {"found": yes_or_no == "1", "version": version} for name, yes_or_no, version in lines}
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:
