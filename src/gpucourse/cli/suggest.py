@@ -17,7 +17,7 @@ _OF_ALL = ("--workspace", "--quiet", "--verbose")
 
 def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageError:
     """The error of the command-line parser in this program's words, with what to type next."""
-    path = error.ctx.command_path if error.ctx else shlex.join(["gpucourse", *arguments[:1]])
+    path = error.ctx.command_path if error.ctx else "gpucourse"
     option = getattr(error, "option_name", None)
     if not arguments:
         return UsageError(error.format_message())  # the help, which says itself what to type next
@@ -30,9 +30,7 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         )
     if option is not None and (command := _set_instead(option, arguments, session)) is not None:
         return UsageError(f"{option} is a parameter of the exercise, not an option", hint=command)
-    if (
-        option is not None and error.ctx is not None and not hasattr(error, "param")
-    ):  # a known one that lacks its value has none
+    if option is not None and not hasattr(error, "param"):
         known = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
         if (named := _name_with_dash(option, arguments, error.ctx)) is not None:
             return named
