@@ -69,7 +69,6 @@ def prepare(
     argv: Sequence[str] | None = None,
     uploads: Sequence[Upload] = (),
     timeout_s: float = 60.0,
-    connect_s: float = 10.0,
     log_limit: int = 1 << 30,
 ) -> Run:
     """A run of a Python script with one rank a node, not launched yet. `argv` replaces the command."""
@@ -100,4 +99,4 @@ def prepare(
         collective_timeout_s=60.0,
         log_limit=log_limit,
     )
-    return Run(Fleet(SshTransport(lab.key), taking_part, timeout_s=connect_s), plan, RunPaths(folder / "run"), lab)
+    return Run(Fleet(SshTransport(lab.key), taking_part), plan, RunPaths(folder / "run"), lab)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -188,6 +189,13 @@ def start_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(simulated.up, [f"node{number}" for number in range(count)]))
     return simulated
+
+
+def take_away(folder: Path) -> None:
+    """Remove a folder in one step, and then its files: a host that misses some of them begins to remove the others itself."""
+    aside = folder.with_name(f"{folder.name}-taken-away-{uuid.uuid4().hex}")
+    folder.rename(aside)
+    shutil.rmtree(aside)
 
 
 def make_key(path: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpucourse.local import health
 from gpucourse.local.machines import network
 from tests.simulated import SimulatedNodes
+from tests.waiting import STUCK_S
 
 MODULE = Path(__file__).resolve().parents[1] / "terraform" / "modules" / "slurm"
 
@@ -35,11 +36,11 @@ class Cluster(SimulatedNodes):
 
     def inside(self, name: str, *argv: str) -> dict[str, object]:
         """Run a command on a machine as its root, past SSH."""
-        return health.ask_host(self.folder, "run", {"name": name, "argv": list(argv)}, timeout_s=30.0)
+        return health.ask_host(self.folder, "run", {"name": name, "argv": list(argv)}, timeout_s=STUCK_S)
 
     def power(self, name: str, way: str) -> None:
         """Cut a machine's power, or give it back."""
-        health.ask_host(self.folder, "power", {"name": name, "way": way}, timeout_s=30.0)
+        health.ask_host(self.folder, "power", {"name": name, "way": way}, timeout_s=STUCK_S)
 
     def run_on_head(self, command: str) -> str:
         """What a command says on the head, over SSH."""

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +89,15 @@ class Learner:
         self.workspace.mkdir(parents=True, exist_ok=True)
         settings = {"rendezvous_ports": f"{ports[0]}-{ports[-1]}", **settings}
         (self.workspace / "gpucourse.yaml").write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
+
+    @contextmanager
+    def leaves_nothing(self) -> Iterator[Learner]:
+        """After the block no lab and no process is left, however far a `deploy` in it came."""
+        try:
+            yield self
+        finally:
+            self.types("destroy", "--all", "--yes", "--discard", "--quiet")
+            assert self.processes() == []
 
     def begins(self, *words: str, **environ: str) -> subprocess.Popen[bytes]:
         """Start a command in a session of its own, with Ctrl-C working as in a terminal."""

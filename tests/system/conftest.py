@@ -14,18 +14,13 @@ from tests.system.cli import Learner
 __all__ = ["account", "shared_account"]  # the account that the tests of a file share
 
 
-def _leaves_nothing(learner: Learner) -> None:
-    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
-    assert learner.processes() == []
-
-
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
     """Somebody with an empty workspace, whose path has a space and quotes in it."""
     learner = Learner(tmp_path / 'it\'s my "work" space')
     learner.takes_ports()
-    yield learner
-    _leaves_nothing(learner)
+    with learner.leaves_nothing():
+        yield learner
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +28,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with two nodes up, shared by the tests of a file that do not harm them."""
     learner = Learner(tmp_path_factory.mktemp("lab") / "workspace")
     learner.takes_ports()
-    learner.types("deploy", "3")
-    yield learner
-    _leaves_nothing(learner)
+    with learner.leaves_nothing():
+        learner.types("deploy", "3")
+        yield learner
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 2's lab up, a real Slurm, shared by the tests of a file."""
     learner = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
-    slurm.stand_up(learner)
-    yield learner
-    _leaves_nothing(learner)
+    with learner.leaves_nothing():
+        slurm.stand_up(learner)
+        yield learner

@@ -27,7 +27,7 @@ PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
 def stand_up(learner: Learner) -> None:
     """Deploy module 2's lab; skips where Slurm is not installed."""
     need_slurm()
-    learner.types("deploy", "2", timeout=180)
+    learner.types("deploy", "2")
 
 
 def need_slurm() -> None:
@@ -49,12 +49,12 @@ def queue(learner: Learner) -> list[str]:
 
 def inside(learner: Learner, name: str, *argv: str) -> str:
     """What a command says on a machine, as its root and past SSH: an administrator's hand, or an accident's."""
-    return str(health.ask_host(_nodes(learner), "run", {"name": name, "argv": list(argv)}, timeout_s=30.0)["output"])
+    return str(health.ask_host(_nodes(learner), "run", {"name": name, "argv": list(argv)}, timeout_s=STUCK_S)["output"])
 
 
 def power_off(learner: Learner, name: str) -> None:
     """Cut a machine's power."""
-    health.ask_host(_nodes(learner), "power", {"name": name, "way": "off"}, timeout_s=30.0)
+    health.ask_host(_nodes(learner), "power", {"name": name, "way": "off"}, timeout_s=STUCK_S)
 
 
 def script(folder: Path, text: str) -> str:

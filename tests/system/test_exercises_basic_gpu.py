@@ -50,9 +50,9 @@ def basic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 1 up, in a folder whose name has a space and quotes in it."""
     learner = Learner(tmp_path_factory.mktemp("basic") / 'it\'s my "work" space')
     learner.takes_ports()
-    learner.types("deploy", "1")
-    yield learner
-    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    with learner.leaves_nothing():
+        learner.types("deploy", "1")
+        yield learner
 
 
 @pytest.mark.slow

@@ -44,9 +44,9 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 4 up, in a folder whose name has a space and quotes in it."""
     learner = Learner(tmp_path_factory.mktemp("benchmark") / 'it\'s my "work" space')
     learner.takes_ports()
-    learner.types("deploy", "4")
-    yield learner
-    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    with learner.leaves_nothing():
+        learner.types("deploy", "4")
+        yield learner
 
 
 @pytest.mark.slow

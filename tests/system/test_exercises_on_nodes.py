@@ -49,11 +49,10 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with one node for module 0 and four for module 3."""
     learner = Learner(tmp_path_factory.mktemp("four") / "workspace", before=("env",))  # no forks: their time is not ours
     learner.takes_ports()
-    learner.types("deploy", "0")
-    learner.types("deploy", "3", "--nodes", "4")
-    yield learner
-    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
-    assert learner.processes() == []
+    with learner.leaves_nothing():
+        learner.types("deploy", "0")
+        learner.types("deploy", "3", "--nodes", "4")
+        yield learner
 
 
 def test_every_exercise_of_the_two_modules_is_here() -> None:

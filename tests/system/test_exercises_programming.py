@@ -36,10 +36,11 @@ needs_emulator = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def programming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 5 up."""
-    learner = Learner(tmp_path_factory.mktemp("programming"))
-    learner.types("deploy", "5")
-    yield learner
-    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    learner = Learner(tmp_path_factory.mktemp("programming") / "workspace")
+    learner.takes_ports()
+    with learner.leaves_nothing():
+        learner.types("deploy", "5")
+        yield learner
 
 
 # --- 5.1 ---------------------------------------------------------------------------------------------------------------

@@ -26,9 +26,8 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     except Lacking as error:
         pytest.skip(f"{error}: {error.remedy}")
     learner = Learner(tmp_path_factory.mktemp("link") / "workspace")
-    yield learner
-    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
-    assert learner.processes() == []
+    with learner.leaves_nothing():
+        yield learner
     assert str(learner.workspace) not in Path("/proc/mounts").read_text(encoding="utf-8")
 
 
@@ -45,7 +44,7 @@ def test_what_is_no_link_is_refused_before_anything_stands(somebody: Learner, li
 
 
 def test_a_delay_is_laid_or_clearly_refused(somebody: Learner) -> None:
-    tried = somebody.types("deploy", "3", "--link", "100mbit,2ms", code=None, timeout=180)
+    tried = somebody.types("deploy", "3", "--link", "100mbit,2ms", code=None)
     if tried.code == 0:  # a kernel with netem: there and back takes twice the delay
         assert "netem" in _cable(somebody, 0)
         somebody.types("destroy", "3", "--yes", "--discard")
@@ -58,8 +57,8 @@ def test_a_delay_is_laid_or_clearly_refused(somebody: Learner) -> None:
 
 @pytest.mark.slow
 def test_what_a_tensor_takes_over_a_link(somebody: Learner) -> None:
-    somebody.types("deploy", "3", "--link", "100mbit", timeout=180)
-    somebody.types("run", "3.1", "--set", "elements=65536", timeout=180)
+    somebody.types("deploy", "3", "--link", "100mbit")
+    somebody.types("run", "3.1", "--set", "elements=65536")
     metrics = json.loads((somebody.run_folder() / "outputs" / "node0" / "metrics.json").read_text(encoding="utf-8"))
     largest = max(metrics["sync"], key=lambda row: row["bytes"])
     # Of two ranks each sends as many bytes as the tensor has. What may pass at once without waiting is less than half of it.
@@ -69,8 +68,8 @@ def test_what_a_tensor_takes_over_a_link(somebody: Learner) -> None:
 
 @pytest.mark.slow
 def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Learner, tmp_path: Path) -> None:
-    somebody.types("deploy", "3", timeout=180)
-    somebody.types("deploy", "3", "--link", "100mbit", timeout=180)  # nodes that stand become machines of their own
+    somebody.types("deploy", "3")
+    somebody.types("deploy", "3", "--link", "100mbit")  # nodes that stand become machines of their own
     nodes = somebody.documents("status")["stacks"][0]["nodes"]
     assert [node["healthy"] for node in nodes] == [True, True]
     for node in (0, 1):
@@ -78,7 +77,7 @@ def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Lear
         assert "rate 100Mbit" in _cable(somebody, node)
         assert somebody.types("ssh", "3", "--node", str(node), "--", "hostname").out.strip() == f"node{node}"
 
-    profiled = somebody.types("run", "3.3", "--set", "collective=all_reduce", "--set", "max_bytes=1048576", timeout=180)
+    profiled = somebody.types("run", "3.3", "--set", "collective=all_reduce", "--set", "max_bytes=1048576")
     document = json.loads((somebody.run_folder() / "outputs" / "node0" / "metrics.json").read_text(encoding="utf-8"))
     assert (document["link_gbps"], document["link_gb_per_s"], document["link_burst_bytes"]) == (0.1, 0.0125, 131_072)
     assert document["above_link"] == 0, "what passes at once is no bandwidth above the link's"
@@ -90,7 +89,7 @@ def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Lear
     assert f"run {going} is still on them" in somebody.types("deploy", "3", "--link", "none", code=2).err
     somebody.types("cancel", going)
 
-    somebody.types("deploy", "3", "--link", "none", timeout=180)
+    somebody.types("deploy", "3", "--link", "none")
     assert all(node["healthy"] for node in somebody.documents("status")["stacks"][0]["nodes"])
     assert "rate 100Mbit" not in somebody.types("ssh", "3", "--", "tc qdisc show 2>/dev/null; true").out
 

@@ -36,10 +36,9 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     slurm.need_slurm()
     with no_namespaces() as before:
         learner = Learner(tmp_path_factory.mktemp("one_host") / "workspace", before=before)
-        learner.types("deploy", "2", timeout=180)
-        yield learner
-        learner.types("destroy", "2", "--yes", "--discard", "--quiet")
-        assert learner.processes() == []
+        with learner.leaves_nothing():
+            learner.types("deploy", "2")
+            yield learner
 
 
 def _state_of_the_system() -> dict[str, tuple[int, ...]]:
@@ -133,11 +132,10 @@ def test_fewer_nodes_end_no_job_unasked(somebody: Learner, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> None:
     other = Learner(tmp_path / "workspace", before=somebody.before)
-    other.types("deploy", "2", "--nodes", "1")
-    for owner, count in ((somebody, 3), (other, 1)):
-        assert len(slurm.on_head(owner, "sinfo -h -N -t idle -o %N").split()) == count
-    other.types("destroy", "2", "--yes")
-    assert other.processes() == []
+    with other.leaves_nothing():
+        other.types("deploy", "2", "--nodes", "1")
+        for owner, count in ((somebody, 3), (other, 1)):
+            assert len(slurm.on_head(owner, "sinfo -h -N -t idle -o %N").split()) == count
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
 
 
@@ -168,13 +166,10 @@ def test_a_plain_user_to_whom_no_numbers_are_lent(tmp_path: Path) -> None:
     slurm.need_slurm()
     with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
         learner = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False))
-        try:
+        with learner.leaves_nothing():
             said = " ".join(learner.types("deploy", "2", "--nodes", "1").out.split())
             assert "sudo usermod --add-subuids" in said
             assert slurm.on_head(learner, "srun -n1 --gres=gpu:1 id -u") == f"{NUMBER}\n"
-        finally:
-            learner.types("destroy", "2", "--yes", "--discard", "--quiet")
-    assert learner.processes() == []
 
 
 def test_a_number_without_an_account_is_told_before_anything_stands() -> None:

@@ -15,7 +15,9 @@ import pytest
 from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute, follow
+from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.follow_result import FollowBroken
+from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
 from tests.sshlab import OPENSSH_FIRST, Line, SshLab, find_marked_processes, ssh_lab
 from tests.waiting import until
@@ -36,12 +38,14 @@ open(os.environ["GPUCOURSE_OUT"] + "/md5", "w").write(digest.hexdigest())
 """
 
 STEADY = """
-import sys, time
+import os, sys, time
 for n in range(int(sys.argv[1])):
     sys.stdout.write("%06d %s\\n" % (n, "x" * (n % 97)))
     sys.stdout.flush()
     if n % 50 == 0: time.sleep(0.01)
+    while str(n) in sys.argv[2:] and not os.path.exists("go"): time.sleep(0.01)
 """
+"""Prints so many lines; after that of the second number it waits to be told to go on."""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,12 @@ def line(lab: SshLab) -> Iterator[Line]:
 
 def steady(count: int) -> bytes:
     return "".join(f"{n:06d} {'x' * (n % 97)}\n" for n in range(count)).encode()
+
+
+def go_on(run: Run, *nodes: str) -> None:
+    """Let STEADY print the rest."""
+    for name in nodes:
+        (run.folder(name) / "work" / "go").touch()
 
 
 def finish(run: Run) -> None:
@@ -146,7 +156,8 @@ LATE = pytest.param({"silence_s": 5.5, "give_up_s": 5.0}, marks=pytest.mark.slow
 
 @pytest.mark.parametrize("patience", [pytest.param({"silence_s": 0.5}, id="at once"), LATE])
 def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path: Path, patience: dict[str, Any]) -> None:
-    run = prepare(lab, tmp_path, STEADY, "3000", nodes=[line.node], connect_s=0.4).launch()
+    run = prepare(lab, tmp_path, STEADY, "3000", "1500", nodes=[line.node]).launch()
+    impatient = Fleet(SshTransport(lab.key), [line.node], timeout_s=2.0)  # each try on the dead line takes as long
     notes: list[Note] = []
 
     def watch(event: Event) -> None:
@@ -156,11 +167,13 @@ def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path:
             notes.append(event)
             line.cut()
             line.release()
+            go_on(run, "node0")
 
-    result = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, **patience)
+    result = follow.follow(impatient, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, **patience)
     assert [note.level for note in notes] == ["warning"]
     assert run.log() == steady(3000)
     assert [e.code for e in result.node_exits] == [0]
+    impatient.close()
     finish(run)
 
 
@@ -184,7 +197,7 @@ def test_a_node_that_does_not_come_back(lab: SshLab, line: Line, tmp_path: Path)
 
 
 def test_let_go_and_taken_up_again(lab: SshLab, tmp_path: Path) -> None:
-    run = prepare(lab, tmp_path, STEADY, "5000").launch()
+    run = prepare(lab, tmp_path, STEADY, "5000", "2500").launch()
 
     def let_go(event: Event) -> None:
         if isinstance(event, LogBytes) and len(run.log(1, "node1") if event.node == "node1" else b"") > 20_000:
@@ -193,6 +206,7 @@ def test_let_go_and_taken_up_again(lab: SshLab, tmp_path: Path) -> None:
     first = follow.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, let_go, run.stop)
     assert first.detached
     assert 0 < len(run.log(1, "node1")) < len(steady(5000))
+    go_on(run, "node0", "node1")
     run.stop.clear()
     run.events.clear()
     again = run.follow()

@@ -17,7 +17,7 @@ from gpucourse.local import health, layout, processes
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.workspace.lock import is_held
 from tests.parts import slow_after
-from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes
+from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes, take_away
 from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
@@ -138,7 +138,7 @@ def test_a_host_ends_when_its_folder_is_taken_away(lab: SimulatedNodes, what: st
     if what == "socket":
         (lab.folder / layout.SOCKET).unlink()
     else:
-        shutil.rmtree(lab.folder)
+        take_away(lab.folder)
         if what == "content":
             lab.folder.mkdir()
     until(lambda: has_ended(pid), "the host ends")
@@ -211,7 +211,7 @@ def test_down_from_any_state(lab: SimulatedNodes, damage: str) -> None:
         (lab.folder / "node0.json").unlink()
         shutil.rmtree(lab.folder / "node1")
     elif damage == "folder gone":
-        shutil.rmtree(lab.folder)
+        take_away(lab.folder)
     elif damage == "files garbled":
         for path in (lab.folder / layout.HOST, lab.folder / "node0.json", layout.spec_file(lab.folder, "node0")):
             path.write_text("{")
@@ -245,7 +245,7 @@ def test_every_node_goes_from_any_state(lab: SimulatedNodes, damage: str) -> Non
         for name in ("node0.json", "node0", "node1.json", "node1"):
             layout.remove(lab.folder / name)
     elif damage == "folder gone":
-        shutil.rmtree(lab.folder)
+        take_away(lab.folder)
     elif damage == "files garbled":
         for path in (lab.folder / layout.HOST, lab.folder / "node0.json", layout.spec_file(lab.folder, "node0")):
             path.write_text("{")

@@ -19,7 +19,7 @@ from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.node import Node
 from gpucourse.provision.template import copy_template
 from tests.parts import slow_after
-from tests.simulated import SimulatedNodes, make_key
+from tests.simulated import SimulatedNodes, make_key, take_away
 from tests.system.provisioning import any_terraform
 from tests.waiting import STUCK_S, until
 
@@ -67,7 +67,7 @@ class Terraformed:
     def run(self, *words: str) -> int:
         process = self.start(*words)
         try:
-            return process.wait(120)
+            return process.wait(STUCK_S)
         finally:
             process.kill()
             process.wait()
@@ -225,7 +225,7 @@ def test_destroy_from_a_broken_state(stack: Terraformed, damage: str) -> None:
         for name in ("node0", "node1"):
             layout.description(stack.nodes.folder, name).unlink()
     elif damage == "folder gone":
-        shutil.rmtree(stack.nodes.folder)
+        take_away(stack.nodes.folder)
     else:
         os.kill(stack.nodes.host_pid, signal.SIGTERM)
     stack.destroy()
@@ -254,7 +254,7 @@ def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     process = stack.start("apply", "-auto-approve", "-input=false")
     until(lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None, "it has begun")
     process.send_signal(number)
-    process.wait(60)
+    process.wait(STUCK_S)
     until(lambda: drivers(stack) == [], "the drivers that it left have ended")
 
 
@@ -291,7 +291,7 @@ def test_drivers_killed_in_the_middle(stack: Terraformed) -> None:
     until(lambda: drivers(stack) != [] or process.poll() is not None, "the drivers run")
     for pid in drivers(stack):
         processes.send(pid, signal.SIGKILL)
-    process.wait(60)
+    process.wait(STUCK_S)
     assert [node.name for node in stack.apply("-replace=terraform_data.node[0]", "-replace=terraform_data.node[1]")] == [
         "node0",
         "node1",

@@ -14,7 +14,7 @@ from gpucourse.local import health, layout
 from gpucourse.workspace.lock import is_held
 from tests.system import slurm
 from tests.system.cli import Learner
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.system
 def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody whose cluster is harmed, in turn, by each test."""
     learner = Learner(tmp_path_factory.mktemp("harmed") / "workspace")
-    slurm.stand_up(learner)
-    yield learner
-    learner.types("destroy", "2", "--yes", "--discard", "--quiet")
+    with learner.leaves_nothing():
+        slurm.stand_up(learner)
+        yield learner
 
 
 def _nodes(somebody: Learner) -> Path:
@@ -60,7 +60,7 @@ def test_a_cluster_whose_host_is_gone_is_named_and_deploy_brings_it_back(somebod
     _kill_host(somebody)
     stack = somebody.documents("status")["stacks"][0]
     assert all("has ended" in node["detail"] for node in stack["nodes"])
-    somebody.types("deploy", "2", timeout=180)
+    somebody.types("deploy", "2")
     assert all(node["healthy"] for node in somebody.documents("status")["stacks"][0]["nodes"])
     assert slurm.on_head(somebody, "srun -N3 hostname | sort").split() == ["node1", "node2", "node3"]
 
@@ -71,7 +71,7 @@ def test_a_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(somebody: 
     somebody.types(*slurm.OWN, own, "--detach")
     number = slurm.eventually(somebody, "RUNNING", "squeue -h -o '%i %T'").split()[0]
     _kill_host(somebody)
-    somebody.types("deploy", "2", timeout=180)
+    somebody.types("deploy", "2")
     for _ in range(int(number) - 1):  # the new cluster counts from the beginning again
         slurm.on_head(somebody, "srun true")
     somebody.types(*slurm.OWN, own, "--detach")
@@ -88,7 +88,7 @@ def test_destroy_after_kill_9_of_every_daemon(somebody: Learner) -> None:
     for name in ("node0", "node1", "node2"):
         for daemon in ("munged", "slurmctld", "slurmd", "sshd"):
             argv = ["pkill", "-KILL", "-x", daemon]
-            health.ask_host(_nodes(somebody), "run", {"name": name, "argv": argv}, timeout_s=30.0)
+            health.ask_host(_nodes(somebody), "run", {"name": name, "argv": argv}, timeout_s=STUCK_S)
     said = " ".join(node["detail"] for node in somebody.documents("status")["stacks"][0]["nodes"])
     for daemon in ("munged", "slurmctld", "slurmd", "sshd"):
         assert daemon in said
@@ -96,6 +96,6 @@ def test_destroy_after_kill_9_of_every_daemon(somebody: Learner) -> None:
 
 
 def test_a_new_cluster_at_once_and_destroy_after_kill_9_of_its_host(somebody: Learner) -> None:
-    somebody.types("deploy", "2", "--nodes", "1", timeout=180)
+    somebody.types("deploy", "2", "--nodes", "1")
     _kill_host(somebody)
     _destroy_leaves_nothing(somebody)

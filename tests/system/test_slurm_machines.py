@@ -17,7 +17,7 @@ from gpucourse.local import health
 from gpucourse.local.machines.requirements import Lacking, require
 from tests.simulated import make_key
 from tests.slurm_cluster import Cluster
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
@@ -201,7 +201,7 @@ def _is_whole(cluster: Cluster) -> bool:
 
 
 def _is_lost(cluster: Cluster) -> bool:
-    return "it is lost, submit it again" in health.ask_host(cluster.folder, "logs", {}, timeout_s=30.0)["node0"]
+    return "it is lost, submit it again" in health.ask_host(cluster.folder, "logs", {}, timeout_s=STUCK_S)["node0"]
 
 
 def _skipping_the_wait(cluster: Cluster) -> bool:
