@@ -9,215 +9,253 @@ wait for each other as well, so that they stand side by side, each with its own 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, count
+from operator import ne, or_
 
-from gpucourse.ui.loglines import visible_block
-
-WINDOW = 200  # lines that each rank is read ahead, at least
-_WINDOW_BYTES = 256 << 10  # fewer lines, where they are long
-LONGEST = 64 << 10  # a line without an end is broken here
-_DIGITS = b"0123456789"
+from gpucourse.ui.log_ahead import Ahead, label_of, put_before
 
 
 def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
     """Folded lines, each with its ranks before it and a newline behind it, many at a time. `logs` holds the bytes of each
     rank's log, in pieces of any size."""
-    ranks = [_Ahead(rank, _split(pieces)) for rank, pieces in sorted(logs.items())]
-    while live := [rank for rank in ranks if rank.line is not None]:
-        count = _count_rows(live)
-        if count:
-            yield _join_rows(live, count)
-        filled = False
-        for rank in live:
-            filled |= rank.advance(count)
-        while not filled:  # what comes next is for one after the other to say
-            for group in _find_next(live):
-                yield f"{_label_of(tuple([rank.rank for rank in group]))}{group[0].text}\n"
-                for rank in group:
-                    filled |= rank.advance(1)
-
-
-def label(ranks: Iterable[int]) -> str:
-    """Ranks as ranges: `[r0-3]`, `[r0,2-3]`."""
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
+    opened: list[Ahead] = []
+    if logs:
+        Ahead({rank: iter(pieces) for rank, pieces in sorted(logs.items())}, opened)
+    while live := sorted((log for log in opened if log.line is not None), key=lambda log: log.ranks):
+        opened[:] = live
+        rows, apart = _count_rows(live)
+        if rows:
+            yield _join_rows(live, rows, apart)
+        if _advance(live, rows):
+            continue
+        if len(live) == 2:
+            yield _say_two(live[0], live[1])
         else:
-            runs.append([rank, rank])
-    return f"[r{','.join(str(first) if first == last else f'{first}-{last}' for first, last in runs)}]"
+            yield from _say_many(live)
 
 
-@functools.lru_cache(maxsize=1024)
-def _label_of(ranks: tuple[int, ...]) -> str:
-    return label(ranks) + " "
+def _advance(logs: list[Ahead], count: int) -> bool:
+    """Past the next lines of each. Whether a window had to be filled for that."""
+    filled = False
+    for log in logs:
+        filled |= log.advance(count)
+    return filled
 
 
-class _Window:
-    """Lines of one rank's log. What is asked of them is worked out for all at once: a log may have a gigabyte."""
-
-    def __init__(self, lines: list[bytes]) -> None:
-        self.lines = lines
-
-    @cached_property
-    def texts(self) -> list[str]:
-        """Each line as it may be shown."""
-        return visible_block(b"\n".join(self.lines)).split("\n")
-
-    @cached_property
-    def shapes(self) -> list[bytes]:
-        """Each line without its digits."""
-        return b"\n".join(self.lines).translate(None, _DIGITS).split(b"\n")
-
-    @cached_property
-    def last(self) -> dict[bytes, int]:
-        """Where each line is for the last time."""
-        return {text: place for place, text in enumerate(self.lines)}
-
-    @cached_property
-    def last_shape(self) -> dict[bytes, int]:
-        """Where each shape is for the last time."""
-        return {shape: place for place, shape in enumerate(self.shapes)}
+def _name_ranks(logs: list[Ahead]) -> str:
+    """What is before a line that all of these say."""
+    return label_of(tuple(sorted(chain.from_iterable(log.ranks for log in logs))))
 
 
-class _Ahead:
-    """One rank's log: its next line, and a window of those after it."""
+def _count_rows(live: list[Ahead]) -> tuple[int, list[int]]:
+    """How many of the next lines can be said row by row, which is what `_find_next` would say of each: in a row all have the
+    same line, or each has one that no other log soon has, and these have one shape or such that no other log soon has. Also
+    in which rows the lines are not the same."""
+    if len({log.line for log in live}) > 1 and any(
+        log.line in other.block.lines[other.at : other.end] for log, other in zip(live, live[1:] + live[:1], strict=True)
+    ):
+        return 0, []  # what is said below as well, only sooner
+    rows = min(log.fill_at - log.at for log in live)
+    columns = [log.read(rows) for log in live]
+    apart = _find_apart(columns)
+    if not apart:
+        return rows, apart
+    windows = [log.block.lines[log.at : log.end] for log in live]
+    rows = _stop_at_shared(rows, apart, columns, windows)
+    shapes = [log.block.shapes[log.at : log.end] for log in live]
+    columns = [window[:rows] for window in shapes]
+    rows = _stop_at_shared(rows, _find_apart(columns), columns, shapes)
+    return rows, [row for row in apart if row < rows]
 
-    def __init__(self, rank: int, source: Iterator[list[bytes]]) -> None:
-        self.rank = rank
-        self.line: bytes | None = None
-        self.window = _Window([])
-        self.at = self.fill_at = 0
-        self._source = source
-        self._waiting: list[bytes] = []
-        self._taken = 0
-        self._fill()
 
-    def advance(self, count: int) -> bool:
-        """Past the next lines. Whether the window had to be filled for that."""
-        self.at += count
-        if filled := self.at >= self.fill_at:
-            self._fill()
+def _find_apart(columns: list[list[bytes]]) -> list[int]:
+    """The rows that do not have the same in all columns."""
+    first, *others = columns
+    if all(column == first for column in others):
+        return []
+    masks = (map(ne, first, column) for column in others)
+    return list(compress(count(), functools.reduce(functools.partial(map, or_), masks)))
+
+
+def _stop_at_shared(rows: int, apart: list[int], columns: list[list[bytes]], windows: list[list[bytes]]) -> int:
+    """How many rows are before the first one of `apart` that has something of which several windows have one."""
+    if not apart:
+        return rows
+    seen: set[bytes] = set()
+    shared: set[bytes] = set()
+    for window in map(set, windows):
+        shared |= window & seen
+        seen |= window
+    return _stop_at(rows, apart, columns, shared)
+
+
+def _stop_at(rows: int, among: Sequence[int], columns: list[list[bytes]], shared: set[bytes]) -> int:
+    """How many rows are before the first one of these that has something of what is shared."""
+    for column in columns if shared else ():
+        if not shared.isdisjoint([column[row] for row in among]):
+            rows = min(rows, next(row for row in among if column[row] in shared))
+    return rows
+
+
+def _join_rows(live: list[Ahead], rows: int, apart: list[int]) -> str:
+    """The next lines row by row, each with its ranks before it; in the rows `apart` they are not the same."""
+    together = _name_ranks(live)
+    if not apart:
+        return put_before(together, live[0].read(rows)) + "\n"
+    said = [log.block.texts[log.at : log.at + rows] for log in live]
+    texts = list(map("\n".join, zip(*said, strict=True)))
+    skipped = len(label_of(live[0].ranks))
+    for row in set(range(rows)).difference(apart):
+        texts[row] = together + said[0][row][skipped:]
+    return "\n".join(texts) + "\n"
+
+
+def _say_two(log: Ahead, other: Ahead, others: Sequence[Ahead] = (), waits: Sequence[int] = (0, 0)) -> str:
+    """What `_find_next` says of two logs, until a window has to be filled: step by step, for lines that ranks wrote in another
+    order. The others wait for each other; where these two do so as well, one of them says its line only if it waits at least as
+    long as `waits` says. What is asked for each line has a local name, which makes this a quarter faster.
+    """
+    at, at_2, fill_at, fill_at_2, end, end_2 = log.at, other.at, log.fill_at, other.fill_at, log.end, other.end
+    lines, texts, shapes, places = log.block.lines, log.block.texts, log.block.shapes, log.block.places
+    lines_2, texts_2, shapes_2, places_2 = other.block.lines, other.block.texts, other.block.shapes, other.block.places
+    get, get_2, repeats, repeats_2 = places.first.get, places_2.first.get, places.repeats, places_2.repeats
+    together, skipped = _name_ranks([log, other]), len(label_of(log.ranks))
+    least, least_2 = waits
+    shown: list[str] = []
+    show = shown.append
+    moves = moves_2 = True
+    place = place_2 = -1  # of the next line in the other log; less than where that is, if it is not in its window
+    while at < fill_at and at_2 < fill_at_2:
+        if moves:
+            place = get_2(lines[at], -1)
+            if repeats_2 and place < at_2:
+                place = places_2.find(lines[at], at_2)
+            if place >= end_2:
+                place = -1
+        if moves_2:
+            place_2 = get(lines_2[at_2], -1)
+            if repeats and place_2 < at:
+                place_2 = places.find(lines_2[at_2], at)
+            if place_2 >= end:
+                place_2 = -1
+        if place > at_2:
+            wait, wait_2 = place - at_2, place_2 - at
+            if wait_2 < 0 or wait < wait_2:
+                if 0 < wait_2 < least_2:
+                    break
+                show(texts_2[at_2])
+                at_2 += 1
+                moves, moves_2 = False, True
+            else:
+                if wait < least:
+                    break
+                show(texts[at])
+                at += 1
+                moves, moves_2 = True, False
+        elif place_2 > at:
+            show(texts[at])
+            at += 1
+            moves, moves_2 = True, False
+        elif place == at_2:
+            show(together + texts[at][skipped:])
+            at += 1
+            at_2 += 1
+            moves = moves_2 = True
         else:
-            self.line = self.window.lines[self.at]
-        return filled
-
-    def read(self, count: int) -> list[bytes]:
-        """The next lines."""
-        return self.window.lines[self.at : self.at + count]
-
-    @property
-    def shape(self) -> bytes:
-        """The next line without its digits."""
-        return self.window.shapes[self.at]
-
-    @property
-    def text(self) -> str:
-        """The next line as it may be shown."""
-        return self.window.texts[self.at]
-
-    def distance(self, text: bytes) -> int | None:
-        """How many lines ahead the text is, or None if it is not in the window."""
-        return self.window.lines.index(text, self.at) - self.at if self.window.last.get(text, -1) >= self.at else None
-
-    def will_write(self, shape: bytes) -> bool:
-        """Whether a line of that shape is in the window."""
-        return self.window.last_shape.get(shape, -1) >= self.at
-
-    def _fill(self) -> None:
-        lines = self.window.lines[self.at :]
-        size = sum(map(len, lines))
-        while len(lines) < 3 * WINDOW and size < _WINDOW_BYTES and self._has_more():
-            more = self._waiting[self._taken : self._taken + 3 * WINDOW - len(lines)]
-            self._taken += len(more)
-            lines += more
-            size += sum(map(len, more))
-        self.window, self.at = _Window(lines), 0
-        self.fill_at = max(len(lines) - WINDOW, (len(lines) + 1) // 2)
-        self.line = lines[0] if lines else None
-
-    def _has_more(self) -> bool:
-        while self._taken == len(self._waiting):
-            if (lines := next(self._source, None)) is None:
-                return False
-            self._waiting, self._taken = lines, 0
-        return True
+            shape, shape_2 = shapes[at], shapes_2[at_2]
+            if shape != shape_2:
+                moves = not other.comes(shape, at_2) and not _shape_comes(shape, others)
+                moves_2 = not log.comes(shape_2, at) and not _shape_comes(shape_2, others)
+            if shape == shape_2 or moves == moves_2:
+                moves = moves_2 = True
+            if moves:
+                show(texts[at])
+                at += 1
+            if moves_2:
+                show(texts_2[at_2])
+                at_2 += 1
+    log.advance(at - log.at)
+    other.advance(at_2 - other.at)
+    return "\n".join([*shown, ""])
 
 
-def _count_rows(live: list[_Ahead]) -> int:
-    """How many of the next lines can be said row by row, which is what `_find_next` would say of each: in a row every rank has
-    the same line, or they have lines that differ in their numbers only and that no other rank is going to write soon."""
-    count = min(rank.fill_at - rank.at for rank in live)
-    columns = [rank.read(count) for rank in live]
-    if all(column == columns[0] for column in columns):
-        return count
-    shapes = zip(*(rank.window.shapes[rank.at : rank.at + count] for rank in live), strict=True)
-    count = next((place for place, row in enumerate(shapes) if not _is_one(row)), count)
-    apart = [(place, row) for place, row in enumerate(zip(*columns, strict=True)) if place < count and not _is_one(row)]
-    for place in range(len(live)):
-        texts = {row[place] for _, row in apart}
-        for rank in (rank for rank in live if rank is not live[place]):
-            if common := rank.window.last.keys() & texts:
-                count = min(count, next(at for at, row in apart if row[place] in common))
-    return count
+def _say_many(live: list[Ahead]) -> Iterator[str]:
+    """What `_find_next` says, until a window has to be filled."""
+    said = False
+    for text in _say_apart(live):
+        said = True
+        yield text
+    while not said:
+        groups = _find_next(live)
+        for group in groups:
+            log = group[0]
+            yield _name_ranks(group) + log.block.texts[log.at][len(label_of(log.ranks)) :] + "\n"
+        for group in groups:
+            said |= _advance(group, 1)
 
 
-def _is_one(row: tuple[bytes, ...]) -> bool:
-    """Whether all ranks write the same."""
-    return row.count(row[0]) == len(row)
-
-
-def _join_rows(live: list[_Ahead], count: int) -> str:
-    """The next lines row by row, each with its ranks before it."""
-    columns = [rank.read(count) for rank in live]
-    together = _label_of(tuple([rank.rank for rank in live]))
-    if all(column == columns[0] for column in columns):
-        return together + visible_block(b"\n".join(columns[0])).replace("\n", f"\n{together}") + "\n"
-    shown = [rank.window.texts[rank.at : rank.at + count] for rank in live]
-    labelled = [map(_label_of((rank.rank,)).__add__, column) for rank, column in zip(live, shown, strict=True)]
-    lines: list[str] = []
-    for row, text, texts in zip(zip(*columns, strict=True), shown[0], zip(*labelled, strict=True), strict=True):
-        if _is_one(row):
-            lines.append(together + text)
+def _say_apart(live: list[Ahead]) -> Iterator[str]:
+    """What one or two logs say, as long as the others wait for each other and do not have what these two have."""
+    logs = [log for group in _find_next(live) for log in group]
+    others = [log for log in live if log not in logs]
+    waits = _find_waits(_group(others), others)
+    logs += [log for log in others if log.line not in waits]  # they wait only for these
+    if len(logs) == 1:
+        logs += sorted((log for log in others if log.distance(logs[0].line or b"") is not None), key=lambda log: log.ranks)[:1]
+    logs.sort(key=lambda log: log.ranks)
+    others = [log for log in others if log not in logs]
+    waits = _find_waits(_group(others), others)
+    if len(logs) > 2 or len(waits) < len(_group(others)) or not waits:
+        return
+    longest, first = max(waits.values()), next(log for log in others if waits[log.line or b""] == max(waits.values()))
+    least = [longest if log.ranks < first.ranks else longest + 1 for log in logs]
+    soon = set(chain.from_iterable(log.block.lines[log.at : log.end] for log in others))
+    ranks = [log.ranks for log in logs]
+    while [log.ranks for log in logs if log.line is not None] == ranks and all(
+        soon.isdisjoint(log.block.lines[log.at : log.end]) for log in logs
+    ):
+        if len(logs) == 2:
+            if not (text := _say_two(logs[0], logs[1], others, least)):
+                return
+            yield text
         else:
-            lines += texts
-    return "\n".join(lines) + "\n"
+            lines = logs[0].read(logs[0].fill_at - logs[0].at)
+            yield put_before(label_of(*ranks), lines) + "\n"
+            logs[0].advance(len(lines))
 
 
-def _find_next(live: list[_Ahead]) -> list[list[_Ahead]]:
+def _find_next(live: list[Ahead]) -> list[list[Ahead]]:
     """The ranks whose next lines are to be said now, in groups that say the same line."""
-    groups: dict[bytes, list[_Ahead]] = {}
-    for rank in live:
-        groups.setdefault(rank.line or b"", []).append(rank)
+    groups = _group(live)
     if len(groups) == 1:
         return [live]
-    waits: dict[bytes, int] = {}
-    for text in groups:
-        distances = [distance for rank in live if rank.line != text and (distance := rank.distance(text)) is not None]
-        if distances:
-            waits[text] = min(distances)
+    waits = _find_waits(groups, live)
     ready = [group for text, group in groups.items() if text not in waits]
     if ready:
-        return [group for group in ready if not _shape_comes(group, live)] or ready
+        return [group for group in ready if not _shape_comes(group[0].shape, live)] or ready
     # Each waits for another: the ranks wrote the same lines in another order. Say the one that would wait longest.
     return [groups[max(waits, key=lambda item: waits[item])]]
 
 
-def _shape_comes(group: list[_Ahead], live: list[_Ahead]) -> bool:
-    """Whether a rank that is still elsewhere will write the next line of this group with other numbers."""
-    shape = group[0].shape
-    return any(rank.shape != shape and rank.will_write(shape) for rank in live)
+def _shape_comes(shape: bytes, logs: Iterable[Ahead]) -> bool:
+    """Whether a log that is still elsewhere will have a line of that shape, with other numbers."""
+    return any(log.shape != shape and log.comes(shape, log.at) for log in logs)
 
 
-def _split(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The lines that each piece ends."""
-    rest = b""
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        while len(rest) > LONGEST:
-            lines.append(rest[:LONGEST])
-            rest = rest[LONGEST:]
-        yield lines
-    if rest:
-        yield [rest]
+def _group(logs: list[Ahead]) -> dict[bytes, list[Ahead]]:
+    """These logs by their next line."""
+    groups: dict[bytes, list[Ahead]] = {}
+    for log in logs:
+        groups.setdefault(log.line or b"", []).append(log)
+    return groups
+
+
+def _find_waits(groups: Mapping[bytes, list[Ahead]], logs: list[Ahead]) -> dict[bytes, int]:
+    """How many lines ahead each of these next lines is in another log, where it is soonest; only those that are in one."""
+    waits: dict[bytes, int] = {}
+    for text in groups:
+        distances = [distance for log in logs if log.line != text and (distance := log.distance(text)) is not None]
+        if distances:
+            waits[text] = min(distances)
+    return waits

@@ -23,7 +23,7 @@ _ESCAPES = re.compile(
 )
 # What is left of C0 and C1, DEL, lone surrogates, line separators, and the characters that turn the writing direction.
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
-_UNSAFE = re.compile(f"{_CONTROL}{_CONTROL}*")
+_UNSAFE = re.compile(f"({_CONTROL}{_CONTROL}*)")
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\s*\S+")
 
@@ -32,7 +32,9 @@ def clean(text: str) -> str:
     """The text with escape sequences dropped and other control characters spelled out (`\\x07`); tab and newline stay."""
     if text.isprintable():
         return text
-    return _UNSAFE.sub(_spell_out, _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    parts = _UNSAFE.split(_ESCAPES.sub("", text.replace("\r\n", "\n")))
+    parts[1::2] = map(_SPELLING.__getitem__, parts[1::2])  # twice as fast as a function that `sub` calls
+    return "".join(parts)
 
 
 def clean_line(text: str) -> str:
@@ -156,17 +158,23 @@ def _cells(character: str) -> int:
     return 0 if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"} else 1
 
 
-def _spell_out(match: re.Match[str]) -> str:
-    return match.group().translate(_SPELLING)
+class _Spelling(dict[str, str]):
+    """How characters are spelled out that must not be shown; those that come alone or in twos are kept."""
 
-
-class _Spelling(dict[int, str]):
-    """How each character is spelled out that must not be shown, by its code."""
-
-    def __missing__(self, code: int) -> str:
-        number = code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code  # a byte of a file name that is not UTF-8
-        text = self[code] = f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+    def __missing__(self, characters: str) -> str:
+        try:
+            text = "\\x" + characters.encode("latin-1").hex("x").replace("x", "\\x")
+        except UnicodeEncodeError:
+            text = "".join(map(_spell_out, characters))
+        if len(characters) < 3:
+            self[characters] = text
         return text
+
+
+def _spell_out(character: str) -> str:
+    code = ord(character)
+    number = code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code  # a byte of a file name that is not UTF-8
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
 _SPELLING = _Spelling()

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import random
 import time
 import tracemalloc
 from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
-from gpucourse.ui.fold import fold, label
+from gpucourse.ui.fold import fold
+from gpucourse.ui.log_ahead import label
 
 
 def fold_logs(*logs: str) -> list[str]:
@@ -106,7 +108,7 @@ def test_escapes_do_not_leak() -> None:
 
 def test_memory_does_not_grow_with_the_logs() -> None:
     def pieces(rank: int) -> Iterator[bytes]:
-        for block in range(10):
+        for block in range(40):
             yield b"".join(
                 b"step %d common\nstep %d of rank %d\n" % (block * 500 + i, block * 500 + i, rank) for i in range(500)
             )
@@ -116,9 +118,45 @@ def test_memory_does_not_grow_with_the_logs() -> None:
     count = sum(text.count("\n") for text in fold({rank: pieces(rank) for rank in range(4)}))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert count == 10 * 500 * 5
-    assert peak < 1 << 20, f"{peak} bytes at once for 20,000 lines"
+    assert count == 40 * 500 * 5
+    assert peak < 2 << 20, f"{peak} bytes at once for 3.5 MB in 160,000 lines"
     assert time.process_time() - began < 30
+
+
+def shuffle_lines(lines: list[str], ranks: int, within: int) -> list[str]:
+    """A log of each rank with these lines in an order of its own."""
+    choices = random.Random(7)
+    places = range(0, len(lines), within)
+    return ["\n".join(line for at in places for line in choices.sample(lines[at : at + within], within)) for _ in range(ranks)]
+
+
+@pytest.mark.parametrize("within", [10, 100])
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_lines_in_another_order_are_said_as_often_as_they_were_written(ranks: int, within: int) -> None:
+    logs = shuffle_lines([f"step {number} of {number % 7}" for number in range(3000)], ranks, within)
+    shown: list[list[str]] = [[] for _ in range(ranks)]
+    for line in fold_logs(*logs):
+        name, _, text = line.partition("] ")
+        for rank in [rank for rank in range(ranks) if label([rank]) == f"{name}]" or is_within(rank, name)]:
+            shown[rank].append(text)
+    assert ["\n".join(lines) for lines in shown] == logs
+
+
+def is_within(rank: int, name: str) -> bool:
+    """Whether the rank is one of `[r0,2-4`."""
+    ranges = [part.split("-") for part in name.removeprefix("[r").split(",")]
+    return any(int(part[0]) <= rank <= int(part[-1]) for part in ranges)
+
+
+@pytest.mark.parametrize("differs", [1000, 30_000, 59_999])
+def test_ranks_that_begin_to_differ_late_are_told_apart_from_there(differs: int) -> None:
+    lines = [b"line %d\n" % number for number in range(60_000)]
+    logs = {rank: list(lines) for rank in range(4)}
+    logs[1][differs] = logs[3][differs] = b"something else\n"
+    shown = fold_pieces({rank: [b"".join(log[at : at + 7000]) for at in range(0, 60_000, 7000)] for rank, log in logs.items()})
+    assert sorted(shown[differs : differs + 2]) == [f"[r0,2] line {differs}", "[r1,3] something else"]
+    assert len(shown) == 60_001
+    assert {line.split()[0] for line in shown[:differs] + shown[differs + 2 :]} == {"[r0-3]"}
 
 
 def test_a_line_without_an_end_is_broken() -> None:
