@@ -10,7 +10,7 @@ from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
 from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
-from gpucourse.model.event import LogBytes, Stage
+from gpucourse.model.event import LogBytes, SilentRanks, Stage
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.connect import Connections
 from gpucourse.runs.logs import LogPart, StoredLog, Tail, merge_by_time, select_logs
@@ -58,7 +58,8 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
     session.console.mode(record.mode)
     ended = threading.Event()
     with session.console.watch() as live:
-        context.watch = lambda event: None if isinstance(event, LogBytes | Stage) else live(event)
+        hidden = LogBytes | Stage if rank is None else LogBytes | Stage | SilentRanks
+        context.watch = lambda event: None if isinstance(event, hidden) else live(event)
         shown = Context(workspace=context.workspace, folders=context.folders, environ=context.environ, watch=live)
         tail = threading.Thread(target=Tail(shown, record, rank, part).until, args=(ended.is_set, context.stop), daemon=True)
         tail.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -75,7 +75,14 @@ class RankEvent:
     code: int
 
 
-Event = Note | Stage | ResourceEvent | NodeEvent | LogBytes | RankEvent
+@dataclass(frozen=True, kw_only=True)
+class SilentRanks:
+    """A run is followed from now on. `ranks`: those that have printed nothing yet, by their nodes."""
+
+    ranks: Mapping[str, Sequence[int]]
+
+
+Event = Note | Stage | ResourceEvent | NodeEvent | LogBytes | RankEvent | SilentRanks
 Watcher = Callable[[Event], None]
 
 

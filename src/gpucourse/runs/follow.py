@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.launch.neighbours import MOST_SOURCE
-from gpucourse.model.event import Watcher, stage
+from gpucourse.model.event import SilentRanks, Watcher, stage
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
@@ -27,6 +27,7 @@ from gpucourse.runs.finish import finish
 from gpucourse.units import later, now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record
+from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
@@ -113,6 +114,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
     try:
         what = f"running {record.subject} on {name_nodes(record.nodes)}"
         with stage(context.watch, "run", what, record.phases_s, silence=_explain_silence(context, record)):
+            watch(find_silent_ranks(record, files))
             result = follow(
                 fleet,
                 record.id,
@@ -143,6 +145,15 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
         raise _make_detach_error(record)
     note_exits(record, result)
     return result.outputs
+
+
+def find_silent_ranks(record: RunRecord, files: RunPaths) -> SilentRanks:
+    """The ranks of which there is nothing here yet; none under Slurm, where jobs wait in the queue and rightly so."""
+    if record.slurm is not None:
+        return SilentRanks(ranks={})
+    spoken = {whose for whose, log in files.all_logs().items() if log.lstat().st_size}
+    planned = diagnose.read_planned_ranks(files)
+    return SilentRanks(ranks={node: [r for r in ranks if (node, r) not in spoken] for node, ranks in planned.items()})
 
 
 def name_nodes(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from gpucourse.errors import Interrupted
-from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, Stage
+from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, SilentRanks, Stage
 from gpucourse.ui.line import Line, Segment, ansi, line, plain, wrap_log_line
 from gpucourse.ui.loglines import Source, leave_out_tables, visible
 from gpucourse.ui.logpipe import LogPipe
@@ -90,6 +90,9 @@ class Live:
             return
         if isinstance(event, RankEvent):
             self._screen.note_end(event)
+            return
+        if isinstance(event, SilentRanks):
+            self._screen.begin_run(event)
             return
         with self._lock:
             self._heard = self._clock()

@@ -36,7 +36,7 @@ class Source:
 
     `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds. `folded` lines are of
     a launcher or of libraries: nobody reads them but where something is wrong with these. `code` is the exit code of a rank
-    that has ended at `ended`, by the monotonic clock.
+    that has ended at `ended`, by the monotonic clock. `silent`: it has printed nothing yet.
     """
 
     node: str
@@ -49,6 +49,7 @@ class Source:
     in_library: bool = False
     in_table: bool = False
     scheduled: bool = False
+    silent: bool = False
     code: int | None = None
     ended: float = 0.0
     last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=LAST))

@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from typing import NamedTuple
 
-from gpucourse.model.event import LogBytes, RankEvent
+from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
 from gpucourse.ui.glyphs import Glyphs
 from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.loglines import LONGEST, Source, source_of, visible
@@ -45,12 +45,14 @@ class LogScreen:
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
         self._waiting: deque[_Waiting] = deque()
+        self._silent: set[_Key] = set()  # ranks that have printed nothing yet
 
     def feed(self, event: LogBytes) -> None:
         """Take a piece of a rank's log. Its cost does not grow with the piece, but for counting its lines."""
         data = event.data
         with self._lock:
             source = source_of(self._sources, event)
+            self._silent.discard((event.node, event.rank))
             if len(data) > WINDOW:
                 data = self._end_of(source, data)
             *complete, partial = (source.partial + data).split(b"\n")
@@ -91,11 +93,19 @@ class LogScreen:
                     source.partial = b""
         return self.take(BACKLOG)
 
+    def begin_run(self, event: SilentRanks) -> None:
+        """Another run is followed: how the ranks of an earlier one ended says nothing of its own."""
+        with self._lock:
+            self._silent = {(node, rank) for node, ranks in event.ranks.items() for rank in ranks}
+            for source in self._sources.values():
+                source.code = None
+
     def note_end(self, event: RankEvent) -> None:
         """A rank has ended: one that failed is shown above the progress bars of the others."""
         with self._lock:
             source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
             source.code, source.ended = event.code, time.monotonic()
+            self._silent.discard((event.node, event.rank))
 
     def count_statuses(self) -> int:
         """How many lines `statuses` has, where all of them find room."""
@@ -104,12 +114,15 @@ class LogScreen:
 
     def statuses(self, most: int = LINES) -> list[Line]:
         """Lines that are not complete, in the order of the ranks: progress bars, and what a rank said before it went quiet;
-        beside them the ranks that failed. Of more than `most` the worst, and how many are left out: those that failed first,
-        then those that have done the least."""
+        beside them the ranks that failed, and those that have printed nothing yet. Of more than `most` the worst, and how many
+        are left out: those that failed first, then those that have done the least. Where most ranks are silent, only some are
+        meant to print: then they come last."""
         with self._lock:
             held, shown = self._list_held(), most
             if len(held) > most:
-                held.sort(key=_rate)
+                spoken = sum(source.rank is not None for source in self._sources.values())
+                silent_are_worst = len(self._silent) <= spoken
+                held.sort(key=lambda source: _rate(source, silent_are_worst=silent_are_worst))
                 shown = max(0, most - 1)
             width = max((cells(source.prefix) for source in held[:shown]), default=0)
             rows = [self._render_status(source, width) for source in held[:shown]]
@@ -118,11 +131,12 @@ class LogScreen:
             return rows
 
     def _list_held(self) -> list[Source]:
-        """Whose line is not complete; where there are such, the ranks that failed, too."""
+        """Whose line is not complete; where there are such, the ranks that failed or have printed nothing, too."""
         latest, sources = time.monotonic() - self._held_s, list(self._sources.values())
         if not any(self._is_held(source, latest) for source in sources):
             return []
-        return sorted((source for source in sources if source.has_failed or self._is_held(source, latest)), key=_place)
+        shown = [source for source in sources if source.has_failed or self._is_held(source, latest)]
+        return sorted([*shown, *(Source(*key, silent=True) for key in self._silent)], key=_place)
 
     def _is_held(self, source: Source, latest: float) -> bool:
         folded = self._fold and source.folds_all
@@ -131,7 +145,8 @@ class LogScreen:
     def _render_status(self, source: Source, width: int) -> Line:
         prefix = Segment(pad(source.prefix, width), source.style)
         failure = Segment(f"{self._glyphs.bad} exit code {source.code} ", "bad") if source.has_failed else Segment("")
-        return line(prefix, " ", failure, visible(source.partial[:LONGEST]))
+        said = Segment("has said nothing yet", "dim") if source.silent else Segment(visible(source.partial[:LONGEST]))
+        return line(prefix, " ", failure, said)
 
     def sources(self) -> list[Source]:
         """Every rank and launcher that was heard of."""
@@ -183,9 +198,10 @@ def _place(source: Source) -> tuple[bool, int, str]:
     return source.rank is None, source.rank or 0, source.node
 
 
-def _rate(source: Source) -> tuple[bool, float, int, tuple[bool, int, str]]:
+def _rate(source: Source, *, silent_are_worst: bool) -> tuple[bool, float, int, tuple[bool, int, str]]:
     """The order from the worst. What ranks have done counts in steps of a twentieth, so that equal ones keep their places."""
-    return not source.has_failed, source.ended if source.has_failed else 0.0, int(source.share_done * 20), _place(source)
+    done = int(source.share_done * 20) if not source.silent else -1 if silent_are_worst else 21
+    return not source.has_failed, source.ended if source.has_failed else 0.0, done, _place(source)
 
 
 def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
+from gpucourse.model.event import SilentRanks
 from gpucourse.model.record import NodeExit, RankExit, RunRecord
+from gpucourse.model.slurm import SlurmRun
 from gpucourse.runs.diagnose import diagnose
+from gpucourse.runs.follow import find_silent_ranks
 from gpucourse.workspace import runs
 from gpucourse.workspace.locate import open_workspace
 
@@ -71,3 +75,18 @@ def test_advice_about_an_own_script_names_that_script(context: Context) -> None:
     path.write_text(FIRST_LIFE)
     (diagnosis,) = diagnose(context, replace(record, rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0)]))
     assert diagnosis.next.startswith("gpucourse run --script 'my train.py' with a smaller batch_size")
+
+
+def test_planned_ranks_are_silent_of_which_no_line_is_here(context: Context) -> None:
+    record = make_record()
+    files = runs.files_of(context.paths, record)
+    assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "nothing was planned"
+    files.logs.mkdir(parents=True)
+    commands = [{"node": {"name": f"node{number}"}, "ranks": [2 * number, 2 * number + 1]} for number in range(2)]
+    files.plan.write_text(json.dumps({"commands": commands}))
+    files.rank_log("node0", 0).write_text("hello\n")
+    files.rank_log("node0", 1).touch()
+    files.rank_log("node1", 3).symlink_to("nowhere")
+    assert find_silent_ranks(record, files) == SilentRanks(ranks={"node0": [1], "node1": [2]})
+    record.slurm = SlurmRun(partition="gpu", nodes=1, gpus=0)
+    assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "a job that waits in the queue is silent, and rightly so"
