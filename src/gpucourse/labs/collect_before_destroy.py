@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -26,8 +27,8 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock, try_lock
 from gpucourse.workspace.paths import RunPaths
 
-_TOGETHER = 100
-"""Runs that are ended in one request: each has a lock, which is an open file."""
+_OTHER_FILES = 200
+"""Files that this process may have open besides the locks of runs: a few, and one for each node."""
 
 
 @dataclass(kw_only=True)
@@ -83,7 +84,8 @@ def bring_home(
                 [partial(collecting.discard, record) for record in away], limit=RUNS_AT_ONCE, on_interrupt=context.stop.set
             )
         else:
-            batches = [away[first : first + _TOGETHER] for first in range(0, len(away), _TOGETHER)]
+            size = _allow_locks(len(away))
+            batches = [away[first : first + size] for first in range(0, len(away), size)]
             ends = [end for batch in batches for end in collecting.collect(batch)]
     for end in ends:
         if end is not None:
@@ -225,6 +227,20 @@ class _Collecting:
                 _give_up(context, record, home, error.what)
                 return
             raise _not_home(context, deployment, record, error) from error
+
+
+def _allow_locks(count: int) -> int:
+    """How many of so many runs can be ended in one request: each has a lock, which is an open file. Has more files allowed
+    where that is possible."""
+    from gpucourse.remote.jobs import RUNS_IN_REQUEST
+
+    wanted = min(count, RUNS_IN_REQUEST) + _OTHER_FILES
+    now, most = (wanted if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(resource.RLIMIT_NOFILE))
+    if now < wanted:
+        with suppress(ValueError, OSError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, most), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            now = min(wanted, most)
+    return max(1, min(now, wanted) - _OTHER_FILES)
 
 
 def _count_later(record: RunRecord) -> int:

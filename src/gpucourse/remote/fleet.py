@@ -119,12 +119,12 @@ class Fleet:
                 link.close()
 
     def ask_ahead(self, node: Node, questions: Sequence[StreamRequest]) -> None:
-        """Have the link to a node ask these in one request, as soon as somebody asks the first of them."""
-        from gpucourse.remote.links import AheadLink  # here: most commands never do
+        """Have the link to a node ask these in one request, or few, as soon as somebody asks the first of them."""
+        from gpucourse.remote.links import ask_ahead  # here: most commands never do
 
         with self._locks[node.name]:
             if (link := self._links.get(node.name)) is not None and link.alive:
-                self._links[node.name] = AheadLink(link, questions)
+                self._links[node.name] = ask_ahead(link, questions)
 
     def close(self) -> None:
         """Drop every connection; what was started on the nodes keeps running."""

@@ -30,6 +30,13 @@ T = TypeVar("T")
 
 _NO_AGENT = 97
 _COMPLAINT_BYTES, _COMPLAINT_LINES = 64 << 10, 20
+RUNS_IN_REQUEST = 2000
+"""The most runs that a request names. Their ids travel in the command, which has 128 KiB at most, and what is answered of each
+within the limits of `answers.parse`."""
+
+_END_S = 0.1
+"""What a busy node may take to end one run of several."""
+
 _INSTALL = """
 import json, os, shutil, sys
 folder, files = sys.argv[1], json.loads(sys.stdin.buffer.read().decode())
@@ -128,8 +135,8 @@ def state(link: Link, run_id: str) -> JobState:
 
 
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, JobState]:
-    """The same for several runs, in one request; without those of which Slurm says nothing. Raises NodeUntrusted if it
-    reports others."""
+    """The same for several runs (at most RUNS_IN_REQUEST), in one request, without their ranks; without those of which Slurm
+    says nothing. Raises NodeUntrusted if it reports others."""
     answer = call(link, "states", answers.StatesOf, *run_ids)
     _check_asked(link, "states", answer.runs, run_ids)
     return {run_id: _job_state(link.node.name, told) for run_id, told in answer.runs.items()}
@@ -150,9 +157,10 @@ def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
 
 
 def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, CancelResult]:
-    """The same for several runs at once, in one request; without those that Slurm does not let end. Raises NodeUntrusted if
-    it reports others."""
-    answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=ANSWER_S + grace_s)
+    """The same for several runs at once (at most RUNS_IN_REQUEST), in one request; without those that Slurm does not let end.
+    Raises NodeUntrusted if it reports others."""
+    within_s = ANSWER_S + max(grace_s, _END_S * len(run_ids))
+    answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_asked(link, "cancels", answer.runs, run_ids)
     return {run_id: CancelResult(state=told.state, killed=told.killed) for run_id, told in answer.runs.items()}
 

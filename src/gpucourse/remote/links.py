@@ -17,8 +17,14 @@ from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult, Link, Transport
 from gpucourse.remote import jobs
 from gpucourse.remote.exchange import EndedEarly
-from gpucourse.remote.login_shell import MOST_NOISE, OwnOutput
+from gpucourse.remote.login_shell import MOST_KEPT, MOST_NOISE, OwnOutput
 from gpucourse.remote.patience import ANSWER_S, COLLECT_S, CONNECT_S, Patience
+
+_LONGEST_INPUT = 4 << 10
+"""Bytes of a question's input that is asked ahead: about sixty files that are here already."""
+
+_AROUND = 30
+"""Bytes of a question in a request besides its words and its input."""
 
 MOST_PASSED_OVER = 8 << 20
 """Bytes of answers that nobody took: after so many what is left of the request is given up."""
@@ -159,6 +165,32 @@ class _KeptLink:
             raise
 
 
+def ask_ahead(link: Link, questions: Iterable[jobs.StreamRequest]) -> Link:
+    """The link on which these are asked ahead, in as few requests as their length allows. One with a long input, which names
+    many files that are here already, is left to whoever asks it."""
+    parts: list[list[jobs.StreamRequest]] = [[]]
+    inputs, length = set[bytes](), 0
+    for question in questions:
+        if len(question.stdin) > _LONGEST_INPUT:
+            continue
+        length += len(_write_request("", (question,))) if question.stdin not in inputs else len(str(question.words)) + _AROUND
+        if length > MOST_KEPT - _LONGEST_INPUT:
+            parts.append([])
+            inputs, length = set(), len(_write_request("", (question,)))
+        parts[-1].append(question)
+        inputs.add(question.stdin)
+    for part in reversed(parts):
+        link = AheadLink(link, part) if part else link
+    return link
+
+
+def _write_request(mark: str, questions: Sequence[jobs.StreamRequest]) -> bytes:
+    """Several questions as they travel, each input once: those of many runs differ in nothing but the run."""
+    places = {stdin: place for place, stdin in enumerate(dict.fromkeys(question.stdin for question in questions))}
+    asked = [{"words": question.words, "input": places[question.stdin]} for question in questions]
+    return json.dumps({"mark": mark, "questions": asked, "inputs": [stdin.decode() for stdin in places]}).encode()
+
+
 class AheadLink:
     """A link on which some questions are asked ahead, in one request. The node answers one after the other; each answer goes to
     whoever asks just that, and those before it that nobody took are passed over. Any other question is asked on the link below,
@@ -248,8 +280,7 @@ class AheadLink:
     def _read_own(self, own: OwnOutput) -> Iterator[bytes]:
         """The bytes of the next answer, up to its end."""
         if len(self._left) + 1 == len(self._questions):
-            questions = [{"words": question.words, "stdin": question.stdin.decode()} for question in self._questions]
-            wanted = json.dumps({"mark": self._mark, "questions": questions}).encode()
+            wanted = _write_request(self._mark, self._questions)
             self._pieces = self._request.enter_context(jobs.stream_verb(self._link, "several", stdin=wanted))
         patience, has_begun = Patience(f"{self.node.label}: its next answer", self._within_s), False
         for piece in chain((self._after,), self._pieces):

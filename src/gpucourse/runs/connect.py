@@ -27,8 +27,6 @@ RUNS_AT_ONCE = 6
 """Runs of one lab that are asked about, ended or collected at the same time. Each takes a channel of the connection, which has
 eight: two are left for questions about their ranks."""
 
-_IN_ONE_REQUEST = 1000  # ids, which travel in the command: it has 128 KiB at most
-
 
 def reach(context: Context, fleet: Fleet) -> None:
     """Connect to every node at the same time. Raises UnreachableError that names every node that does not answer."""
@@ -128,8 +126,8 @@ class Connections:
 
         def ask(link: Link) -> None:
             ids = [record.id for record in records if link.node.name in record.nodes]
-            for first in range(0, len(ids), _IN_ONE_REQUEST):
-                for run_id, state in jobs.states(link, ids[first : first + _IN_ONE_REQUEST]).items():
+            for first in range(0, len(ids), jobs.RUNS_IN_REQUEST):
+                for run_id, state in jobs.states(link, ids[first : first + jobs.RUNS_IN_REQUEST]).items():
                     self._states.setdefault(run_id, {})[link.node.name] = state
 
         self.reach_runs(records).do_on_each(ask)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,13 +12,14 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
-from gpucourse.labs.collect_before_destroy import CollectedRuns, bring_home, find_ending
+from gpucourse.labs.collect_before_destroy import CollectedRuns, _allow_locks, bring_home, find_ending
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import SlurmRun
+from gpucourse.remote.jobs import RUNS_IN_REQUEST
 from gpucourse.runs.runs import every_run
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.locate import open_workspace
@@ -60,7 +64,7 @@ class _Lab:
     def leaves_runs(self, count: int, *, large: int | None = None) -> None:
         """Runs on both nodes; the one of the number `large` has a file that is not taken."""
         for number in range(count):
-            run_id = f"20260101-0000{number:02}-{runs.WORDS[number]}"
+            run_id = f"20260101-{number:06}-{runs.WORDS[number % len(runs.WORDS)]}"
             outputs = {"result": run_id.encode() * 50}
             if number == large:
                 outputs["large"] = bytes((1 << 20) + 1)
@@ -93,15 +97,36 @@ def lab(tmp_path: Path) -> _Lab:
     return _Lab(tmp_path)
 
 
-@pytest.mark.parametrize("count", [2, 20])
+@pytest.mark.parametrize("count", [2, 20, pytest.param(250, marks=pytest.mark.slow)])
 def test_each_node_is_asked_once_to_end_and_once_for_all(lab: _Lab, count: int) -> None:
     lab.leaves_runs(count)
     assert lab.brings_home().fetched == [record.id for record in lab.records]
     lab.check_whole()
     for node in NODES:
-        assert list(dict.fromkeys(lab.nodes.list_verbs(node.name))) == FIRST_STREAM
+        assert lab.nodes.list_verbs(node.name) == ["cancels", *FIRST_STREAM], "the agent was not there at the first question"
     assert len(lab.nodes.links) == 2
     assert len(lab.told) == count
+
+
+def test_locks_are_as_many_as_this_process_may_have_open() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (250, before[1]))
+        assert _allow_locks(20) == 20
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 250
+        assert _allow_locks(700) == 700
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 900
+        assert _allow_locks(1_000_000) == RUNS_IN_REQUEST
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_process_that_may_open_few_files_ends_runs_in_groups() -> None:
+    """In a process of its own: a limit that was lowered cannot be raised again."""
+    program = "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (250, 300)); "
+    program += "from gpucourse.labs.collect_before_destroy import _allow_locks as a; print(a(99), a(250), a(5000))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "99 100 100\n"
 
 
 def test_a_single_run_is_asked_about_by_itself(lab: _Lab) -> None:

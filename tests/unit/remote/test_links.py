@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,9 @@ from gpucourse.model.node import Node
 from gpucourse.remote import jobs, links
 from gpucourse.remote.collect import ask_for_outputs
 from gpucourse.remote.jobs import StreamRequest, stream_verb
-from gpucourse.remote.links import AheadLink, KeptTransport
+from gpucourse.remote.links import AheadLink, KeptTransport, ask_ahead
 from gpucourse.remote.logfile import ask_to_follow
+from gpucourse.remote.login_shell import MOST_KEPT
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.remote.agent_link import AgentLink, AgentNodes, make_ended_job, make_nodes
 from tests.unit.remote.test_host_probe import HEAD
@@ -43,6 +44,22 @@ def _ask(link: AheadLink | AgentLink, request: StreamRequest, *, most: int | Non
     """The answer; of one that has more pieces than `most` no more is read."""
     with stream_verb(link, *request.words, stdin=request.stdin) as pieces:
         return b"".join(piece for _, piece in zip(range(most or 1 << 30), pieces, strict=False))
+
+
+class _Deaf:
+    """A link that keeps the requests of several questions that came, and answers nothing."""
+
+    node, alive = HEAD, True
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+
+    @contextmanager
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        assert silence_s
+        if command.endswith(" several"):
+            self.requests.append(stdin)
+        yield iter(())
 
 
 def _streams(link: AgentLink) -> list[str]:
@@ -251,3 +268,23 @@ def test_nodes_are_connected_to_only_when_somebody_asks(tmp_path: Path) -> None:
     transport = KeptTransport(lambda: nodes)
     made: list[Node] = [transport.connect(node).node for node in make_nodes(3)]
     assert [node.name for node in made] == ["node0", "node1", "node2"]
+
+
+@pytest.mark.parametrize(("runs", "requests"), [(2, 1), (250, 1), (2000, 1), (5000, 3)])
+def test_the_questions_about_many_runs_are_few_requests_of_a_bounded_length(runs: int, requests: int) -> None:
+    ids = [f"20260101-{number:06}-gecko" for number in range(runs)]
+    questions = [request for run in ids for request in (StreamRequest(("follow", run)), StreamRequest(("pack", run), PACK))]
+    long = StreamRequest(("pack", "r1"), PACK[:-1] + b" " * (8 << 10) + b"}")
+    node = _Deaf()
+    link = ask_ahead(node, [questions[0], long, *questions[1:]])  # type: ignore[arg-type]  # it uses no more of a link
+    for question in questions:
+        with suppress(UnreachableError):
+            _ask(link, question)  # type: ignore[arg-type]
+    assert len(node.requests) == requests
+    assert max(map(len, node.requests)) <= MOST_KEPT, "a longer one leaves its shell of no use for another command"
+    asked = [json.loads(request) for request in node.requests]
+    assert [
+        StreamRequest(tuple(question["words"]), request["inputs"][question["input"]].encode())
+        for request in asked
+        for question in request["questions"]
+    ] == questions

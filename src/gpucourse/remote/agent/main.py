@@ -105,7 +105,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
     raise JobRefused(f"no such verb: {verb}")
 
 
-def _tell_state(job: Job) -> dict[str, object]:
+def _tell_state(job: Job, *, with_ranks: bool = True) -> dict[str, object]:
     if _is_scheduled(job.run_id):
         from gpucourse.remote.agent import slurm_submit, slurm_watch
 
@@ -117,11 +117,13 @@ def _tell_state(job: Job) -> dict[str, object]:
     from gpucourse.remote.agent import supervise
 
     supervise.settle(job)
-    return {"state": job.state(), "exit": job.read("exit.json"), "ranks": {str(r): how for r, how in job.ranks().items()}}
+    ranks = {str(rank): how for rank, how in job.ranks().items()} if with_ranks else {}
+    return {"state": job.state(), "exit": job.read("exit.json"), "ranks": ranks}
 
 
 def _tell_states(run_ids: list[str]) -> dict[str, dict[str, object]]:
-    """How these runs stand. Once Slurm says nothing, its other runs are left out: each would wait for it as long."""
+    """How these runs stand, without their ranks. Once Slurm says nothing, its other runs are left out: each would wait for it
+    as long."""
     told: dict[str, dict[str, object]] = {}
     is_silent = False
     for job in map(Job, run_ids):
@@ -129,7 +131,7 @@ def _tell_states(run_ids: list[str]) -> dict[str, dict[str, object]]:
         if scheduled and is_silent:
             continue
         try:
-            told[job.run_id] = _tell_state(job)
+            told[job.run_id] = _tell_state(job, with_ranks=False)
         except JobRefused:
             is_silent = True
         is_silent = is_silent or (scheduled and bool((job.read("seen.json") or {}).get("silent")))
@@ -176,14 +178,14 @@ def _answer_several(wanted: dict[str, object], agent: str) -> None:
     second. Why one failed is told to whoever asks that alone."""
     for name in ("follow", "pack"):
         import_module("gpucourse.remote.agent." + name)  # once, and not by each of the processes
-    mark, questions = str(wanted["mark"]).encode(), wanted["questions"]
+    mark, questions, inputs = str(wanted["mark"]).encode(), wanted["questions"], words(wanted["inputs"])
     for question in questions if isinstance(questions, list) else ():
         os.write(sys.stdout.fileno(), mark + b"-out")
         pid = os.fork()
         if not pid:
             code = 1
             try:
-                sys.stdin = io.TextIOWrapper(io.BytesIO(str(question["stdin"]).encode()))
+                sys.stdin = io.TextIOWrapper(io.BytesIO(inputs[int(str(question["input"]))].encode()))
                 code = main(words(question["words"]), agent)
             finally:
                 os._exit(code)
