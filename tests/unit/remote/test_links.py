@@ -271,7 +271,7 @@ def test_nodes_are_connected_to_only_when_somebody_asks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("runs", "requests"), [(2, 1), (250, 1), (2000, 1), (5000, 3)])
-def test_the_questions_about_many_runs_are_few_requests_of_a_bounded_length(runs: int, requests: int) -> None:
+def test_questions_about_many_runs_are_few_bounded_requests(runs: int, requests: int) -> None:
     ids = [f"20260101-{number:06}-gecko" for number in range(runs)]
     questions = [request for run in ids for request in (StreamRequest(("follow", run)), StreamRequest(("pack", run), PACK))]
     long = StreamRequest(("pack", "r1"), PACK[:-1] + b" " * (8 << 10) + b"}")

@@ -77,7 +77,7 @@ def test_advice_about_an_own_script_names_that_script(context: Context) -> None:
     assert diagnosis.next.startswith("gpucourse run --script 'my train.py' with a smaller batch_size")
 
 
-def test_planned_ranks_are_silent_of_which_no_line_is_here(context: Context) -> None:
+def test_planned_ranks_whose_log_is_empty_are_silent(context: Context) -> None:
     record = make_record()
     files = runs.files_of(context.paths, record)
     assert find_silent_ranks(record, files) == SilentRanks(ranks={}), "nothing was planned"

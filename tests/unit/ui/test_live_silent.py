@@ -37,7 +37,7 @@ def rows(screen: LogScreen, most: int = 100) -> list[str]:
     return [plain(row) for row in screen.statuses(most)]
 
 
-def test_where_there_is_room_every_rank_has_a_row_in_the_order_of_the_ranks() -> None:
+def test_where_there_is_room_every_rank_has_a_row_in_order() -> None:
     screen = begin(4)
     assert (rows(screen), screen.count_statuses()) == ([], 0), "nobody draws a bar"
     draw(screen, 3, 1)
@@ -67,7 +67,7 @@ def test_silent_ranks_are_the_worst_after_those_that_failed() -> None:
     assert rows(screen, 10)[-1] == "+23 more"
 
 
-def test_where_only_some_ranks_are_meant_to_print_they_are_first() -> None:
+def test_where_only_some_ranks_print_they_are_first() -> None:
     screen = begin(32)
     draw(screen, 31)
     shown = rows(screen, 5)
