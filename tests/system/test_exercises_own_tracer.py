@@ -24,7 +24,7 @@ from tests.system.exercising import (
     run_solved,
     with_faults,
 )
-from tests.waiting import until
+from tests.waiting import STUCK_S, until
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 if sys.platform != "linux":
@@ -100,5 +100,5 @@ def test_engine_and_tracer_end_with_a_run_that_is_stopped(number: signal.Signals
         until(lambda: "engine" in list_processes(script.parent), "an engine")
     finally:
         process.send_signal(number)
-        process.wait(timeout=60)
+        process.wait(timeout=STUCK_S)
     until(lambda: not list_processes(script.parent), "the end of engine and tracer")

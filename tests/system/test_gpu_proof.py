@@ -25,6 +25,7 @@ from gpucourse.course.gpu_record import FOLDER, FORMAT, find_recorded_plots
 from gpucourse.course.locate import find_course
 from gpucourse.grading.checks import evaluate
 from tests.system.exercising import FAKE_GPU, needs_torch
+from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -109,10 +110,10 @@ def test_a_case_ends_when_the_proof_is_killed(tmp_path: Path) -> None:
     words = [sys.executable, "-c", child]
     start = f"import os, pathlib; from benchmarks import gpu; gpu._process({words!r}, pathlib.Path('.'), os.environ, 600)"
     with subprocess.Popen([sys.executable, "-c", start], cwd=gpu.ROOT) as proof:
-        assert select.select([reader], [], [], 60)[0]
+        assert select.select([reader], [], [], STUCK_S)[0]
         pid = int(os.read(reader, 20))
         proof.kill()
-    ended = bool(select.select([reader], [], [], 10)[0])
+    ended = bool(select.select([reader], [], [], STUCK_S)[0])
     if not ended:
         os.kill(pid, signal.SIGKILL)
     os.close(reader)

@@ -228,7 +228,7 @@ def _type_at_a_terminal(learner: Learner, answer: str, *words: str) -> str:
             screen += heard
             if b"[y/N]" in screen and not answered:
                 answered = bool(os.write(ours, answer.encode()))
-        assert process.wait(60) == 0, screen.decode(errors="replace")
+        assert process.wait(STUCK_S) == 0, screen.decode(errors="replace")
     finally:
         process.kill()
         process.wait(STUCK_S)

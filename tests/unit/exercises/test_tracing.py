@@ -123,7 +123,7 @@ def test_a_killed_script_leaves_neither_engine_nor_tracer(name: str, binaries: P
     script.kill()
     script.wait()
     for child in watched:
-        assert select.select([child], [], [], 60)[0], "it did not end with the script that started it"
+        assert select.select([child], [], [], STUCK_S)[0], "it did not end with the script that started it"
         os.close(child)
     script.stdin.close()
     script.stdout.close()

@@ -34,7 +34,7 @@ class Watching:
 
     def wait_for(self, words: str, *, times: int = 1) -> None:
         """Read the screen until it holds these words so often."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + STUCK_S
         while self.shown.count(words) < times:
             ready, _, _ = select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, f"{words} did not come: {self.shown}"
