@@ -74,6 +74,20 @@ def test_the_digest_of_outputs_tells_whether_they_have_changed(
     assert pack.tell_outputs(otter) not in {"", sent}
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux has such a folder")
+def test_what_vanishes_while_it_is_looked_at_is_no_output(tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this folder lies what is open: the folder itself as well while its names are read, and no longer afterwards."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    work.with_name("outputs").symlink_to("/proc/self/fd")
+    work.with_name("job.json").write_text("{}")
+    out = io.BytesIO()
+    limits = {"max_bytes": 1 << 20, "output_limit": 1 << 20, "max_files": 100}
+    pack.pack(job.Job("otter"), {"globs": ["run1"], "have": {}, **limits}, out)
+    out.seek(0)
+    with tarfile.open(fileobj=out) as archive:
+        assert archive.getnames() == [pack.LISTING, "files/run1/model.pt", pack.CLOSING]
+
+
 def test_outputs_that_another_version_sent_are_asked_for_again(
     tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

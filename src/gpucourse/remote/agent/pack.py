@@ -44,7 +44,10 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     began, globs, most = time.time(), words(wanted.get("globs", [])), int(str(wanted["max_files"]))
     env = job.read("env.json")
     offers, left = list_offers(job, globs, most)
-    infos = {name: os.lstat(path) for name, path in offers.items()}
+    infos = {}
+    for name, path in offers.items():
+        with suppress(FileNotFoundError):  # whoever still writes there has just removed it
+            infos[name] = os.lstat(path)
     sending, same, unsent = _choose(offers, infos, wanted)
     pieces = _Pieces(out)
     listing = {"left": _shorten([*left, *unsent]), "same": same, "state": job.state(), "env": env}
