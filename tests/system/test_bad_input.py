@@ -30,7 +30,7 @@ COURSE = Path(__file__).resolve().parents[2]
         (["deploy", "3", "--nodes", "65"], 2, "--nodes 65: module 3 takes 1 to 64 nodes", "gpucourse deploy 3 --nodes 64"),
         (["deploy", "3", "--nodes", "two"], 2, "'two' is not a valid int", "gpucourse deploy --help"),
         (["deploy", "3", "--target", "moon"], 2, "'moon' is not", "gpucourse deploy --help"),
-        (["deploy"], 2, "Missing argument 'module'", "gpucourse deploy --help"),
+        (["deploy"], 2, "deploy needs the number of a module: 3", "gpucourse deploy --help"),
         (["deploy", "3", "--nodes"], 2, "--nodes needs a value", "gpucourse deploy --help"),
         (["run", "3.2", "--set"], 2, "--set needs a value", "gpucourse run --help"),
         (["status", "--json=yes"], 2, "--json takes no value", "gpucourse status --help"),

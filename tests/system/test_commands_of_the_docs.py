@@ -43,7 +43,7 @@ Refusal = tuple[int, str]
 NO_CREDENTIALS: Refusal = (3, "there are no AWS credentials")
 NO_TERRAFORM: Refusal = (3, "GPUCOURSE_TERRAFORM")
 NOT_AGREED: Refusal = (2, "this needs a confirmation, and there is no terminal")
-MODULE_MISSING: Refusal = (2, "Missing argument 'module'")
+MODULE_MISSING: Refusal = (2, "needs the number of a module")
 NO_LAB = {module: (3, f"gpucourse deploy {module}") for module in "1234"}
 REFUSED: dict[str, Refusal] = {
     "allow-ip": MODULE_MISSING,

@@ -37,6 +37,9 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         return UsageError(
             f"there is no option {option}.{suggest(option, [*known, *_OF_ALL], least=0.65)}", hint=f"{path} --help"
         )
+    if (missing := getattr(error, "param", None)) is not None and type(error).__name__ == "MissingParameter" and missing.help:
+        needed = missing.help[0].lower() + missing.help[1:].rstrip(".")
+        return UsageError(f"{path.removeprefix('gpucourse ')} needs {needed}", hint=f"{path} --help")
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
     if choices and (value := re.search(r"'([^']*)' is not one of", error.message)):
         return UsageError(error.format_message() + suggest(value[1], choices), hint=f"{path} --help")

@@ -54,6 +54,7 @@ def test_every_command_names_the_options_that_all_take(learning: Learning) -> No
         ("check 1.1 --diagnosis kil-rank", "Did you mean kill-rank", "known:"),
         ("run 1.1 --depth 64 --detach", "--depth is a parameter", "gpucourse run 1.1 --set depth=64 --detach"),
         ("run 1.1 --depth=64", "--depth is a parameter", "gpucourse run 1.1 --set depth=64"),
+        ("hint", "hint needs the number of an exercise: 3.2", "gpucourse hint --help"),
         ("run 1", "1 is a module", "gpucourse run 1 --all"),
         ("hint 1", "1 is a module", "its exercises: 1.1, 1.2"),
         ("show 1.3", "there is no exercise '1.3'. Did you mean", "known: 1.1, 1.2"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.verdict import PartResult, choose_needed
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Content, Facts, Paragraph, Style, View, facts, table
+from gpucourse.ui.tables import Block, Cell, Code, Content, Facts, Paragraph, Style, View, facts
 from gpucourse.ui.text import shorten_path
 from gpucourse.units import format_seconds
 
@@ -130,9 +130,10 @@ def reset(done: Reset) -> View:
     number = done.exercise.id
     if not done.files:
         return View(title=f"{number}  reset", blocks=(Paragraph("Every file is as the course has it; nothing was changed."),))
-    rows = [(name, str(place) if place else "there was none") for name, place in done.files.items()]
+    files = [(name, str(place) if place else "there was none") for name, place in done.files.items()]
+    pairs = [pair for name, place in files for pair in (("put back", name), ("yours is now", place))]
     return View(
         title=f"{number}  reset",
-        blocks=(table(["put back", "yours is kept as"], rows),),
+        blocks=(facts(pairs),),
         footer=("Runs, answers and points stay.", f"Run it: gpucourse run {number}"),
     )
