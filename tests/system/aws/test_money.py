@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
+from gpucourse.aws import schedule
+from gpucourse.aws.session import Account
+from gpucourse.errors import UnreachableError
+from gpucourse.labs.aws import extend
 from gpucourse.labs.aws.cleanup import leaks
+from gpucourse.labs.aws.money.budget import read_budget
 from gpucourse.labs.aws.money.cost import Cost, cost
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
@@ -17,6 +26,7 @@ from tests.mock_aws.asking import launch
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
+from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 FAR = "eu-west-1"  # none of the regions that the course knows
@@ -148,6 +158,97 @@ def test_an_account_that_does_not_answer_leaves_the_ledger(learner: CloudLearner
     now = compute_cost(learner)
     assert now.usd > 0
     assert "the figure recorded last" in now.warnings[0]
+
+
+def interrupt_extend(learner: CloudLearner, action: str, number: signal.Signals, *, after: bool) -> str:
+    """`extend 3 2h` gets that signal while a call of this name is held back; gives what it printed."""
+    learner.account.hold(action, after=after)
+    extending = learner.begins("extend", "3", "2h")
+    until(lambda: any(action in call for call in learner.account.list_held_calls()), f"{action} is held back")
+    extending.send_signal(number)
+    if number == signal.SIGKILL:
+        extending.wait(STUCK_S)
+    learner.account.calm()
+    return extending.communicate(timeout=STUCK_S)[1].decode()
+
+
+def arm_backstop(learner: CloudLearner, lab: AwsDeployment) -> None:
+    tags = hand_made.tags_of(learner, lab.uid)
+    account = Account(REGION, learner.environment)
+    assert schedule.arm(account, hand_made.ids(learner), datetime.fromisoformat(lab.cloud.expires), wanted=tags).state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("action", "after", "armed", "hours", "moved"),
+    [
+        ("DescribeVpcs", False, False, 4, False),  # nothing was written yet
+        ("CreateTags", True, True, 4, False),  # the backstop has the earlier end
+        ("CreateTags", True, False, 6, False),  # the nodes may have the later one
+        ("UpdateSchedule", True, True, 6, True),
+    ],
+    ids=["before all", "with a backstop", "without one", "after all"],
+)
+def test_what_a_killed_extend_set_aside_follows_the_account(
+    learner: CloudLearner, action: str, after: bool, armed: bool, hours: int, moved: bool
+) -> None:
+    lab = hand_made.lab(learner)
+    if armed:
+        arm_backstop(learner, lab)
+    learner.sets(budget_usd=20)
+    interrupt_extend(learner, action, signal.SIGKILL, after=after)
+    assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
+    learner.account.expire_credentials()
+    context = hand_made.context(learner)
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal("4.6"), abs=Decimal("0.1")), "nobody answered"
+    learner.account.renew_credentials()
+    assert read_budget(context, ()).reserved == pytest.approx(Decimal("0.766") * hours, abs=Decimal("0.05"))
+    cloud = learner.deployment()["cloud"]
+    assert (cloud["expires"] > lab.cloud.expires) == moved
+    assert bool(cloud["reservation"]) == (hours == 6 and not moved)
+    learner.types("extend", "3", "1h")
+    cloud = learner.deployment()["cloud"]
+    assert datetime.fromisoformat(cloud["expires"]) == datetime.fromisoformat(lab.cloud.expires) + timedelta(
+        hours=3 if moved else 1
+    )
+    assert cloud["reservation"] is None
+
+
+def test_the_next_verb_on_a_lab_whose_extend_was_killed_reads_its_end(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    arm_backstop(learner, lab)
+    interrupt_extend(learner, "UpdateSchedule", signal.SIGKILL, after=True)
+    learner.types("allow-ip", "3", "--ssh-cidr", "198.51.100.4/32")
+    cloud = learner.deployment()["cloud"]
+    assert cloud["reservation"] is None
+    assert datetime.fromisoformat(cloud["expires"]) == datetime.fromisoformat(lab.cloud.expires) + timedelta(hours=2)
+
+
+def test_an_interrupted_extend_says_when_the_lab_ends(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    said = interrupt_extend(learner, "CreateTags", signal.SIGINT, after=True)
+    assert f"it ends at {datetime.fromisoformat(lab.cloud.expires):%Y-%m-%d %H:%M} UTC, on nodes that took it at" in said
+    assert "gpucourse extend 3 120m" in said
+    assert learner.deployment()["cloud"]["reservation"]["until"] > lab.cloud.expires
+    assert "has more time" in learner.types("extend", "3", "2h").out
+
+
+def test_a_node_that_refuses_the_deadline_leaves_the_earlier_one_for_all(learner: CloudLearner) -> None:
+    hand_made.lab(learner, nodes=2)
+    context = hand_made.context(learner)
+    file = learner.workspace / ".gpucourse/deployments/03-aws-t4.json"
+    text = file.read_text()
+    nodes = json.loads(text)
+    nodes["inventory"]["nodes"][1]["proxy"] = "false"
+    file.write_text(json.dumps(nodes))
+    before = nodes["cloud"]["expires"]
+    with pytest.raises(UnreachableError, match="still ends at") as refused:
+        extend.extend(context, extend.more_time(context, "3", 3600))
+    assert "node1" in refused.value.what
+    assert learner.deployment()["cloud"]["expires"] == before
+    ends = {item.tags["Expires"] for item in learner.list_resources("instance")}
+    took = Path(learner.account.computer(hand_made.ids(learner)[0])["root"]) / "var/lib/gpucourse/deadline"
+    assert (float(took.read_text()), ends) == (datetime.fromisoformat(before).timestamp(), {before}), "node0 had taken it"
+    file.write_text(text)
 
 
 def test_without_a_cloud_nothing_is_asked_and_nothing_costs(learner: CloudLearner) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError
+from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.labs.aws.account import on_aws
+from gpucourse.labs.aws.money.budget import follow_account
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
 
@@ -21,4 +22,7 @@ def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> It
         deployment = deployments.load_as(context.paths, stack, AwsDeployment)
         if deployment is None:  # another command was faster
             raise MissingError(f"{stack} was destroyed just now", hint=f"gpucourse deploy {module} --target aws")
+        if deployment.cloud.reservation is not None:  # of a command that was killed, since the lock was free
+            with suppress(GpucourseError):  # the command itself says what is wrong with the account
+                follow_account(context, deployment)
         yield deployment

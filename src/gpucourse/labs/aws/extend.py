@@ -1,12 +1,14 @@
 """`extend` and `keep`: more time for a lab, and a while without the idle agent. Each killer is told, the strictest last.
 
-The nodes come first: if one of them does not accept the new deadline, the record, the tags and the backstop stay as they
-were, so that the earlier deadline still applies to all.
+The tags come first, so that what a killed command leaves says when the lab may end at the latest; the backstop follows the
+nodes. If one of the nodes does not accept the new deadline, all of it is set back, so that the earlier one applies to all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -14,16 +16,17 @@ from typing import TYPE_CHECKING
 from gpucourse.aws import resource_scan, schedule, tags
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import node_files
 from gpucourse.labs.aws.account import account_of, on_aws
 from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.money import ledger as stack_ledger
-from gpucourse.labs.aws.money.budget import Spending, read_budget, reserve
+from gpucourse.labs.aws.money.budget import Spending, follow_account, follow_killed_commands, read_budget, reserve
 from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.money import usd_over
+from gpucourse.model.node import Node
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
@@ -32,13 +35,22 @@ if TYPE_CHECKING:
 LONGEST = timedelta(hours=72)  # what a stack takes as its time to live
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeFailure:
+    """A node on which something could not be done, and why."""
+
+    node: Node
+    error: GpucourseError
+
+
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
-    """What that many seconds more would mean. Changes nothing.
+    """What that many seconds more would mean. Changes nothing but the records of labs whose last command was killed.
 
     Raises UsageError for nothing at all and where the lab would live for more than 72 hours in all.
     """
     if seconds < 60:
         raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
+    follow_killed_commands(context)
     deployment = on_aws(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * LONGEST.total_seconds())  # refused below, with what would be right
     before, at = datetime.fromisoformat(deployment.cloud.expires), stack_ledger.now()
@@ -82,7 +94,14 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
             command=extension.command,
         )
         with reserve(context, deployment, spending, over_budget=over_budget):
-            return _move_end(context, account, deployment, extension)
+            try:
+                return _move_end(context, account, deployment, extension)
+            except KeyboardInterrupt:
+                if booked := deployment.cloud.reservation:
+                    deployment.cloud.reservation = replace(booked)  # which stays, unless the account tells what has come of it
+                with suppress(GpucourseError):
+                    follow_account(context, deployment)
+                raise _make_interrupted_error(deployment, extension) from None
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
@@ -105,7 +124,8 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             else:
                 failed = _do_on_nodes(context, deployment, lambda link: node_files.remove(link, "hold"))
         if failed:
-            raise _same(failed, f"not every node of {deployment.stack} was told: {'; '.join(error.what for error in failed)}")
+            errors = [failure.error for failure in failed]
+            raise _same(errors, f"not every node of {deployment.stack} was told: {_join(errors)}")
         deadline = datetime.fromisoformat(cloud.expires)
         said = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"
@@ -124,28 +144,27 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         )
 
 
-def write_deadline(context: Context, deployment: AwsDeployment, moment: datetime) -> list[GpucourseError]:
-    """Write the deadline on every node; the errors of those that did not take it."""
-    return _do_on_nodes(context, deployment, lambda link: node_files.write(link, "deadline", f"{moment.timestamp():.0f}"))
+def write_deadline(
+    context: Context, deployment: AwsDeployment, moment: datetime, nodes: Sequence[Node] | None = None
+) -> list[NodeFailure]:
+    """Write the deadline on these nodes, else on every one; those that did not take it, and why."""
+    text = f"{moment.timestamp():.0f}"
+    return _do_on_nodes(context, deployment, lambda link: node_files.write(link, "deadline", text), nodes)
 
 
 def _move_end(context: Context, account: Account, deployment: AwsDeployment, extension: Extension) -> ChangeResult:
-    """Tell every killer, the nodes first."""
+    """Write the new end on everything, the record last. Raises what the nodes raise, with all of it set back."""
     cloud = deployment.cloud
-    warnings: list[str] = []
-    with stage(context.watch, "deadline", "moving the deadline on the nodes"):
+    with stage(context.watch, "deadline", "moving the tags, and the deadline on the nodes"):
+        warnings = _write_tags(account, deployment, extension.expires)
         if not cloud.stopped and (failed := write_deadline(context, deployment, extension.expires)):
-            raise _make_extend_error(deployment, extension, failed)
-    with stage(context.watch, "backstop", "moving the backstop and the tags"):
+            late = _set_back(context, account, deployment, extension, failed)
+            raise _make_extend_error(deployment, extension, failed, late)
+    with stage(context.watch, "backstop", "moving the backstop"):
         finding = schedule.move(account, extension.expires, stack=deployment.uid)
         if finding.state != "ok" and not cloud.backstop:
             when = extension.before + schedule.AFTER
             warnings.append(f"AWS may still end it at {when:%Y-%m-%d %H:%M} UTC: {finding.detail}")
-        try:
-            tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), extension.expires)
-            schedule.retag_expires(account, extension.expires, stack=deployment.uid)
-        except GpucourseError as error:
-            warnings.append(f"some tags still show the old deadline, which ends nothing: {error.what}")
     cloud.expires = extension.expires.isoformat(timespec="seconds")
     deployments.save(context.paths, deployment)
     return ChangeResult(
@@ -165,22 +184,69 @@ def _move_end(context: Context, account: Account, deployment: AwsDeployment, ext
     )
 
 
-def _do_on_nodes(context: Context, deployment: AwsDeployment, task: Callable[[Link], None]) -> list[GpucourseError]:
+def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -> list[str]:
+    """Write the end on everything that carries one; why some of it still shows another."""
+    try:
+        tags.retag_expires(account, resource_scan.find(account, stack=deployment.uid), moment)
+        schedule.retag_expires(account, moment, stack=deployment.uid)
+    except GpucourseError as error:
+        return [f"some tags still show the old deadline, which ends nothing: {error.what}"]
+    return []
+
+
+def _set_back(
+    context: Context, account: Account, deployment: AwsDeployment, extension: Extension, failed: list[NodeFailure]
+) -> list[NodeFailure]:
+    """Write the earlier end again on the nodes that took the later one, and on the tags; the nodes that keep the later one."""
+    refused = {failure.node.name for failure in failed}
+    took = [node for node in (deployment.inventory.nodes if deployment.inventory else ()) if node.name not in refused]
+    late = write_deadline(context, deployment, extension.before, took)
+    if not late:
+        _write_tags(account, deployment, extension.before)
+    return late
+
+
+def _do_on_nodes(
+    context: Context, deployment: AwsDeployment, task: Callable[[Link], None], nodes: Sequence[Node] | None = None
+) -> list[NodeFailure]:
     from gpucourse.remote.fleet import Fleet
 
-    nodes = deployment.inventory.nodes if deployment.inventory else ()
-    with Fleet(context.transport, nodes) as fleet:
-        return [outcome.error for outcome in fleet.do_on_each(task) if outcome.error is not None]
+    every = deployment.inventory.nodes if deployment.inventory else ()
+    with Fleet(context.transport, every if nodes is None else nodes) as fleet:
+        outcomes = fleet.do_on_each(task)
+    return [NodeFailure(node=outcome.node, error=outcome.error) for outcome in outcomes if outcome.error is not None]
 
 
-def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: list[GpucourseError]) -> GpucourseError:
-    said = "; ".join(error.what for error in failed)
+def _make_extend_error(
+    deployment: AwsDeployment, extension: Extension, failed: list[NodeFailure], late: list[NodeFailure]
+) -> GpucourseError:
+    errors = [failure.error for failure in failed]
+    ends = f"still ends at {extension.before:%Y-%m-%d %H:%M} UTC"
+    if not late:
+        return _same(errors, f"{_join(errors)}. {deployment.stack} {ends}: nothing else was moved")
+    names = ", ".join(failure.node.name for failure in late)
     return _same(
-        failed, f"{said}. {deployment.stack} still ends at {extension.before:%Y-%m-%d %H:%M} UTC: nothing else was moved"
+        errors,
+        f"{_join(errors)}. {deployment.stack} {ends} but for {names}, which took the later end and could not be set back: "
+        f"{_join([failure.error for failure in late])}",
     )
 
 
-def _same(failed: list[GpucourseError], what: str) -> GpucourseError:
+def _make_interrupted_error(deployment: AwsDeployment, extension: Extension) -> Interrupted:
+    cloud = deployment.cloud
+    ends = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
+    later = f", on nodes that took it at {datetime.fromisoformat(cloud.reservation.until):%H:%M}" if cloud.reservation else ""
+    return Interrupted(
+        f"giving {deployment.stack} more time was interrupted; it ends at {ends}{later}",
+        hint=f"type it again: {extension.command}; gpucourse status shows what will end it",
+    )
+
+
+def _join(errors: Sequence[GpucourseError]) -> str:
+    return "; ".join(error.what for error in errors)
+
+
+def _same(failed: Sequence[GpucourseError], what: str) -> GpucourseError:
     """One error for all, unreachable where any node was."""
     first = next((error for error in failed if isinstance(error, UnreachableError)), failed[0])
     return type(first)(what, hint=first.hint)

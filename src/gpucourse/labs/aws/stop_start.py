@@ -226,7 +226,8 @@ def _move_deadline(context: Context, deployment: AwsDeployment) -> list[str]:
     from gpucourse.labs.aws.extend import write_deadline
 
     moment = datetime.fromisoformat(deployment.cloud.expires)
-    return [f"{error.what}: it may end itself sooner" for error in write_deadline(context, deployment, moment)]
+    failed = write_deadline(context, deployment, moment)
+    return [f"{failure.error.what}: it may end itself sooner" for failure in failed]
 
 
 def _settle(context: Context, account: Account, deployment: AwsDeployment) -> None:
