@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from gpucourse.aws import schedule, tags
@@ -27,11 +26,12 @@ from gpucourse.aws.kinds import (
     role_steps,
 )
 from gpucourse.aws.session import Account
-from gpucourse.errors import CloudError, GpucourseError, PermissionRefused
+from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import CloudResource
-from gpucourse.parallel import run_all
+from gpucourse.parallel import try_all
 
 AT_ONCE = 8
+SHUT = "the region does not accept these credentials, as where it is no longer enabled:"
 _TAGGED_KINDS = (  # what the tagging API may list, and describe calls know more precisely
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
     *("ec2:internet-gateway", "ec2:route-table", "ec2:network-interface", "ec2:elastic-ip", "ec2:key-pair"),
@@ -51,8 +51,9 @@ def find(
     """Everything with our tags in these regions (the account's own by default), in the order of removal.
 
     Empty is the proof that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False; the
-    backstop's schedules and role, which cost nothing and only end what is ours, are in it only with `strict`. Raises what a
-    call raises, except PermissionRefused.
+    backstop's schedules and role, which cost nothing and only end what is ours, are in it only with `strict`. A region that
+    the credentials do not open, while they open another, counts as one thing that was not seen: it is not enabled any more.
+    Raises what a call raises, except PermissionRefused.
     """
     wanted = tags.make_project_tags(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
@@ -61,7 +62,17 @@ def find(
         looks += [(place, _looker(kind)) for kind in KINDS]
         looks += [(place, _file_systems), (place, _schedules), (place, _others)]
     looks.append((places[0], _roles))  # IAM has no regions
-    resources = chain(*run_all([partial(look, place, wanted) for place, look in looks], limit=AT_ONCE))
+    answers = try_all([partial(look, place, wanted) for place, look in looks], limit=AT_ONCE)
+    errors = [(place.region, answer) for (place, _), answer in zip(looks, answers, strict=True) if not isinstance(answer, list)]
+    shut = {region: error for region, error in errors if isinstance(error, CredentialsError)}
+    for _region, error in errors:
+        if not isinstance(error, CredentialsError) or len(shut) == len(places):
+            raise error
+    resources = [resource for answer in answers if isinstance(answer, list) for resource in answer]
+    resources += [
+        _make_unseen_resource(INSTANCE.name, "ec2", INSTANCE.operation, wanted, region, f"{SHUT} {error.what}")
+        for region, error in shut.items()
+    ]
     counted = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES, ROLE}]
     return sorted(counted, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
 
@@ -121,7 +132,7 @@ def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[CloudReso
         try:
             return [_parse_resource(kind, item, account.region) for item in items(account, kind, wanted)]
         except PermissionRefused as error:
-            return [_make_unseen_resource(kind.name, "ec2", kind.operation, wanted, account.region, error)]
+            return [_make_unseen_resource(kind.name, "ec2", kind.operation, wanted, account.region, _describe(error))]
 
     return look
 
@@ -164,7 +175,7 @@ def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[CloudReso
                 replace(common, name=system.get("Name", ""), state=system.get("LifeCycleState", ""), remove=remove)
             )
     except PermissionRefused as error:
-        resources.append(_make_unseen_resource(FILE_SYSTEM, "efs", "describe_file_systems", {}, region, error))
+        resources.append(_make_unseen_resource(FILE_SYSTEM, "efs", "describe_file_systems", {}, region, _describe(error)))
     return resources
 
 
@@ -182,7 +193,7 @@ def _schedules(account: Account, wanted: Mapping[str, str]) -> list[CloudResourc
             for name, known in schedule_groups(account, wanted)
         ]
     except PermissionRefused as error:
-        return [_make_unseen_resource(SCHEDULES, "scheduler", "list_schedule_groups", {}, account.region, error)]
+        return [_make_unseen_resource(SCHEDULES, "scheduler", "list_schedule_groups", {}, account.region, _describe(error))]
 
 
 def _roles(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
@@ -199,7 +210,7 @@ def _roles(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
             for name, known in roles(account, wanted)
         ]
     except PermissionRefused as error:
-        return [_make_unseen_resource(ROLE, "iam", "list_roles", {}, account.region, error)]
+        return [_make_unseen_resource(ROLE, "iam", "list_roles", {}, account.region, _describe(error))]
 
 
 def _others(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
@@ -224,7 +235,7 @@ def _others(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
 
 
 def _make_unseen_resource(
-    kind: str, service: str, operation: str, wanted: Mapping[str, str], region: str, error: PermissionRefused
+    kind: str, service: str, operation: str, wanted: Mapping[str, str], region: str, why: str
 ) -> CloudResource:
     filters = [f"Name=tag:{key},Values={shlex.quote(value)}" for key, value in wanted.items()]
     words = ["aws", service, operation.replace("_", "-"), "--region", region, *(["--filters", *filters] if filters else [])]
@@ -234,5 +245,9 @@ def _make_unseen_resource(
         region=region,
         remove=" ".join(words),
         seen=False,
-        note=f"not allowed to look: {error.action}",
+        note=why,
     )
+
+
+def _describe(error: PermissionRefused) -> str:
+    return f"not allowed to look: {error.action}"

@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.aws import resource_scan
 from gpucourse.aws.kinds import ORDER, ApiCall
-from gpucourse.errors import CloudUnreachable
+from gpucourse.errors import CloudUnreachable, CredentialsError
 from gpucourse.model.cloud import CloudResource
 from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, as_tag_list, error, make_refusal
 from tests.unit.aws.conftest import Lab, make_lab
@@ -62,6 +62,19 @@ def test_every_region_ever_used_is_looked_at(moto: MotoAccount, lab: Lab) -> Non
     things = resource_scan.find(moto, course="c0ffee", regions=["us-west-2", "us-east-2", "us-west-2"])
     assert [thing.kind for thing in things if thing.region == "us-west-2"] == ["VPC"]
     assert len(things) == len(LAB_KINDS) + 1
+
+
+def test_a_region_that_was_disabled_hides_nothing_of_the_others(moto: MotoAccount, lab: Lab) -> None:
+    """AWS closes a region to the credentials and continues to bill what it holds."""
+    moto.fail.append(("describe_vpcs", CredentialsError("not here")))
+    things = resource_scan.find(moto, stack="s-1", regions=["us-west-2", "us-east-2"])
+    [shut] = [thing for thing in things if not thing.seen]
+    assert "region does not accept these credentials" in shut.note
+    assert f"--region {shut.region} --filters Name=tag:Project,Values=gpucourse" in shut.remove
+    assert {"instance", "file system"} <= {thing.kind for thing in things if thing.seen}
+    moto.fail.append(("describe_vpcs", CredentialsError("not here")))
+    with pytest.raises(CredentialsError):
+        resource_scan.find(moto, stack="s-1", regions=["us-east-2"])
 
 
 def test_an_instance_that_has_ended_is_not_there(moto: MotoAccount, lab: Lab) -> None:
