@@ -189,10 +189,16 @@ ROWS: tuple[FailureRow, ...] = (
         POLICY,
     ),
     FailureRow(
-        ("ExpiredToken*", "RequestExpired", "TokenRefreshRequired"),
+        ("ExpiredToken*", "TokenRefreshRequired"),
         "credentials",
         "the AWS credentials have expired",
         SIGN_IN_AGAIN,
+    ),
+    FailureRow(  # EC2's word for both
+        ("RequestExpired",),
+        "credentials",
+        "the AWS credentials have expired, or this machine's clock is wrong",
+        f"check the clock (date -u); {SIGN_IN_AGAIN}",
     ),
     FailureRow(
         ("SignatureDoesNotMatch", "InvalidSignature*", "RequestTimeTooSkewed"),
@@ -203,8 +209,8 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("AuthFailure",),
         "credentials",
-        "AWS does not accept these credentials in this region: they are wrong, or the region is not enabled",
-        f"{SIGN_IN_AGAIN}; a region is enabled at https://console.aws.amazon.com/billing/home#/account",
+        "AWS does not accept these credentials here: they are wrong, the region is not enabled, or the clock is wrong",
+        f"check the clock (date -u); {SIGN_IN_AGAIN}; a region is enabled at https://console.aws.amazon.com/billing/home#/account",
     ),
     FailureRow(
         (
