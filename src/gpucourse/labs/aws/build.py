@@ -49,11 +49,11 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
 
     def build_one(lab_proposal: LabProposal) -> DeployResult:
         if len(lab_proposals) == 1:
-            return _build(context, lab_proposal)
+            return _build(context, lab_proposal, proposal.command)
         own = replace(context, watch=label_events(context.watch, lab_proposal.deployment.stack))
         lab_proposal.lab = replace(lab_proposal.lab, context=own)
         try:
-            return _build(own, lab_proposal)
+            return _build(own, lab_proposal, proposal.command)
         except GpucourseError as error:
             errors.append(error)
             raise
@@ -67,7 +67,8 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
             raise
         raise Interrupted(
             "\n".join(error.what for error in errors) or "interrupted",
-            hint=f"gpucourse deploy continues; gpucourse destroy {lab_proposals[0].choice.module.id} takes all of it down",
+            hint="\n".join(filter(None, (error.hint for error in errors)))
+            or f"gpucourse destroy {lab_proposals[0].choice.module.id} takes all of it down",
         ) from None
     labs = [end for end in ends if isinstance(end, DeployResult)]
     if len(lab_proposals) == 1 and not labs:
@@ -88,27 +89,28 @@ def _reserve(context: Context, proposal: AwsProposal) -> None:
             deployments.save(context.paths, lab_proposal.deployment, "creating")
 
 
-def _build(context: Context, lab_proposal: LabProposal) -> DeployResult:
+def _build(context: Context, lab_proposal: LabProposal, command: str) -> DeployResult:
+    """`command`: what was typed."""
     began = time.monotonic()
     deployment = lab_proposal.deployment
     before = deployment.inventory
     regions.note(context.paths, deployment.cloud.region)
     if lab_proposal.quote.ends or lab_proposal.forgotten:
         bring_home(context, deployment, discard=False)
-    with failure_report.record_outcome(context, deployment):
+    with failure_report.record_outcome(context, deployment, command):
         lab = lab_proposal.lab
         if lab_proposal.interrupted or lab_proposal.forgotten:
             unmanaged.clear(context, lab)
-        if lab_proposal.quote.changes or before is None:
-            try:
+        try:
+            if lab_proposal.quote.changes or before is None:
                 deployment.inventory = _build_with_failover(context, lab_proposal)
-            except BaseException:
-                _arm_remains(context, lab)
-                raise
-            deployment.terraform = lab.describe()
-            deployments.save(context.paths, deployment)
-            lab = open_cloud(context, deployment)
-        _guard_costs(context, lab, fresh=lab_proposal.fresh)
+                deployment.terraform = lab.describe()
+                deployments.save(context.paths, deployment)
+                lab = open_cloud(context, deployment)
+            _guard_costs(context, lab, fresh=lab_proposal.fresh)
+        except BaseException:
+            _arm_remains(context, lab)
+            raise
         with context.keep_links() as own:
             deployment.inventory = wait_until_ready(own, lab)
         if deployment.cloud.backstop:  # some minutes later a new role and new nodes are known everywhere
@@ -209,12 +211,12 @@ def _record_price(lab_proposal: LabProposal) -> None:
 
 
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
-    """Before anything else can fail: what costs is in the ledger, and a schedule and powering off end what is forgotten."""
+    """Before anything else can fail: a schedule and powering off end what is forgotten, and what costs is in the ledger."""
     deployment, cloud = lab.deployment, lab.cloud
-    ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
     alive = _arm(context, lab)
     if cloud.backstop:
         context.watch(Note(text=f"{schedule.WHAT}: {cloud.backstop}", level="warning"))
+    ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
     _check_power_off(context, lab, alive, fresh=fresh)
 
 

@@ -12,6 +12,7 @@ from gpucourse.errors import (
     CloudError,
     CredentialsError,
     GpucourseError,
+    InfrastructureError,
     Interrupted,
     PermissionRefused,
     StorageError,
@@ -22,14 +23,16 @@ from gpucourse.labs.aws.money.prices import read_prices
 from gpucourse.model.cloud import Failure
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.money import usd_per_hour
+from gpucourse.provision.state import addresses
 from gpucourse.workspace import deployments
 
 
 @contextmanager
-def record_outcome(context: Context, deployment: AwsDeployment) -> Iterator[None]:
+def record_outcome(context: Context, deployment: AwsDeployment, command: str) -> Iterator[None]:
     """The record is written before anything is created, and says how it went whatever happens in the block.
 
-    What is raised in the block says afterwards also what exists, what it costs, and how to take it down.
+    What is raised in the block says afterwards also what exists, what it costs, and how to take it down. `command`: what was
+    typed, which is what to type again where nothing was built; what exists keeps its own market, region and end.
     """
     deployments.save(context.paths, deployment, "creating")
     try:
@@ -38,7 +41,8 @@ def record_outcome(context: Context, deployment: AwsDeployment) -> Iterator[None
         _save_as_failed(context, deployment, "interrupted")
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
-            hint=f"{format_deploy(deployment)} continues; {format_destroy(deployment)} takes it down",
+            hint=f"{format_deploy(deployment) if _exists(context, deployment) else command} continues; "
+            f"{format_destroy(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
         _save_as_failed(context, deployment, error.what)
@@ -95,6 +99,14 @@ def format_deploy(deployment: AwsDeployment) -> str:
 def format_destroy(deployment: AwsDeployment) -> str:
     """The command that takes it down."""
     return f"gpucourse destroy {deployment.module} --gpu {deployment.cloud.gpu}"
+
+
+def _exists(context: Context, deployment: AwsDeployment) -> bool:
+    """Whether something was built, as far as Terraform recorded it; so the next deploy decides it as well."""
+    try:
+        return bool(addresses(context.paths.stack(deployment.stack).state))
+    except InfrastructureError:  # damaged: then something was
+        return True
 
 
 def _save_as_failed(context: Context, deployment: AwsDeployment, why: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.context import Context
-from gpucourse.errors import InfrastructureError, LeftoverError, TerraformFailed, UsageError
+from gpucourse.errors import CloudError, InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
 from gpucourse.labs.aws.money.budget import read_budget
 from gpucourse.labs.aws.money.quote import make_quote
@@ -126,6 +126,19 @@ def test_what_a_failed_build_leaves_has_a_schedule(tmp_path: Path) -> None:
     lab.account.answers["ec2", "describe_instances"] = make_refusal("ec2:DescribeInstances")
     build._arm_remains(context, lab)
     assert "ec2:DescribeInstances" in str(events[-1])
+
+
+def test_a_ledger_that_fails_leaves_no_node_without_a_schedule(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    lab: Any = Lab()
+    lab.account.answers |= {
+        ("iam", "get_role"): {"Role": {"Arn": "arn:aws:iam::123456789012:role/gpucourse-backstop"}},
+        ("scheduler", "create_schedule"): {},
+        ("ec2", "describe_volumes"): error("RequestLimitExceeded"),
+    }
+    with pytest.raises(CloudError):
+        build._guard_costs(context, lab, fresh=True)
+    assert [made["Name"] for made in lab.account.list_calls("create_schedule")] == ["i-0"]
 
 
 def test_of_two_deploys_at_once_the_second_sees_what_the_first_will_cost(tmp_path: Path) -> None:

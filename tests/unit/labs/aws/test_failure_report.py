@@ -27,6 +27,7 @@ WITHOUT_CREDENTIALS = {
     "AWS_CONFIG_FILE": "/nowhere",
     "AWS_SHARED_CREDENTIALS_FILE": "/no",
 }
+TYPED = "gpucourse deploy 3 --target aws --spot --ttl 3600s"
 LOG = Path("/somewhere/terraform-apply.log")
 
 
@@ -69,11 +70,11 @@ def test_the_record_says_how_it_went(tmp_path: Path) -> None:
         assert stored is not None
         return stored.phase
 
-    with failure_report.record_outcome(context, deployment):
+    with failure_report.record_outcome(context, deployment, TYPED):
         assert phase() == "creating", "before anything is made"
     assert phase() == "ready"
 
-    with pytest.raises(InfrastructureError) as failed, failure_report.record_outcome(context, deployment):
+    with pytest.raises(InfrastructureError) as failed, failure_report.record_outcome(context, deployment, TYPED):
         raise InfrastructureError("the set-up failed", hint="look at the log")
     assert failed.value.what == f"the set-up failed\n{existing}"
     assert failed.value.hint == "look at the log\ntake it down: gpucourse destroy 3 --gpu t4"
@@ -81,10 +82,16 @@ def test_the_record_says_how_it_went(tmp_path: Path) -> None:
 
     with (
         pytest.raises(Interrupted, match=r"was interrupted\. What exists of it") as stopped,
-        failure_report.record_outcome(context, deployment),
+        failure_report.record_outcome(context, deployment, TYPED),
     ):
         raise KeyboardInterrupt
-    assert "gpucourse deploy 3 --target aws --gpu t4 continues" in stopped.value.hint
+    assert f"{TYPED} continues; gpucourse destroy 3 --gpu t4 takes it down" in stopped.value.hint, "nothing was built"
+    state = context.paths.stack(deployment.stack).state
+    state.parent.mkdir(parents=True)
+    state.write_text('{"resources": [{"mode": "managed", "type": "aws_vpc", "name": "this", "instances": [{}]}]}')
+    with pytest.raises(Interrupted) as stopped, failure_report.record_outcome(context, deployment, TYPED):
+        raise KeyboardInterrupt
+    assert "gpucourse deploy 3 --target aws --gpu t4 continues" in stopped.value.hint, "what exists refuses another --ttl"
     assert phase() == "failed"
 
 
