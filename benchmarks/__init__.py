@@ -1,1 +1,1 @@
-"""What gpucourse promises about speed, measured against what a person would type instead. `python -m benchmarks [NAME]`."""
+"""What gpucourse promises about speed, compared with what a person would type instead. `python -m benchmarks [NAME]`."""

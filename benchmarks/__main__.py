@@ -1,4 +1,4 @@
-"""One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of it.
+"""One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of the benchmarks.
 
 Two are programs of their own: `python -m benchmarks gpu`, every exercise's GPU branch on one card (benchmarks/gpu.py), and
 `python -m benchmarks growth`, how commands grow with what there is (benchmarks/growth.py).

@@ -31,7 +31,7 @@ PATIENCE_S = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """How long one `deploy` took: to its last resource, and to the last readiness check."""
+    """How long one `deploy` took: until its last resource, and until the last readiness check."""
 
     built_s: float
     ready_s: float
@@ -104,7 +104,7 @@ def _learner() -> Iterator[CloudLearner]:
 
 
 def _deploy(learner: CloudLearner) -> Deployment:
-    """Deploy module 3, and note when the line came that says that everything is built."""
+    """Deploy module 3, and record when the line appeared that says that everything is built."""
     began = time.perf_counter()
     built = 0.0
     with learner.begins("deploy", "3", "--target", "aws", "--yes") as process:

@@ -1,5 +1,5 @@
 """A simulated Slurm cluster of 3, 16 and 64 nodes: how long until every node is idle, how long until all is gone, and the
-memory of a further node. `CLUSTER_NODES=3,16` measures some of it."""
+memory of each additional node. `CLUSTER_NODES=3,16` measures some of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole course in one go on simulated nodes: for each module its lab is deployed, all exercises run, the lab goes."""
+"""The whole course in one go on simulated nodes: for each module, deploy its lab, run all exercises, destroy the lab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_S = 30.0
 
 
 def measure() -> Iterator[Row]:
-    """One row a module, beside the time of its scripts alone, and the sum of all. A module that fails leaves the others."""
+    """One row per module, beside the time of its scripts alone, and the total. If a module fails, the others still run."""
     modules = load(find_course({})).modules
     ours = scripts = 0.0
     good = True

@@ -1,4 +1,4 @@
-"""How soon a person is told: of a rank that failed, from its end on; of a rank that fell silent, beyond the time-out."""
+"""How soon a person is told: about a failed rank, from its end; about a silent rank, beyond the time-out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def measure() -> Iterator[Row]:
 
 
 def _rows(what: str, told: Callable[[], float], limit_s: float) -> Iterator[Row]:
-    """The worst of all rounds has to hold, not the median."""
+    """The worst of all rounds has to keep the promise, not the median."""
     seconds = [told() for _ in range(ROUNDS)]
     yield Row(
         what=what,

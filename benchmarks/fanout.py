@@ -1,4 +1,4 @@
-"""Connect to 64 nodes and run an empty command on each; against one node, and against a parallel SSH tool.
+"""Connect to 64 nodes and run an empty command on each, compared with one node, and with a parallel SSH tool.
 
 The tool is `clush` or `parallel-ssh`, whichever is installed, with every node at once and the same key and host keys. Ours is
 measured twice: in a process that runs already (as in the middle of a command), and as a process of its own from its start to

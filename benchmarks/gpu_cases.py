@@ -42,7 +42,7 @@ class Figure:
 
     @property
     def possible(self) -> bool:
-        """Whether it is not above its ceiling."""
+        """Whether the value is at most its ceiling."""
         return self.ceiling is None or self.value <= self.ceiling
 
     @property

@@ -1,4 +1,4 @@
-"""What stays of a proof on a GPU: `exercises/recorded/<gpu>.json`, small enough to travel with the course.
+"""The record of a proof on a GPU: `exercises/recorded/<gpu>.json`, small enough to ship with the course.
 
     {"format": 2, "gpu": the name that the driver gives, "date": of the run (UTC), "gpus": how many,
      "versions": {"torch", "cuda", "driver", "transformers", "python"},

@@ -1,4 +1,4 @@
-"""How the cost of a command grows with what there is: `python -m benchmarks growth [logs|runs|outputs|files|nodes|trips]`.
+"""How the cost of a command grows with the amount of data: `python -m benchmarks growth [logs|runs|outputs|files|nodes|trips]`.
 
 Each row is one command at three sizes, each ten times the one before: processor time (the median of `ROUNDS`), the most
 memory, and the last divided by the first. A factor tells more than seconds do: it is the same on any computer. The rows of

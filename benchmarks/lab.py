@@ -1,4 +1,4 @@
-"""A workspace of its own for a benchmark, and the command line run in it as a person runs it."""
+"""A separate workspace for a benchmark, and the command line run in it as a person would run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fastest bf16 product that the vendor's library reaches on this GPU, over many shapes: what 4.2 may hope for.
+"""The fastest bf16 product that the vendor's library reaches on this GPU, over many shapes: the most that 4.2 can reach.
 
 Prints one JSON object: the best TFLOP/s and the shape. `python -m benchmarks gpu` starts it as a process of its own.
 """

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: the median of several, taken in turn so that a busy moment hits both sides; one row a promise.
+"""Shared by the benchmarks: medians of times taken in turn, so that a busy moment affects both sides; one row per promise.
 
 What fails is a row, too, with the reason: the other rows are measured all the same.
 """

@@ -1,4 +1,4 @@
-"""`run 3.2 --nodes 2` against the same torchrun commands typed by hand over plain ssh, on the same two nodes."""
+"""`run 3.2 --nodes 2` compared with the same torchrun commands typed by hand over plain ssh, on the same two nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def measure() -> list[Row]:
 
 
 def _by_hand(bench_lab: Lab, plan: dict) -> None:  # type: ignore[type-arg]
-    """Copy the script to each node and start torchrun there, as the lesson of any course would have it."""
+    """Copy the script to each node and start torchrun there, as any course would teach it."""
     config = next((bench_lab.root / ".gpucourse" / "stacks").glob("*/ssh_config"))
     scripts = [upload["source"] for upload in plan["plan"]["uploads"]]
     started = []

@@ -1,4 +1,4 @@
-"""`run 2.1` against the same file submitted by hand: sbatch on the head, and squeue until the job is gone."""
+"""`run 2.1` compared with submitting the same file by hand: sbatch on the head, and squeue until the job is gone."""
 
 from __future__ import annotations
 

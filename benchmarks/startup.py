@@ -1,4 +1,4 @@
-"""How long a person waits for `--help` and `status`, against an interpreter that does nothing."""
+"""How long a person waits for `--help` and `status`, compared with an interpreter that does nothing."""
 
 from __future__ import annotations
 

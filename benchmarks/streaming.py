@@ -1,4 +1,4 @@
-"""100,000 log lines a second from each of two nodes, for five seconds: every byte at home, nobody slowed, memory flat."""
+"""100,000 log lines per second from each of two nodes for five seconds: every byte arrives, none is slowed, memory is flat."""
 
 from __future__ import annotations
 

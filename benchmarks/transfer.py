@@ -1,4 +1,4 @@
-"""Files to a node: 200 MB in one, 500 small ones; against `scp` and `rsync` with the same cipher, to both kinds of node.
+"""Files to a node, one of 200 MB, 500 small ones, compared with `scp` and `rsync` with the same cipher; to both kinds of node.
 
 Ours counts from the connection to the last byte in the node's store, as theirs do from their start to their end. Every round
 begins with an empty target.

@@ -1,4 +1,4 @@
-"""A real Chromium without a window, driven over a pipe by its DevTools protocol: no other program, no port.
+"""A real headless Chromium, driven over a pipe by its DevTools protocol: no other program, no port.
 
 with Chromium(folder) as browser:
     page = browser.open("file:///tmp/index.html")
@@ -69,7 +69,7 @@ class Chromium:
         os.close(self._from)
 
     def open(self, address: str, *, width: int = 1100, height: int = 900, dark: bool = False, script: bool = True) -> Tab:
-        """A tab of that size with the page loaded; without `script` no script of it runs."""
+        """A tab of that size with the page loaded; without `script` the page's scripts do not run."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
         tab = Tab(self, self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"])
         for method in ("Page.enable", "Runtime.enable", "Log.enable"):
@@ -82,7 +82,7 @@ class Chromium:
         return tab
 
     def call(self, method: str, params: dict[str, Any], session: str = "") -> Any:
-        """The result of a command. Raises AssertionError where the browser refuses it."""
+        """The result of a command. Raises AssertionError if the browser refuses it."""
         number = self._send(method, params, session)
         answer = self._read_until(lambda message: message.get("id") == number)
         assert "error" not in answer, f"{method}: {answer.get('error')}"
@@ -124,12 +124,12 @@ class Tab:
         return self._browser.call(method, params, self._session)
 
     def go(self, address: str) -> None:
-        """Load another page, to its end."""
+        """Load another page completely."""
         self.call("Page.navigate", url=address)
         self._browser.wait_for("Page.loadEventFired", self._session)
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression in the page. Raises AssertionError where it throws."""
+        """The value of an expression in the page. Raises AssertionError if it throws."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -140,16 +140,16 @@ class Tab:
         self.call("Input.insertText", text=text)
 
     def click(self, selector: str) -> None:
-        """Press what the selector names, as its key does: on a phone and without a mouse it is the same."""
+        """Activate the element that the selector names, as a click, a tap or its key does."""
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
 
     def press(self, key: str, text: str = "") -> None:
-        """Press a key and let it go; `text` is what it types, if anything."""
+        """Press and release a key; `text` is what it types, if anything."""
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **({"text": text} if text else {}))
 
     def texts(self, selector: str) -> list[str]:
-        """The text of everything that the selector names and that is shown."""
+        """The text of every visible element that the selector names."""
         shown = f"[...document.querySelectorAll({json.dumps(selector)})].filter(item => item.checkVisibility())"
         texts: list[str] = self.evaluate(f"{shown}.map(item => item.textContent.trim())")
         return texts

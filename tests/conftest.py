@@ -1,6 +1,6 @@
-"""For all tests: Ctrl-C works as in a terminal, also where the tests were started in the background with it ignored. And Python
-looks for circles only among what comes after the collection: looking through all modules and tests again and again took a third
-of the time."""
+"""For all tests: Ctrl-C works as in a terminal, even if the tests were started in the background with SIGINT ignored. Python's
+garbage collector looks only at objects that are created after the tests were collected: going through all modules and tests
+again and again took a third of the time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Keep what is there for good."""
+    """Exclude all objects that exist now from garbage collection."""
     gc.freeze()
     gc.enable()

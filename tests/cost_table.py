@@ -1,5 +1,5 @@
-"""Tables of the pages that are worked out: what the labs cost (docs/cost-and-safety.md), from the manifests and the shipped
-prices, and the syllabus (README.md), from the manifests and the rubric.
+"""The generated tables of two pages: what the labs cost (docs/cost-and-safety.md), from the manifests and the shipped prices,
+and the syllabus (README.md), from the manifests and the rubric.
 
 `python -m tests.cost_table --write` puts both into their pages.
 """
@@ -47,7 +47,7 @@ def table() -> str:
 
 
 def syllabus() -> str:
-    """The syllabus in Markdown: what a module takes, what it gives, and what it needs."""
+    """The syllabus in Markdown: the hours, points and requirements of each module."""
     folders = find_course({})
     modules = load(folders).modules
     points = {part.module: part for part in parts_of(read_rubric(folders.modules), modules)}
@@ -70,7 +70,7 @@ def _describe_module(module: Module, part: RubricPart) -> str:
 
 
 def _list_needs(module: Module) -> Iterator[str]:
-    """What the exercises of a module need beside what `[local]` brings, each with the exercises that need it."""
+    """What the exercises of a module need in addition to the extra `[local]`, each with the exercises that need it."""
     if module.lab.scheduler == "slurm":
         yield "Slurm ([where from](docs/troubleshooting.md#slurm))"
     users: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""A place where namespaces are forbidden, as on some computers: `python -m tests.forbidding`, and `nsenter` into it.
+"""An environment in which namespaces are forbidden, as on some computers: `python -m tests.forbidding`, and `nsenter` into it.
 
-It is a user namespace: in one's own one may forbid what is below it, and nothing changes for anybody else. It says `ready`, or
-why it cannot be made, and lasts until its standard input ends.
+It is a user namespace: its owner may forbid further namespaces inside it, and nothing changes outside. It prints `ready`, or
+why it cannot be created, and lasts until its standard input ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ALL = (0, 0, (1 << 32) - 1)
 
 @contextmanager
 def no_namespaces() -> Iterator[tuple[str, ...]]:
-    """What to put before a command, so that it finds namespaces refused. Skips where no such place can be made."""
+    """The prefix of a command for which namespaces are refused. Skips the test if no such environment can be created."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.forbidding"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:

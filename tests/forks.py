@@ -1,9 +1,10 @@
-"""Python processes that have their libraries already, for tests: importing torch takes a processor 1.6 s, a command 0.3 s.
+"""Python processes that start with their libraries imported, for tests: importing torch takes 1.6 s of processor time, a
+command 0.3 s.
 
-A `Fork` does what `python SCRIPT ...` or `python -m gpucourse ...` would, in a fork of one process that imported the libraries
-and nothing of the script. Replaced are the interpreter's start and end; the script or the command, its environment, files,
-sockets and exit code are real. Run as a module, this file is that one process: it forks for each request that comes through a
-socket, and says how each of its forks ended. Where SHARED names a folder, all processes of tests have it in common.
+A `Fork` does what `python SCRIPT ...` or `python -m gpucourse ...` would do, in a fork of one process that has imported the
+libraries but nothing of the script. Only the interpreter's start and end are replaced; the script or the command, its
+environment, files, sockets and exit code are real. Run as a module, this file is that process: it forks for each request that
+comes through a socket, and reports how each fork ended. If SHARED names a folder, all test processes share one server.
 """
 
 from __future__ import annotations

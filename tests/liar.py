@@ -1,5 +1,5 @@
-"""A node that lies: a real SSH server on loopback that knows every question of gpucourse. It answers as an honest node does,
-but for one question, when it is told to. It runs no command and has no files."""
+"""A node that lies: a real SSH server on loopback that can answer every question of gpucourse. It answers as an honest node
+does, except one question for which it is given a lie. It runs no command and has no files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hostile node may answer, as data: to every question of the protocol, and Slurm's. `tests/liar.py` tells it."""
+"""What a hostile node may answer, as data: to every question of the protocol, and of Slurm's. `tests/liar.py` uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which verb hears which lie of tests/lies.py.
+"""Which command receives which lie of tests/lies.py.
 
 All answers pass one gate: `remote.exchange` takes their bytes, `remote.jobs.answer` their exit code, `remote.answers.parse`
 their JSON. So every form of an answer is told once, to `probe`, and so is each lie about a field that another question adds.

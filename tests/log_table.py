@@ -1,4 +1,4 @@
-"""The table of docs/grading.md that is worked out from the manifests: which values are compared with what ranks print.
+"""The table of docs/grading.md that is generated from the manifests: which values are compared with what ranks print.
 
 `python -m tests.log_table --write` puts it into the page.
 """

@@ -1,4 +1,4 @@
-"""A lab of one node that lies, for tests in which whole commands run as processes: deployed once, put back before each test."""
+"""A lab of one node that lies, for tests that run whole commands as processes: deployed once, restored before each test."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LyingLab:
         }
 
     def tell(self, lie: Lie) -> None:
-        """Put the workspace back as it was after the deploy; from now on the node tells this lie."""
+        """Restore the workspace to its state after the deploy; from now on the node tells this lie."""
         shutil.rmtree(self.workspace, ignore_errors=True)
         shutil.copytree(self.root / "deployed", self.workspace, symlinks=True)
         self.node.asked.clear()

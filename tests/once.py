@@ -1,4 +1,4 @@
-"""A plugin of pytest for tests/whole.py: every test begins once, also where a process ends in the middle of one.
+"""A pytest plugin for tests/whole.py: every test begins only once, even if a process ends in the middle of one.
 
 pytest-xdist runs a test that ended its process in the next process again, and gives up where two of them end. With this plugin
 each test leaves a file in the folder NOTES when it begins and another when it has ended. A test that began before has failed,

@@ -1,4 +1,4 @@
-"""Real OpenSSH servers on loopback, one a node, each with its own home folder: what a test starts it also ends."""
+"""Real OpenSSH servers on loopback, one per node, each with its own home folder. A test ends what it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rule over many files as one test: a test for each of some thousand files takes longer to count than to check."""
+"""A rule for many files as one test: with a test for each of about a thousand files, collecting takes longer than checking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of the page in docs/images: Chromium's view of a workspace in which 3.1 and 3.2 really ran.
+"""The pictures of the page in docs/images: screenshots by Chromium of a workspace in which 3.1 and 3.2 really ran.
 
 `make picture` (`python -m tests.page_pictures`) takes them anew, in a workspace of its own that is gone afterwards.
 """

@@ -1,4 +1,4 @@
-"""System parts that tests use for real: found, or the test skips with the reason. What the set-up installed must be there."""
+"""System packages that tests use: a test skips, with the reason, if one is missing. What the set-up installed must be there."""
 
 from __future__ import annotations
 

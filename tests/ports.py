@@ -1,4 +1,4 @@
-"""TCP ports for tests: each is given to one test process of this computer, from a range that the kernel gives to nobody.
+"""TCP ports for tests: each goes to only one test process on this computer, from a range that the kernel never assigns.
 
 A port that is asked of the kernel, closed, and opened again by a server a second later may be anybody's by then: every
 connection of every other test takes one. These are kept by a lock until the process that asked for them ends.
@@ -19,12 +19,12 @@ _RANGE = range(30_000, 32_700)
 
 
 def take_port() -> int:
-    """A port that nobody listens on, and that no other test gets. Raises RuntimeError where there is none."""
+    """A port that nobody listens on, and that no other test gets. Raises RuntimeError if there is none."""
     return take_ports(1)[0]
 
 
 def take_ports(count: int) -> range:
-    """So many ports in a row."""
+    """`count` consecutive ports."""
     starts = list(_RANGE[:: max(count, 1)])
     random.shuffle(starts)
     for start in starts:

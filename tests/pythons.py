@@ -38,7 +38,7 @@ print(len(names), "modules imported")
 
 
 def main() -> int:
-    """Check all of them, two at a time; 0 when every one is well."""
+    """Check all of them, two at a time; 0 if all pass."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     promised = [version for version in list_promised_versions() if version != own]
     present = {version: path for version in promised if (path := find_python(version))}
@@ -108,7 +108,7 @@ def tool_requirements() -> list[str]:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """The environment of a person who has just come: a home with nothing in it. Bytecode goes there, too."""
+    """The environment of a new user: an empty home folder. Bytecode goes there, too."""
     home = folder / "home"
     home.mkdir()
     return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}

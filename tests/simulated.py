@@ -44,7 +44,7 @@ class SimulatedNodes:
 
     @property
     def inventory(self) -> Inventory:
-        """The nodes as a stack hands them over."""
+        """The nodes in the form that a stack outputs."""
         return Inventory(stack="test", nodes=tuple(self.nodes))
 
     @property
@@ -99,7 +99,7 @@ class SimulatedNodes:
         )
 
     def up(self, name: str) -> Node:
-        """Bring one node up, or heal it."""
+        """Start one node, or repair it."""
         done = self.drive("up", name)
         assert done.returncode == 0, done.stderr
         node = self.read(name)
@@ -109,7 +109,7 @@ class SimulatedNodes:
         return node
 
     def read(self, name: str) -> Node:
-        """The node as its file tells it now."""
+        """The node as its file describes it now."""
         return Node(**json.loads(layout.description(self.folder, name).read_text()))
 
     def down(self, name: str) -> None:
@@ -174,7 +174,7 @@ class SimulatedNodes:
 
 @contextmanager
 def serve_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> Iterator[SimulatedNodes]:
-    """Nodes for the block; afterwards whatever is left of them ends, in whatever state the test left it."""
+    """Nodes for the block; afterwards whatever is left of them is ended, whatever state the test left them in."""
     lab = start_simulated_nodes(folder, count, key=key)
     try:
         yield lab

@@ -39,7 +39,7 @@ class Cluster(SimulatedNodes):
         return health.ask_host(self.folder, "run", {"name": name, "argv": list(argv)}, timeout_s=STUCK_S)
 
     def power(self, name: str, way: str) -> None:
-        """Cut a machine's power, or give it back."""
+        """Cut a machine's power, or restore it."""
         health.ask_host(self.folder, "power", {"name": name, "way": way}, timeout_s=STUCK_S)
 
     def run_on_head(self, command: str) -> str:
@@ -47,7 +47,7 @@ class Cluster(SimulatedNodes):
         return self.ssh("node0", command).stdout.decode().strip()
 
     def states(self) -> dict[str, str]:
-        """What is wrong, by node; empty where all is well."""
+        """What is wrong, by node; empty if nothing is."""
         return {
             node_health.node: node_health.detail
             for node_health in health.inspect(self.folder, self.names)

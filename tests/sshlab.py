@@ -69,7 +69,7 @@ def ssh_lab(kind: str, folder: Path, count: int) -> Iterator[SshLab]:
 
 
 class Line:
-    """A TCP line to a node that can be cut, or cut after so many bytes from the node, or go dead without a word."""
+    """A TCP proxy to a node whose connections can be cut, also after a number of bytes from the node, or silently stalled."""
 
     def __init__(self, node: Node) -> None:
         self._target = (node.address, node.port)
@@ -98,11 +98,11 @@ class Line:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing gets through."""
+        """Whether the proxy stalls."""
         return not self._flowing.is_set()
 
     def hold(self) -> None:
-        """Let nothing through any more, and say nothing of it."""
+        """Stall: let nothing through, without closing connections."""
         self._flowing.clear()
 
     def release(self) -> None:

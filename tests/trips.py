@@ -1,4 +1,4 @@
-"""How many round trips a command makes one after the other: over another continent each of them costs a tenth of a second.
+"""How many sequential round trips a command makes: to another continent each of them costs a tenth of a second.
 
 Every connection of the command goes through a proxy on loopback that delays both directions by half a round trip, and counts.
 What is counted is the depth of the conversation with one node: what comes from the node is one deeper than the deepest that
@@ -273,7 +273,7 @@ def count_under_slurm(folder: Path, rtt_s: float) -> Iterator[Counted]:
 
 
 def _detach(runs: int, *words: str) -> None:
-    """Start so many runs that nobody follows."""
+    """Start that many runs, which nobody follows."""
     for _ in range(runs):
         count("", 0.0, *words, "--detach")
 
@@ -297,7 +297,7 @@ def _somebody(folder: Path) -> Iterator[Learner]:
 
 
 def _make_python(folder: Path) -> Path:
-    """A Python with a torch that takes no second to import, and computes nothing."""
+    """A Python whose torch imports at once and computes nothing."""
     package = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages" / "torch"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(TORCH)

@@ -1,4 +1,4 @@
-"""How tests wait: for a condition, never for a time. A busy machine takes many times what an idle one does."""
+"""How tests wait: for a condition, never for a fixed time. A busy machine takes many times as long as an idle one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 STUCK_S = 200.0
-"""What has not come by then never comes: no promise, but the end of a wait, and less than pytest gives a test."""
+"""A condition that is not true by then is given up: not a promise, but the end of a wait, and shorter than pytest's limit."""
 
 
 def until(condition: Callable[[], Any], what: str = "the condition") -> Any:
-    """Wait for a condition; its value. Fails with `what` where it never comes true."""
+    """Wait for a condition; its value. Fails with `what` if it never becomes true."""
     deadline = time.monotonic() + STUCK_S
     while not (value := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {STUCK_S:.0f} s"

@@ -1,4 +1,4 @@
-"""Workers of pytest-xdist that are forks of one process, which has imported the tests and whatever they import.
+"""Workers of pytest-xdist as forks of one process that has imported the tests and whatever they import.
 
 A worker of its own imports all of it again, and in a new clone it compiles all of it, at the same moment as the others do.
 execnet, which starts the workers, takes a command in the place of Python: `python -m tests.workers ADDRESS`. That asks the

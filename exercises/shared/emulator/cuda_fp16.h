@@ -1,11 +1,11 @@
-// Half-precision numbers: 1 bit sign, 5 exponent, 10 fraction. Each operation is done in float and rounded once, which is exact.
+// Half-precision numbers: 1 sign bit, 5 of exponent, 10 of fraction. Operations are done in float and rounded once, which is exact.
 #pragma once
 #include "cuda_runtime.h"
 
 #define EMULATOR_INLINE __attribute__((always_inline)) inline
 
 namespace emulator {
-// Rounded to the nearest, ties to even.
+// Round to nearest, ties to even.
 EMULATOR_UNSEEN inline uint16_t round_to_half(float value) {
   uint32_t bits;
   memcpy(&bits, &value, 4);

@@ -1,7 +1,7 @@
-// CUDA's runtime for kernels that run on a CPU. A kernel's file includes this name; with nvcc it is NVIDIA's.
+// CUDA's runtime for kernels that run on a CPU. A kernel's file includes this header; with nvcc it gets NVIDIA's.
 //
-// What includes it is compiled with -fsanitize=thread: the compiler then calls a hook at each access that is not to a local
-// variable (hooks.hpp has them). Functions marked EMULATOR_UNSEEN get no hook. Built-in variables are `extern const`, which gets none.
+// Files that include it are compiled with -fsanitize=thread: the compiler then calls a hook (hooks.hpp) at each access except to
+// local variables. Functions marked EMULATOR_UNSEEN get no hooks, nor do built-in variables, because they are `extern const`.
 #pragma once
 #include <cassert>
 #include <cmath>
@@ -30,7 +30,7 @@ struct dim3 {
   constexpr dim3(uint3 size) : x(size.x), y(size.y), z(size.z) {}
 };
 #ifndef EMULATOR_ITSELF
-extern const uint3 threadIdx, blockIdx, blockDim, gridDim;  // of a type without a constructor, else reads get a hook
+extern const uint3 threadIdx, blockIdx, blockDim, gridDim;  // of a type without a constructor: otherwise reads would get a hook
 extern "C" char emulator_dynamic_memory[];
 constexpr int warpSize = 32;
 #endif

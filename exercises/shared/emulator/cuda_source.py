@@ -1,4 +1,4 @@
-"""A .cu file for g++: launches and dynamic shared memory are rewritten, every line keeps its number."""
+"""Rewrite a .cu file for g++: launches and dynamic shared memory are rewritten, every line keeps its number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SourceError(Exception):
 
 
 def read_source(path: Path) -> str:
-    """The text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError if it is no text."""
+    """The text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError if it is not text."""
     data = path.read_bytes()
     if len(data) > LARGEST:
         raise SourceError(1, f"the file has {len(data) >> 10} KB, but may have at most {LARGEST >> 10}")
@@ -45,7 +45,7 @@ def read_source(path: Path) -> str:
 
 
 def blank_out(text: str, *, keep_strings: bool = False) -> str:
-    """The text with comments (and strings) as spaces, each at its place."""
+    """The text with comments (and strings) replaced by spaces of the same length."""
 
     def blank(match: re.Match[str]) -> str:
         if keep_strings and match[0][0] != "/":
@@ -76,7 +76,7 @@ def rewrite(text: str) -> str:
     edits = [*_find_launches(text, code), *_find_dynamic(code)]
     pieces, done = [], 0
     for start, end, new in sorted(edits):
-        if start >= done:  # of two that overlap, which no right file has, the first
+        if start >= done:  # of two that overlap (no correct file has these), the first
             pieces += [text[done:start], new]
             done = end
     return "".join([*pieces, text[done:]])
@@ -89,7 +89,7 @@ def list_kernels(text: str) -> dict[str, int]:
 
 
 def _find_dynamic(code: str) -> list[tuple[int, int, str]]:
-    """`extern __shared__ T name[];` becomes another name of the emulator's memory."""
+    """`extern __shared__ T name[];` becomes an alias of the emulator's memory."""
     edits = []
     for match in _DYNAMIC.finditer(code):
         kind = " ".join(match[2].split())

@@ -1,4 +1,4 @@
-// Every access of a kernel comes here, through the hooks that -fsanitize=thread inserts. libtsan is not linked.
+// Every access of a kernel arrives here, through the hooks that -fsanitize=thread inserts. libtsan is not linked.
 #pragma once
 #include "memory.hpp"
 #include "races.hpp"
@@ -8,13 +8,13 @@
 
 extern "C" char __executable_start[];
 
-// `extern __shared__ T name[]` is rewritten to another name of this one. What is behind the launch's bytes is out of bounds.
+// `extern __shared__ T name[]` is rewritten to an alias of this array. Anything beyond the launch's bytes is out of bounds.
 extern "C" {
 char emulator_dynamic_memory[(48 << 10) + 2048] __attribute__((aligned(256)));
 }
 
 namespace emulator {
-// __shared__ variables are statics of the program.
+// __shared__ variables are static variables of the program.
 inline Shadow shared_shadow;
 
 inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Place place) {
@@ -27,7 +27,7 @@ inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Pl
   counts.bytes += size;
 }
 
-// Data of the program that is no __shared__ variable: behind one, or the host's.
+// Data of the program that is not a __shared__ variable: just after one, or the host's.
 inline void touch_data(Place place, unsigned size, Kind kind, void* caller) {
   if (variables.is_built_in(place)) return;
   if (const Variable* of_host = variables.find(place); of_host && !variables.is_shared(place, 1)) {
@@ -66,7 +66,7 @@ inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
   }
 }
 
-// An address that is neither the kernel's nor the device's. Constants of the program may be read.
+// An address that belongs neither to the kernel nor to the device. The program's constants may be read.
 inline void touch_elsewhere(Place place, unsigned size, Kind kind, void* caller) {
   const bool constant = place >= Place(__executable_start) && place < Place(__data_start);
   if (constant && kind == READ) return;
@@ -90,7 +90,7 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
   if (!now.bytes_only && --threads.current().turn == 0) threads.give_turn();
 }
 
-// An access whose alignment the compiler does not know, or of a whole object: a GPU moves it word by word.
+// An access whose alignment the compiler does not know, or to a whole object: a GPU moves it word by word.
 inline void touch_words(void* pointer, size_t bytes, Kind kind, void* caller) {
   const size_t word = (Place(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (size_t done = 0; done < bytes; done += word) touch(static_cast<char*>(pointer) + done, unsigned(word), kind, caller);

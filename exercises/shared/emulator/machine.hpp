@@ -1,4 +1,4 @@
-// What the parts of the emulator share: the launch, block and thread that run now, and what is reported of a kernel.
+// State that the parts of the emulator share: the current launch, block and thread, and what is reported about a kernel.
 #pragma once
 #define EMULATOR_ITSELF
 #include "cuda_runtime.h"
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// The kernel's built-in variables. The kernel sees them as constants, and they change with each thread that runs.
+// The kernel's built-in variables. The kernel sees them as constants; they change whenever another thread runs.
 extern uint3 thread_index asm("threadIdx"), block_index asm("blockIdx");
 extern dim3 block_size asm("blockDim"), grid_size asm("gridDim");
 
@@ -24,15 +24,15 @@ struct Counts {
   uint64_t requests = 0, sectors = 0, sectors_ideal = 0, bytes = 0, lanes = 0, bank_conflicts = 0;
 };
 
-// A thread at an access or a barrier: what a fault names.
+// A thread at an access or a barrier, as named in a fault.
 struct Spot {
   uint3 thread, block;
   void* caller;
   Kind kind;
 };
 
-// How often a fault happened, and the first time: who, with whom, and what else kernels.py says of it: numbers, and the address
-// of a variable as the last of them.
+// How often a fault happened, and its first occurrence: which thread, which other thread, and details for kernels.py: numbers, the
+// last of which is the address of a variable.
 struct Fault {
   uint64_t count = 0;
   Spot first{}, other{};
@@ -40,7 +40,7 @@ struct Fault {
   const char* what = "";
 };
 
-// A request as it was made, for pictures: the bits of `lanes` say which of the addresses are there.
+// A request as it was made, for pictures: the bits of `lanes` say which of the addresses are set.
 struct Traced {
   void* caller;
   bool shared, write;
@@ -51,7 +51,7 @@ struct Traced {
 struct Report {
   uint64_t launches = 0, threads = 0, atomics = 0;
   Counts global_load, global_store, shared_load, shared_store;
-  std::vector<Traced> trace;  // the first ones, as many as EMULATOR_TRACE asks for
+  std::vector<Traced> trace;  // the first requests, as many as EMULATOR_TRACE asks for
   Fault races, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, too_many_threads;
 };
 
@@ -63,7 +63,7 @@ struct Launching {
   unsigned threads = 0;       // of a block
   size_t dynamic_bytes = 0;   // of shared memory
   unsigned current = 0;       // thread of the block that runs
-  unsigned epoch = 0;         // goes up at each barrier of each block, and never down
+  unsigned epoch = 0;         // increases at each barrier of each block, never decreases
   unsigned block_began = 0, launch_began = 0;  // epochs
   unsigned warp_epoch[MOST_THREADS / WARP] = {};
   bool bytes_only = false;
@@ -73,7 +73,7 @@ extern Launching now;
 extern std::map<std::string, Report> reports;
 extern cudaError_t last_error;
 
-// On a GPU such an error stays: nothing more runs.
+// On a GPU such an error is permanent: nothing more runs.
 inline bool is_lasting(cudaError_t error) { return error == cudaErrorIllegalAddress || error == cudaErrorMisalignedAddress; }
 
 inline uint3 place_in_block(unsigned thread) {
@@ -81,7 +81,7 @@ inline uint3 place_in_block(unsigned thread) {
 }
 inline Spot here(void* caller, Kind kind) { return {thread_index, block_index, caller, kind}; }
 
-// Note a fault. The first one is kept whole.
+// Record a fault. The first one is kept in full.
 inline void note(Fault& fault, const char* what, const Spot& first, const Spot& other = {}, long long a = 0, long long b = 0,
                  long long c = 0, long long d = 0) {
   if (fault.count++) return;
@@ -92,7 +92,7 @@ inline void note(Fault& fault, const char* what, const Spot& first, const Spot& 
   memcpy(fault.detail, detail, sizeof detail);
 }
 
-// Zeroed memory of the emulator's own; it takes room only where it is used.
+// Zeroed memory for the emulator itself; it takes up space only where it is used.
 inline void* reserve(size_t bytes) {
   void* place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place != MAP_FAILED) return place;

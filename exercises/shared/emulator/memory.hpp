@@ -1,4 +1,4 @@
-// Device memory: every allocation has a zone before and behind it, so that an access out of bounds is seen and does no harm.
+// Device memory: every allocation has a zone before and after it, so that an access out of bounds is detected and does no harm.
 #pragma once
 #include "machine.hpp"
 #include "races.hpp"
@@ -14,12 +14,12 @@ struct Allocation {
   Shadow shadow;
 };
 
-// One range of addresses, reserved at the start. Addresses are given once, so that one that was freed stays known.
+// One range of addresses, reserved at the start. Each address is handed out only once, so that freed memory is recognised.
 struct Arena {
   Place begin = 0;
   size_t bytes = 0, next = 0, live = 0;
   std::vector<Allocation> allocations;
-  std::vector<unsigned> owner;  // of each page: number of its allocation + 1
+  std::vector<unsigned> owner;  // for each page: the number of its allocation + 1
 
   Arena() {
     for (bytes = size_t(64) << 30; bytes >= size_t(1) << 30; bytes /= 4) {
@@ -41,13 +41,13 @@ struct Arena {
     return holds(place) && page < owner.size() && owner[page] ? &allocations[owner[page] - 1] : nullptr;
   }
 
-  // Whether these bytes are one live allocation's.
+  // Whether these bytes belong to one live allocation.
   bool owns(Place place, size_t size) {
     const Allocation* owner_of = find(place);
     return owner_of && !owner_of->freed && place >= owner_of->begin && place + size <= owner_of->begin + owner_of->bytes;
   }
 
-  // New memory, filled with ones: read as a float, it is not a number. Null where there is no more.
+  // New memory, filled with ones: read as a float, it is not a number. Null if there is no more memory.
   void* allocate(size_t size) {
     const size_t whole = (size + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
     if (live + whole > MOST_LIVE_BYTES || next + whole > bytes) return nullptr;

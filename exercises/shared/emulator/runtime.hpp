@@ -1,4 +1,4 @@
-// The functions of CUDA's runtime and of device code that are not templates.
+// The non-template functions of CUDA's runtime and of device code.
 #pragma once
 #include "hooks.hpp"
 #include "launching.hpp"

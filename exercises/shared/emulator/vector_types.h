@@ -1,5 +1,5 @@
-// CUDA's vectors of two to four numbers, aligned as there. A GPU moves one of up to 16 bytes in one access. So does the
-// assignment here: what g++ makes of an aggregate's own is one access a number, or none that gets a hook.
+// CUDA's vectors of two to four numbers, with CUDA's alignment. A GPU moves up to 16 bytes in one access, and so does the
+// assignment here: g++'s own assignment of an aggregate makes one access per number, or none that gets a hook.
 #pragma once
 
 #define EMULATOR_MOVED_WHOLE(NAME, BYTES)                                                          \
