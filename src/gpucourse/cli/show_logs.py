@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import chain, repeat
+from operator import add
 
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
@@ -19,6 +21,7 @@ from gpucourse.ui.views.slurm import describe_later
 from gpucourse.workspace import runs
 
 _WRITTEN_AT_ONCE = 1 << 16
+_SHORT = 1000  # bytes of a piece that has so few lines that several pieces are shown together, and as many pieces
 
 
 def show_logs(
@@ -90,14 +93,32 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
     """All ranks' lines in the order in which they came, each with the seconds since the run began."""
     from gpucourse.ui.loglines import Source, visible_block
 
-    prefixes = {log.path: Source(log.node, log.rank).prefix for log in logs}
+    prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
 
-    def lines() -> Iterator[str]:
-        for seconds, log, block in merge_by_time(record, logs):
-            prefix = f"{seconds:9.3f} s  {prefixes[log.path]} "
-            yield prefix + visible_block(block.removesuffix(b"\n")).replace("\n", "\n" + prefix) + "\n"
+    def show(pieces: list[tuple[float, StoredLog, bytes]]) -> str:
+        """Short pieces, the lines of all at once, since most have only one."""
+        before = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in pieces]
+        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in pieces]
+        lines = visible_block(b"".join(blocks)[:-1]).split("\n")
+        befores = chain.from_iterable(map(repeat, before, [block.count(b"\n") for block in blocks]))
+        return "\n".join(map(add, befores, lines)) + "\n"
 
-    _write(session, lines())
+    def texts() -> Iterator[str]:
+        short: list[tuple[float, StoredLog, bytes]] = []
+        for piece in merge_by_time(record, logs):
+            seconds, log, block = piece
+            if len(block) < _SHORT:
+                short.append(piece)
+            if short and (len(block) >= _SHORT or len(short) == _SHORT):
+                yield show(short)
+                short.clear()
+            if len(block) >= _SHORT:
+                prefix = f"{seconds:9.3f}{prefixes[log.path]}"
+                yield prefix + visible_block(block.removesuffix(b"\n")).replace("\n", f"\n{prefix}") + "\n"
+        if short:
+            yield show(short)
+
+    _write(session, texts())
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
@@ -127,12 +148,16 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
     from gpucourse.ui.loglines import visible_block
 
+    out = session.console.out
     sys.stdout.flush()
-    for piece in (piece for log in logs for piece in log.read()):
-        if session.console.out.closed:
-            return
-        if session.console.out.terminal:
-            session.console.out.write(visible_block(piece.removesuffix(b"\n")) + "\n")
-        else:
-            sys.stdout.buffer.write(piece)
+    for log in logs:
+        if not out.terminal and log.send(sys.stdout.buffer):
+            continue
+        for piece in log.read():
+            if out.closed:
+                return
+            if out.terminal:
+                out.write(visible_block(piece.removesuffix(b"\n")) + "\n")
+            else:
+                sys.stdout.buffer.write(piece)
     sys.stdout.flush()

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import io
+import os
 import re
+import sys
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -129,3 +133,48 @@ def test_a_rank_that_moved_to_another_node_has_two_logs(tmp_path: Path) -> None:
     files.rank_log("node0", 0).write_text("the last life\n")
     files.rank_log("node1", 0).write_text("the first life\n")
     assert [(log.rank, log.lines) for log in read_logs(files)] == [(0, ("the last life",)), (0, ("the first life",))]
+
+
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+@pytest.mark.parametrize("tail", [None, 3])
+def test_what_is_sent_is_what_is_read(tmp_path: Path, mode: str, tail: int | None) -> None:
+    """A file that is appended to gets nothing from the kernel, so it has to be written to."""
+    log = write_log(tmp_path, (0, NUMBERS + b"the end"), part=LogPart(tail=tail))
+    with (tmp_path / "out").open(mode) as out:
+        assert isinstance(out, io.BufferedWriter)
+        out.write(b"before\n")
+        sent = log.send(out)
+    assert (tmp_path / "out").read_bytes() == b"before\n" + (text_of(log) if sent else b"")
+    assert sent or mode == "ab" or sys.platform != "linux"
+
+
+def test_a_pipe_gets_the_log_as_it_is_until_nobody_reads(tmp_path: Path) -> None:
+    log = write_log(tmp_path, (0, NUMBERS * 3))
+    ends = os.pipe()
+    writer = os.fdopen(ends[1], "wb")
+
+    def read_some() -> bytes:
+        with os.fdopen(ends[0], "rb") as reader:
+            return reader.read(len(NUMBERS))
+
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(read_some)
+        with pytest.raises(BrokenPipeError):
+            log.send(writer)
+        writer.close()
+        assert received.result() == NUMBERS
+
+
+def test_nothing_is_sent_where_lines_are_chosen(tmp_path: Path) -> None:
+    log = write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=re.compile(b"77")))
+    with (tmp_path / "out").open("wb") as out:
+        assert not log.send(out)
+
+
+def test_a_note_for_each_line_says_when_each_came(tmp_path: Path) -> None:
+    """So many notes that they are read in several blocks, and some with the same moment."""
+    pieces = [(number // 3 / 1000, b"line %d\n" % number) for number in range(60_000)]
+    lines = [
+        (round(seconds, 3), line) for seconds, text in read_timed_lines(write_log(tmp_path, *pieces)) for line in text.split()
+    ]
+    assert [seconds for seconds, word in lines if word != b"line"] == [seconds for seconds, _ in pieces]
