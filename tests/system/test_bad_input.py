@@ -59,6 +59,15 @@ def test_wrong_words(learner: Learner, line: list[str], code: int, said: str, hi
     assert not learner.stack_folder().exists()
 
 
+def test_more_nodes_than_open_files_are_allowed_for(learner: Learner) -> None:
+    few = replace(learner, before=("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh"))
+    refused = few.types("deploy", "3", "--nodes", "64", code=3).err
+    assert "64 simulated nodes take 660 open files, and the limit here is 256 (ulimit -Hn)" in refused
+    assert "gpucourse deploy 3 --nodes 23" in refused
+    assert not learner.stack_folder().exists()
+    few.types("deploy", "3", "--nodes", "23", "--dry-run")
+
+
 @pytest.mark.parametrize(
     ("line", "said", "hint"),
     [

@@ -116,8 +116,13 @@ def _signals() -> Iterator[None]:
 
 
 def _explain(error: OSError) -> GpucourseError | None:
-    """What is wrong with what was typed: a name is longer than the file system takes, or is meant from a folder that has been
-    removed."""
+    """What is wrong with what was typed, or where: a name is longer than the file system takes, or is meant from a folder that
+    has been removed; the system allows too few open files."""
+    if error.errno == errno.EMFILE:
+        import resource
+
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return MissingError(f"this takes more than {allowed} open files, the limit of this shell", hint="ulimit -n 4096")
     if error.errno == errno.ENAMETOOLONG:
         return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
     if isinstance(error, FileNotFoundError) and error.filename is None:  # so it is the system's word for the current folder

@@ -27,6 +27,9 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock, try_lock
 from gpucourse.workspace.paths import RunPaths
 
+LABS_AT_ONCE = 4
+"""Labs that are taken down at the same time: Terraform takes some hundred megabytes a stack on the cloud."""
+
 _OTHER_FILES = 200
 """Files that this process may have open besides the locks of runs: a few, and one for each node."""
 
@@ -230,17 +233,17 @@ class _Collecting:
 
 
 def _allow_locks(count: int) -> int:
-    """How many of so many runs can be ended in one request: each has a lock, which is an open file. Has more files allowed
-    where that is possible."""
+    """How many of so many runs can be ended in one request: each has a lock, which is an open file, and other labs may have
+    as many. Has more files allowed where that is possible."""
     from gpucourse.remote.jobs import RUNS_IN_REQUEST
 
-    wanted = min(count, RUNS_IN_REQUEST) + _OTHER_FILES
+    wanted = LABS_AT_ONCE * min(count, RUNS_IN_REQUEST) + _OTHER_FILES
     now, most = (wanted if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(resource.RLIMIT_NOFILE))
     if now < wanted:
         with suppress(ValueError, OSError):  # some systems allow less than they say
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, most), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
             now = min(wanted, most)
-    return max(1, min(now, wanted) - _OTHER_FILES)
+    return max(1, (min(now, wanted) - _OTHER_FILES) // LABS_AT_ONCE)
 
 
 def _count_later(record: RunRecord) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, LeftoverError, MissingError, UsageError
-from gpucourse.labs.collect_before_destroy import bring_home
+from gpucourse.labs.collect_before_destroy import LABS_AT_ONCE, bring_home
 from gpucourse.labs.target import Forgettable, HasClock, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Receipt
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from gpucourse.labs.results import StackCost
 
 MOST_SHOWN = 600  # characters of commands in one hint
-AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +137,9 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_un
         _destroy_stack(own, stack, receipts, discard=discard, forget_unreachable=forget_unreachable)
 
     with context.keep_links() as kept:
-        ends = try_all([partial(destroy_stack, kept, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
+        ends = try_all(
+            [partial(destroy_stack, kept, stack) for stack in stacks], limit=LABS_AT_ONCE, on_interrupt=context.stop.set
+        )
     errors += [end for end in ends if end is not None]
     for name, things in survey_result.untracked.items():
         if things:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpucourse.cli.boundary import run_command
+from gpucourse.cli.boundary import _explain, run_command
 from gpucourse.cli.options import Options
 from gpucourse.cli.run import _connect_early
 from gpucourse.cli.session import Session
@@ -85,6 +87,14 @@ def test_a_name_that_is_meant_from_a_folder_that_was_removed(
     gone.rmdir()
     assert run_command(["run", "--script", "x.py"]) == 3
     assert "the current folder does not exist any more" in capfd.readouterr().err
+
+
+def test_too_few_open_files_are_no_fault_of_ours() -> None:
+    told = _explain(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+    assert told is not None
+    assert told.exit_code == 3
+    assert "open files, the limit of this shell" in told.what
+    assert told.hint == "ulimit -n 4096"
 
 
 class _Dialled:

@@ -112,10 +112,10 @@ def test_locks_are_as_many_as_this_process_may_have_open() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (250, before[1]))
-        assert _allow_locks(20) == 20
+        assert _allow_locks(10) == 10
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 250
         assert _allow_locks(700) == 700
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 900
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 4 * 700 + 200, "other labs have as many"
         assert _allow_locks(1_000_000) == RUNS_IN_REQUEST
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -124,9 +124,9 @@ def test_locks_are_as_many_as_this_process_may_have_open() -> None:
 def test_a_process_that_may_open_few_files_ends_runs_in_groups() -> None:
     """In a process of its own: a limit that was lowered cannot be raised again."""
     program = "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (250, 300)); "
-    program += "from gpucourse.labs.collect_before_destroy import _allow_locks as a; print(a(99), a(250), a(5000))"
+    program += "from gpucourse.labs.collect_before_destroy import _allow_locks as a; print(a(25), a(250), a(5000))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "99 100 100\n"
+    assert done.stdout == "25 25 25\n"
 
 
 def test_a_single_run_is_asked_about_by_itself(lab: _Lab) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpucourse.context import Context
-from gpucourse.errors import UsageError
+from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.collect_before_destroy import bring_home, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
 from gpucourse.labs.local.lab import SimulatedLab, choose, machine_names, open_simulated
@@ -22,6 +23,8 @@ from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
+
+_FILES_OF_A_NODE, _FILES_OF_A_HOST = 10, 20  # open files of the process that hosts the nodes: 154 with a run on 16 nodes
 
 
 @dataclass(kw_only=True)
@@ -53,6 +56,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
         )
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
+        _check_open_files(deployment)
         made = _list_fixed(deployment)
         choose(context, deployment, module.lab.scheduler, request.link, unpack=request.unpack_slurm)
         leaving = _find_leaving(deployment, again=made != _list_fixed(deployment))
@@ -129,6 +133,19 @@ def _check_count(module: Module, nodes: int | None) -> None:
             f"--nodes {nodes}: module {module.id} takes 1 to {most} nodes",
             hint=f"gpucourse deploy {module.id} --nodes {max(1, min(most, nodes))}",
         )
+
+
+def _check_open_files(deployment: LocalDeployment) -> None:
+    """The process that hosts the nodes raises its own limit up to what the system allows. Raises MissingError beyond that."""
+    count, allowed = len(machine_names(deployment)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    needed = count * _FILES_OF_A_NODE + _FILES_OF_A_HOST
+    if allowed == resource.RLIM_INFINITY or needed <= allowed:
+        return
+    fewer = max(1, (allowed - _FILES_OF_A_HOST) // _FILES_OF_A_NODE - deployment.has_slurm)
+    raise MissingError(
+        f"{count} simulated nodes take {needed} open files, and the limit here is {allowed} (ulimit -Hn)",
+        hint=f"raise that limit, or: gpucourse deploy {deployment.module} --nodes {fewer}",
+    )
 
 
 def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:
