@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 
 MARK = "GPUCOURSE_RUN_DIR"
@@ -73,6 +72,8 @@ class Job:
 
     def read(self, *names: str) -> dict[str, object] | None:
         """The JSON object in that file; None if it is not there."""
+        import json  # ten milliseconds, for which the script of a rank does not wait
+
         try:
             with open(self.path(*names), "rb") as file:
                 document = json.loads(file.read().decode())
@@ -82,6 +83,8 @@ class Job:
 
     def write(self, name: str, data: object, flush: bool = False) -> None:
         """Store JSON so that a reader sees all of it or none; with `flush`, also after a power cut."""
+        import json
+
         aside = self.path(f"{name}.{os.getpid()}.new")
         with open(aside, "wb") as file:
             file.write(json.dumps(data).encode())

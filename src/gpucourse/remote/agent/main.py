@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import sys
 from importlib import import_module
@@ -19,9 +18,11 @@ def main(argv: list[str], agent: str) -> int:
     """Run one verb; the process's exit code. `agent` is the folder that this program was started from."""
     verb, rest = argv[0], argv[1:]
     if verb == "rank":
-        from gpucourse.remote.agent import rank
+        from gpucourse.remote.agent import rank  # which starts its script before it imports `json`
 
         return rank.run(Job(rest[0]), rest[1:])
+    import json
+
     try:
         answer = _do(verb, rest, agent)
     except JobRefused as error:
@@ -45,7 +46,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
     if verb == "probe":
         from gpucourse.remote.agent import machine
 
-        return machine.probe(mapping(json.loads(rest[0])))
+        return machine.probe(_parse(rest[0]))
     if verb == "start":
         spec = _input()
         if "slurm" in spec:
@@ -199,7 +200,13 @@ def _is_scheduled(run_id: str) -> bool:
 
 
 def _input() -> dict[str, object]:
-    return mapping(json.loads(sys.stdin.buffer.read().decode()))
+    return _parse(sys.stdin.buffer.read().decode())
+
+
+def _parse(text: str) -> dict[str, object]:
+    import json
+
+    return mapping(json.loads(text))
 
 
 def _pairs(words: list[str]) -> list[list[str]]:

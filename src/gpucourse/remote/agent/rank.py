@@ -69,7 +69,7 @@ def largest_group(path: str) -> int | None:
 def _count_restarts(job: Job) -> int:
     """How often torchrun has started the ranks again; 0 in a run without restarts, whatever the environment says."""
     count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return min(int(count), job.max_restarts()) if count.isdigit() else 0
+    return min(int(count), job.max_restarts()) if count.isdigit() and int(count) else 0
 
 
 def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:

@@ -35,12 +35,9 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
     job.write("job.json", spec)
     store.lay_out(spec["files"], job.path("work"))
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    answer = _detach(job, dict(spec, secrets=secrets), agent, lock)
+    answer = _detach(job, dict(spec, secrets=secrets, collected=collected), agent, lock)
     if "error" in answer:
         raise JobRefused(str(answer["error"]), "cannot_start")
-    from gpucourse.remote.agent import prune  # once the run has begun, which does not wait for it
-
-    prune.prune(collected)
     return answer
 
 

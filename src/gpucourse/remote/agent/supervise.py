@@ -47,7 +47,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     job.write("pid", launcher.pid)
     os.write(say, json.dumps({"state": "running", "pid": launcher.pid}).encode())
     os.close(say)
-    describing = _describe(job, str(spec["python"]), lock)
+    describing = _describe(job, str(spec["python"]), words(spec.get("collected", [])), lock)
 
     def members() -> list[int]:
         return sorted({*reap.find_marked(job.folder), *reap.below(os.getpid(), spare=describing)} - {hand})
@@ -194,15 +194,17 @@ def _grace(job: Job, spec: dict[str, object]) -> float:
     return float(str(asked.get("grace_s", spec.get("grace_s", 5.0))))
 
 
-def _describe(job: Job, python: str, lock: int) -> int:
-    """Write env.json from a process of its own, so that a hanging nvidia-smi holds up nothing."""
+def _describe(job: Job, python: str, collected: list[str], lock: int) -> int:
+    """Write env.json, and remove the oldest `collected` runs, from a process of its own: a hanging nvidia-smi holds up nothing,
+    and no run waits until others are removed."""
 
     def work() -> None:
         os.close(lock)  # or this process would look like a living supervisor
         os.nice(10)  # the ranks start at this moment, and have priority
-        from gpucourse.remote.agent import machine
+        from gpucourse.remote.agent import machine, prune
 
         job.write("env.json", machine.describe(python))
+        prune.prune(collected)
 
     return _fork(work)
 
