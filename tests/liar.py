@@ -26,7 +26,7 @@ from tests.waiting import STUCK_S
 MESSAGES = {  # words of the command that asks, in the order in which they are looked for
     "machine": 'importlib.util.find_spec("torch")',
     "belongings": '"labs"',
-    "store": "ls .gpucourse/store",
+    "store": "cd ./.gpucourse/store",
     "take": "tar -xf -",
     "install": "shutil.rmtree(aside)",
     "route": "ip -o route get",
