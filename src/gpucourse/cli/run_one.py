@@ -21,6 +21,7 @@ def run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run:
     with session.console.watch() as live:
         context.watch = import_before_end(live)
         result = run(context, run_request, detach=detach, dry_run=dry_run)
+    session.plot_worker.leave()
     if result.record is None:
         return show_plan(session, result.plan, json=json)
     if result.followed_run is None:

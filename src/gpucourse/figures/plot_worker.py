@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,10 @@ class PlotWorker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                env={
+                    **os.environ,
+                    "OPENBLAS_NUM_THREADS": "1",
+                },  # its threads take time to start, and have no work
                 start_new_session=True,  # a Ctrl-C is meant for whoever asks, not for who draws
             )
 
@@ -82,6 +87,11 @@ class PlotWorker:
         else:
             errors = [_error(answer) for answer in answers]
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
+
+    def leave(self) -> None:
+        """Nothing more is to be drawn: the process ends meanwhile, so that `close` does not wait for it."""
+        if self.process is not None and not self._at_work:
+            self.process.kill()
 
     def close(self) -> None:
         """End the process. May be called again."""
