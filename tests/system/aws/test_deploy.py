@@ -11,6 +11,7 @@ import pytest
 
 from tests.parts import slow_after
 from tests.system.aws import hand_made
+from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.terminal import Terminal
 from tests.waiting import until
@@ -166,5 +167,25 @@ def test_a_lab_whose_state_is_lost_is_not_built_beside_itself(tmp_path: Path) ->
         assert len(hand_made.ids(learner)) == 2
         assert not before & set(hand_made.ids(learner))
         assert len(learner.list_resources("vpc")) == 1
+        learner.types("destroy", "--all", "--yes", timeout=240)
+        assert learner.list_resources() == []
+
+
+@pytest.mark.slow
+def test_a_node_that_an_older_state_does_not_know_is_not_built_twice(tmp_path: Path) -> None:
+    """The state of an earlier day, such as from the backup that Terraform leaves."""
+    with cloud_learner(tmp_path) as learner:
+        learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
+        small = ("deploy", "1", "--target", "aws", "--yes")
+        learner.types(*small, timeout=240)
+        [before] = hand_made.ids(learner)
+        file = learner.workspace / ".gpucourse/stacks/01-aws-t4/terraform/terraform.tfstate"
+        state = json.loads(file.read_text())
+        state["resources"] = [resource for resource in state["resources"] if resource["type"] != "aws_instance"]
+        file.write_text(json.dumps(state))
+        typed = learner.types(*small, timeout=240)
+        [after] = hand_made.ids(learner)
+        assert after != before
+        assert "state does not know all of it, so what exists" in typed.out
         learner.types("destroy", "--all", "--yes", timeout=240)
         assert learner.list_resources() == []

@@ -23,6 +23,7 @@ from gpucourse.errors import MissingError
 from gpucourse.labs.aws import new_deployment, quota_fit
 from gpucourse.labs.aws.account import check_identity
 from gpucourse.labs.aws.choice import Choice, choices
+from gpucourse.labs.aws.cleanup import unmanaged
 from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.money.budget import Budget, read_budget
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class LabProposal:
-    """One lab, ready to be built. `fresh`: nothing of it stands. `forgotten`: it stood, and Terraform's state knows nothing of
-    it any more, so that it would be built a second time. `interrupted`: an earlier deploy of it did not end well. `allowed` are
-    the types it may have, the wanted one first."""
+    """One lab, ready to be built. `fresh`: nothing of it stands. `forgotten`: it stands, and Terraform's state is lost or of an
+    earlier day, so that some of it would be built a second time. `interrupted`: an earlier deploy of it did not end well.
+    `allowed` are the types it may have, the wanted one first."""
 
     choice: Choice
     deployment: AwsDeployment
@@ -122,7 +123,8 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
             proposal.lab_proposals.append(lab_proposal)
             proposal.quotes.append(lab_proposal.quote)
             if lab_proposal.forgotten:
-                text = "Terraform's state is lost, so what exists of it is removed and rebuilt; outputs are collected first"
+                lost = "does not know all of it" if lab_proposal.lab.list_existing() else "is lost"
+                text = f"Terraform's state {lost}, so what exists of it is removed and rebuilt; outputs are collected first"
                 proposal.notes.append(f"{choice.stack}: {text}")
     except BaseException:
         for lab_proposal in proposal.lab_proposals:
@@ -162,8 +164,16 @@ def _propose_lab(
         allowed=(deployment.cloud.instance_type, *affordable),
         fresh=choice.standing is None,
         interrupted=choice.former is not None or (choice.standing is not None and deployment.phase != "ready"),
-        forgotten=choice.standing is not None and deployment.inventory is not None and not lab.list_existing(),
+        forgotten=choice.standing is not None and deployment.inventory is not None and _is_forgotten(lab, changes),
     )
+
+
+def _is_forgotten(lab: CloudLab, changes: list[tuple[str, str]]) -> bool:
+    """Whether Terraform would make what exists. The account is asked only where it would make a node."""
+    if not lab.list_existing():
+        return True
+    makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in changes)
+    return makes_nodes and bool(unmanaged.find(lab))
 
 
 def _check_growth(account: Account, choice: Choice) -> None:

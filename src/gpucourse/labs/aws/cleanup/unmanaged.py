@@ -16,20 +16,25 @@ IN_THE_WAY = {INSTANCE.name, KEY_PAIR.name, PLACEMENT_GROUP.name}  # what costs,
 
 
 def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
-    """Remove what carries this lab's tags and is not in Terraform's state; what was found. `standing`: what a look at the lab
-    found a moment ago, if there was one.
-
-    Where the state knows nothing, that is everything; else only instances, and what would be in the way of the next try.
-    Raises what a look raises; what cannot be removed is left for `destroy`.
-    """
-    known = state.values(lab.paths.state)
-    stands = lab.find_resources() if standing is None else standing
-    resources = [
-        resource
-        for resource in stands
-        if resource.seen and (not known or (resource.kind in IN_THE_WAY and resource.id not in known))
-    ]
+    """Remove what `find` finds; what that was. Raises what a look raises; what cannot be removed is left for `destroy`."""
+    resources = find(lab, standing)
     if resources:
         context.watch(Note(text=f"removing {len(resources)} things that an interrupted attempt left", level="warning"))
         remove(lab.account, resources, context.watch)
     return resources
+
+
+def find(lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
+    """What carries this lab's tags and is not in Terraform's state. `standing`: what a look at the lab found a moment ago, if
+    there was one.
+
+    Where the state knows nothing, that is everything; else only instances, and what would be in the way of the next try.
+    Raises what a look raises.
+    """
+    known = state.values(lab.paths.state)
+    stands = lab.find_resources() if standing is None else standing
+    return [
+        resource
+        for resource in stands
+        if resource.seen and (not known or (resource.kind in IN_THE_WAY and resource.id not in known))
+    ]
