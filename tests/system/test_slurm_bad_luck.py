@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,27 @@ from tests.waiting import STUCK_S
 pytestmark = pytest.mark.system
 
 SLEEPS = "import sys, time\nprint('begun', flush=True)\ntime.sleep(float(sys.argv[1]))\nprint('done', flush=True)\n"
+
+
+WORKS = """
+import os, sys, time
+print("begun", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+print("done", flush=True)
+"""
+
+
+@pytest.fixture
+def go(cluster: Learner, tmp_path: Path) -> Iterator[Path]:
+    """The file on the cluster that ends WORKS. After the test it is there."""
+    file = Path("/shared") / tmp_path.name
+    yield file
+    let_go(cluster, file)
+
+
+def let_go(cluster: Learner, go: Path) -> None:
+    slurm.inside(cluster, "node0", "touch", str(go))
 
 
 @pytest.fixture
@@ -157,23 +179,25 @@ def test_cancel_ends_every_job_and_proves_it(cluster: Learner) -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_that_vanishes_loses_nothing(cluster: Learner, sleeper: str) -> None:
-    running = cluster.begins(*slurm.OWN, sleeper, "--", "6")
+def test_a_terminal_that_vanishes_loses_nothing(cluster: Learner, tmp_path: Path, go: Path) -> None:
+    running = cluster.begins(*slurm.OWN, slurm.script(tmp_path, WORKS), "--", str(go))
     slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
     running.kill()
     running.communicate()
     assert cluster.newest_run()["state"] in {"running", "starting"}
+    let_go(cluster, go)
     slurm.eventually(cluster, "^$", "squeue -h")
     cluster.types("runs")
     assert state(cluster) == "succeeded"
     assert "done" in cluster.types("logs").out
 
 
-def test_a_connection_that_is_cut_is_made_anew_and_the_job_goes_on(cluster: Learner, sleeper: str) -> None:
-    running = cluster.begins(*slurm.OWN, sleeper, "--", "10")
+def test_a_connection_that_is_cut_is_made_anew_and_the_job_goes_on(cluster: Learner, tmp_path: Path, go: Path) -> None:
+    running = cluster.begins(*slurm.OWN, slurm.script(tmp_path, WORKS), "--", str(go))
     slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
     cut = "kill $(ps -eo pid=,args= | awk '/sshd: .*@notty/ && !/awk/ {print $1}')"  # this very connection as well
     slurm.on_head(cluster, cut, code=None)
+    let_go(cluster, go)
     out, err = running.communicate(timeout=STUCK_S)
     assert running.returncode == 0, err.decode()
     assert "✓ succeeded".encode() in out

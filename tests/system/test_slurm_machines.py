@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     except Lacking as error:
         pytest.skip(f"{error}: {error.remedy}")
     folder = tmp_path_factory.mktemp("slurm")
-    lab = Cluster(folder=folder / "nodes", key=make_key(folder / "id_ed25519"), uid="test-slurm-machines")
+    lab = Cluster(folder=folder / "nodes", key=make_key(folder / "id_ed25519"), uid=f"test-{uuid.uuid4().hex[:12]}")
     try:
         for name in lab.names:
             lab.up(name)
@@ -68,19 +69,21 @@ def test_no_agent_is_taken_along(cluster: Cluster) -> None:
 
 def test_who_waits_is_told_the_true_reason(cluster: Cluster) -> None:
     for _ in range(3):
-        cluster.run_on_head("cd /shared && sbatch --gres=gpu:1 --wrap 'sleep 60'")
+        cluster.run_on_head("cd /shared && sbatch --gres=gpu:1 --wrap 'sleep 600'")
     until(lambda: "Resources" in cluster.run_on_head("squeue -h -t PD -o %r"), "Resources")
     cluster.run_on_head("scancel --user $(id -un)")
     until(cluster.idle, "idle")
 
 
 def test_a_killed_slurmctld_is_named_and_comes_back_and_jobs_go_on(cluster: Cluster) -> None:
-    job = cluster.run_on_head("cd /shared && sbatch --parsable --gres=gpu:1 --wrap 'sleep 8; echo whole' -o whole.out")
+    text = "until [ -e whole.go ]; do sleep 0.1; done; echo whole"
+    job = cluster.run_on_head(f"cd /shared && sbatch --parsable --gres=gpu:1 --wrap '{text}' -o whole.out")
     until(lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING", "running")
     cluster.inside("node0", "pkill", "-TERM", "-x", "slurmctld")
     until(lambda: "slurmctld" in cluster.states().get("node0", ""), "named")
     cluster.up("node0")
     assert cluster.states().get("node0") is None
+    cluster.run_on_head("touch /shared/whole.go")
     until(lambda: cluster.run_on_head("cat /shared/whole.out") == "whole", "whole")
 
 

@@ -56,7 +56,7 @@ def test_status_tells_the_nodes_the_money_and_every_killer(learner: CloudLearner
     tags = {"Project": "gpucourse", "Course": hand_made.identity(learner), "Stack": lab.uid}
     assert schedule.arm(account, [first, second], datetime.fromisoformat(lab.cloud.expires), wanted=tags).state == "ok"
     (root(learner, first) / "idle.json").write_text(json.dumps({"now": time.time(), "busy": ["SSH sessions: 1"], "boot": "b"}))
-    (root(learner, second) / "idle.json").write_text(json.dumps({"now": time.time(), "ends_at": time.time() + 700}))
+    (root(learner, second) / "idle.json").write_text(json.dumps({"now": time.time(), "ends_at": time.time() + 719}))
     typed = learner.types("status")
     assert "✓ healthy  running\n" in typed.out
     assert f"instances   node0 {first}, node1 {second}" in typed.out
