@@ -8,6 +8,7 @@ for each request and answers each, in any order; the folder `machines` in FOLDER
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import selectors
@@ -86,7 +87,8 @@ class MachineNamespace:
         if asked.get("forget"):
             self._machines.pop(asked["name"], None)
         if pid is not None:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it switched itself off just now
+                os.kill(pid, signal.SIGKILL)
         self._answer(asked, {"was_on": pid is not None})
 
     def _do_dial(self, asked: Document) -> None:
