@@ -171,7 +171,7 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
         with session.console.watch() as live:
             context.watch = live
             tried = try_parts(context, exercise, parts)
-        session.console.show(show_tried(exercise, tried))
+        session.console.show(show_tried(exercise, tried, watched=True))
     scripts = tuple(path for path in changed if path not in {sheet, *judged})
     if not scripts:
         return

@@ -28,7 +28,9 @@ def test_reset_puts_one_exercise_back_and_keeps_the_learners(learning: Learning)
     assert (mine.read_text(), kept.read_text()) == (original, "# mine\n")
     assert "nothing was changed" in learning.types("reset", "1.1").out
     mine.write_text("# mine again\n")
-    learning.types("reset", "1.1")
+    shown = learning.types("reset", "1.1").out
+    assert "yours is now" in shown
+    assert str(learning.workspace / "kept") in shown, "however narrow the screen is"
     assert sorted(path.read_text() for path in (learning.workspace / "kept").rglob("*.py")) == ["# mine\n", "# mine again\n"]
     mine.unlink()
     assert "there was none" in learning.types("reset", "1.1").out

@@ -339,10 +339,12 @@ def test_a_part_with_judge_and_checks_is_tried_before_it_is_run(writer: Learning
     assert words in last.text
 
 
-@pytest.mark.parametrize("torch", [True, False])
-def test_only_a_slow_import_of_torch_is_worth_a_word(writer: Learning, torch: bool) -> None:
+def test_a_slow_import_of_torch_is_worth_a_word_but_not_in_watch(writer: Learning) -> None:
     _, exercise = writer.open_context().catalog.exercise("1.2")
-    part = exercise.yours[0].model_copy(update={"torch": torch})
-    result = PartResult(id=part.id, title=part.title, file=part.file, verdict="passed")
-    footer = show_tried(exercise, [TriedPart(part=part, file=Path(part.file), result=result, waited_s=5.0)]).footer
-    assert bool(footer) == torch
+    for torch, watched, said in ((True, False, True), (False, False, False), (True, True, False)):
+        part = exercise.yours[0].model_copy(update={"torch": torch})
+        result = PartResult(id=part.id, title=part.title, file=part.file, verdict="failed")
+        shown = show_tried(exercise, [TriedPart(part=part, file=Path(part.file), result=result, waited_s=5.0)], watched=watched)
+        assert bool(shown.footer) == said
+        assert isinstance(last := shown.blocks[-1], Paragraph)
+        assert (last.text == f"Change {part.file} and save it.") == watched

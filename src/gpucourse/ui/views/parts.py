@@ -27,21 +27,21 @@ LINES_SHOWN, LONGEST_LINE = 20, 200
 SLOW_S = 3.0
 
 
-def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "") -> View:
+def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "", *, watched: bool = False) -> View:
     """What `try` found: of each part its verdict, the reason, where, what it printed, and what to do next. `next_step`: the
-    command that `next` names, where every part is right."""
-    blocks = [block for item in tried_parts for block in _try_part(exercise, item)]
+    command that `next` names, if every part is right. `watched`: a saved file is judged without a command."""
+    blocks = [block for item in tried_parts for block in _try_part(exercise, item, watched)]
     slow = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
     footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
     return View(
         title=f"{exercise.id}  {exercise.title}",
         blocks=tuple(blocks),
-        footer=(footer,) if slow > SLOW_S else (),
+        footer=(footer,) if slow > SLOW_S and not watched else (),
         next=next_step,
     )
 
 
-def _try_part(exercise: Exercise, item: TriedPart) -> list[Block]:
+def _try_part(exercise: Exercise, item: TriedPart, watched: bool) -> list[Block]:
     result = item.result
     parts: list[Block] = [Paragraph(_headline(result), WORDS[result.verdict][1])]
     if result.says and result.verdict != "passed":
@@ -49,7 +49,7 @@ def _try_part(exercise: Exercise, item: TriedPart) -> list[Block]:
     parts.append(_facts(result, item.file))
     if result.output.strip() and result.verdict != "open":
         parts.append(Code(_shorten(result.output), title="What it printed"))
-    parts.append(Paragraph(_next_step(exercise, item), "strong"))
+    parts.append(Paragraph(_next_step(exercise, item, watched), "strong"))
     return parts
 
 
@@ -63,7 +63,7 @@ def _facts(result: PartResult, file: Path) -> Facts:
     return facts([("case", result.case), ("file", str(file)), *(("note", note) for note in result.notes)])
 
 
-def _next_step(exercise: Exercise, item: TriedPart) -> str:
+def _next_step(exercise: Exercise, item: TriedPart, watched: bool) -> str:
     verdict, checks = item.result.verdict, item.part.checks
     if verdict == "open" and not item.part.judge:
         return f"Write it in {item.file.name}; checks of a run decide: gpucourse run {exercise.id}"
@@ -71,9 +71,8 @@ def _next_step(exercise: Exercise, item: TriedPart) -> str:
         return f"Checks of a run decide: gpucourse run {exercise.id}"
     if verdict == "passed":
         return "Handed in."
-    if verdict == "open":
-        return f"Write it in {item.file.name}, save, then type: gpucourse try {exercise.id}"
-    return f"Change {item.file.name}, save, then type: gpucourse try {exercise.id}"
+    change = f"Write it in {item.file.name}" if verdict == "open" else f"Change {item.file.name}"
+    return f"{change} and save it." if watched else f"{change}, save, then type: gpucourse try {exercise.id}"
 
 
 def _shorten(output: str) -> str:
