@@ -43,6 +43,14 @@ def test_both_streams_and_every_byte(lab: SimulatedNodes) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (3, EVERY_BYTE, b"\xff\xfebad\x80")
 
 
+def test_no_packet_is_empty(lab: SimulatedNodes) -> None:
+    """The library would put one before each, of which a client then reads twice as many."""
+    told = lab.ssh("node0", "echo there", more=("-vvv",)).stderr
+    received = [int(kind) for kind in re.findall(rb"receive packet: type (\d+)", told)]
+    assert 98 in received, "how the command ended"
+    assert 2 not in received
+
+
 @pytest.mark.slow  # tests/contract/test_transport.py takes 64 MB each way
 def test_50_mb_there_and_back(lab: SimulatedNodes) -> None:
     data = os.urandom(50_000_000)

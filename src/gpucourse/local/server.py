@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,11 @@ class _Nobody:
         return True
 
 
+def _send_unless_empty(send: Callable[..., None], kind: int, *words: bytes, **options: Any) -> None:
+    if kind != asyncssh.constants.MSG_IGNORE:
+        send(kind, *words, **options)
+
+
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
     """Who may log in: one user, by key. And what may be forwarded: ports of this machine in either direction, as editors
     need."""
@@ -176,6 +182,8 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
         # The library has no interface for this: if a version keeps its channels elsewhere, nothing is changed.
         if isinstance(channels := getattr(conn, "_channels", None), dict):
             conn._channels = _Channels(channels)  # noqa: SLF001 (the two lines above)
+        # The library sends an empty packet ahead of each one, which only ciphers in CBC mode need: half of what a client reads.
+        conn.send_packet = partial(_send_unless_empty, conn.send_packet)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self._connection)
