@@ -1,6 +1,6 @@
-"""One command on one SSH channel: standard input is fed and both outputs are drained at the same time, so that neither side can
-wait for the other; silence has a limit, a cut connection is never taken for a result, nor a login shell's output for the
-command's. The input is sent after the command has begun: a login shell whose start file reads its input would take it.
+"""One command on one SSH channel: standard input is fed while both outputs are read by turns, so that neither side can wait for
+the other; silence has a limit, a cut connection is never taken for a result, nor a login shell's output for the command's. The
+input is sent after the command has begun: a login shell whose start file reads its input would take it.
 Afterwards the shell on the channel waits for the next command, where it can take one."""
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Protocol
 
 from gpucourse.errors import NodeUntrusted, UnreachableError
 from gpucourse.remote.login_shell import MOST_NOISE, OwnOutput, Request, Stdin, last_words
 from gpucourse.remote.patience import PACE
+from gpucourse.remote.sockets import ExchangeChannel
 from gpucourse.units import format_bytes
 
 CHANNELS = 8
@@ -22,35 +22,12 @@ CHANNELS = 8
 _PIECE = 1 << 18
 _PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last 64 bytes would take a packet of their own
 _STDERR_KEPT = 256 << 10
+_ERRORS_AT_ONCE = 16  # pieces of standard error that are taken between two of standard output
+_LOOK_S = 0.05
 _BESIDE_S = 0.25  # the end mark of one stream follows the other's within this time, unless somebody joined the two
 
 MAX_ANSWER = 4 << 20
 """The longest answer of a command that is taken whole, in bytes of standard output."""
-
-
-class ExchangeChannel(Protocol):
-    """The part of an SSH channel that is used."""
-
-    status_event: threading.Event
-    exit_status: int
-
-    def recv(self, nbytes: int) -> bytes:
-        """Some of standard output; empty at its end. Raises TimeoutError."""
-
-    def recv_stderr(self, nbytes: int) -> bytes:
-        """Some of standard error; empty at its end. Raises TimeoutError."""
-
-    def send(self, s: bytes) -> int:
-        """Send some of it; how much. 0 when the channel is closed. Raises TimeoutError."""
-
-    def settimeout(self, timeout: float | None) -> None:
-        """How long each of these waits."""
-
-    def shutdown_write(self) -> None:
-        """The end of standard input."""
-
-    def close(self) -> None:
-        """Leave the channel."""
 
 
 class EndedEarly(UnreachableError):
@@ -68,10 +45,9 @@ class Silent(UnreachableError):
 
 class Exchange:
     """A command on `channel`: started there by the request itself or, where a shell `waits` there, sent to it
-    now. Reading its standard output also sends its input.
+    now. Reading its standard output also sends its input and reads its standard error.
 
-    `lost` are the errors that the channel raises when its connection is gone. `late_errors`: standard error is drained after
-    the output, which saves a thread while the command runs; one that prints too much there stops at the channel's window.
+    `lost` are the errors that the channel raises when its connection is gone.
     """
 
     def __init__(
@@ -83,7 +59,6 @@ class Exchange:
         *,
         lost: tuple[type[Exception], ...],
         waits: bool = False,
-        late_errors: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
@@ -95,16 +70,24 @@ class Exchange:
         self._input_ended: float | None = None
         self._sent, self._whole, self._channel_ended = 0, False, False
         self._feed_error: Exception | None = None
-        self._stderr: list[bytes] = []
+        self._stderr, self._stderr_over = bytearray(), False
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
-        self._drain = None if late_errors else self._thread(self._drain_stderr)
         self._feeding: threading.Thread | None = None
-        if waits and isinstance(self._stdin, bytes) and not request.is_last:
-            self._feeding = self._thread(self._feed, request.next_line() + self._stdin)
-        elif waits:
-            self._thread(self._send, request.next_line())
+        if waits:
+            self._continue_shell(request)
         elif not self._stdin:
             self._input_ended = self._started
+
+    def _continue_shell(self, request: Request) -> None:
+        """Send a shell that waits its next command, with the input where the shell knows how much that is."""
+        if not isinstance(self._stdin, bytes) or request.is_last:
+            self._thread(self._send, request.next_line())
+            return
+        words = request.next_line() + self._stdin
+        if len(words) <= min(self._channel.out_window_size, _PACKET):  # one packet, which nobody has to make room for
+            self._feed(words)
+        else:
+            self._feeding = self._thread(self._feed, words)
 
     def begins(self) -> bool:
         """Wait until the command has begun. False if the shell that was to carry it out ends before that.
@@ -120,8 +103,7 @@ class Exchange:
     @property
     def can_go_on(self) -> bool:
         """Whether the command is over and its shell waits for another one."""
-        drained = self._drain is not None and not self._drain.is_alive()
-        over = self._own_stdout.ended and self._own_stderr.ended and drained
+        over = self._own_stdout.ended and self._own_stderr.ended
         fed = self._feed_error is None and self._input_ended is not None
         return over and fed and not self._request.is_last and not self._channel_ended
 
@@ -148,11 +130,13 @@ class Exchange:
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:
                 pass
         if self._own_stdout.ended:
-            self._drain = self._drain or self._thread(self._drain_stderr)
-            self._drain.join(max(until - self._clock(), 0.0))
+            self._channel.settimeout(_LOOK_S)
+            while not self._stderr_over and self._clock() < until:
+                self._receive_stderr()
 
     def _receive(self) -> bytes | None:
         """The command's own bytes among those that arrive next, perhaps none after a while; None at the end of the stream."""
+        self._take_ready_stderr()
         try:
             data = self._channel.recv(_PIECE)
         except TimeoutError:
@@ -167,7 +151,7 @@ class Exchange:
             self._check_silence()
             return b""
         self._moved = self._clock()
-        if not begun and self._stdin and self._feeding is None:
+        if not begun and self._stdin and self._feeding is None and self._input_ended is None:
             self._started = self._moved
             self._feeding = self._thread(self._feed, self._stdin)
         return piece
@@ -197,7 +181,7 @@ class Exchange:
         """The exit code, after standard output has ended. Raises UnreachableError if none came, or not all of the output."""
         if not self._own_stdout.ended:
             self._exit_code()
-        self._wait_for_drain(_BESIDE_S)
+        self._wait_for_stderr(_BESIDE_S)
         if self._feeding is not None and self._own_stdout.ended and not self._request.is_last:
             self._feeding.join(self._silence_s)  # the shell took all of it before the command began
         if self._feed_error is not None:
@@ -206,22 +190,22 @@ class Exchange:
             raise self._cut()
         return self._own_stdout.code
 
-    def _wait_for_drain(self, beside_s: float = 0.0) -> None:
+    def _wait_for_stderr(self, beside_s: float = 0.0) -> None:
         """Until all of standard error is here. If it is joined to standard output, only the channel's end tells that, after
         `beside_s`."""
-        self._drain = self._drain or self._thread(self._drain_stderr)
-        self._drain.join(beside_s)
-        while self._drain.is_alive():
-            if not self._channel_ended and not self._own_stderr.begun:
+        ended_at = self._clock()
+        self._channel.settimeout(_LOOK_S)
+        while not self._stderr_over:
+            self._receive_stderr()
+            if self._clock() - ended_at >= beside_s and not self._channel_ended and not self._own_stderr.begun:
                 self._end_channel()
-            self._drain.join(0.05)
             self._check_silence()
 
     def _exit_code(self) -> int:
-        self._wait_for_drain()
+        self._wait_for_stderr()
         if self._feed_error is not None:
             raise self._feed_error
-        while not self._channel.status_event.wait(0.05):
+        while not self._channel.status_event.wait(_LOOK_S):
             self._check_silence()
         if self._channel.exit_status < 0:
             raise self._cut()
@@ -229,7 +213,7 @@ class Exchange:
 
     def stderr(self) -> bytes:
         """What the command said on standard error, after it has ended."""
-        return b"".join(self._stderr)
+        return bytes(self._stderr)
 
     def close(self) -> None:
         """Leave the channel, whatever state it is in."""
@@ -278,23 +262,25 @@ class Exchange:
             self._moved = self._clock()
         return True
 
-    def _drain_stderr(self) -> None:
-        """Keep the end of standard error. It is no sign of life: a command may complain for ever."""
-        kept, own = 0, self._own_stderr
-        while not own.ended:
-            try:
-                data = self._channel.recv_stderr(_PIECE)
-            except TimeoutError:
-                continue
-            except self._lost:
+    def _take_ready_stderr(self) -> None:
+        """Take what is here of standard error, a limited amount: the output has its turn."""
+        for _ in range(_ERRORS_AT_ONCE):
+            if self._stderr_over or not self._channel.recv_stderr_ready():
                 return
-            piece = own.take(data) if data else own.rest()
-            kept += len(piece)
-            self._stderr.append(piece)
-            if not data:
-                return
-            while kept > _STDERR_KEPT:
-                kept -= len(self._stderr.pop(0))
+            self._receive_stderr()
+
+    def _receive_stderr(self) -> None:
+        """Take some of standard error, whose end is kept. It is no sign of life: a command may complain for ever."""
+        own = self._own_stderr
+        try:
+            data = self._channel.recv_stderr(_PIECE)
+        except TimeoutError:
+            return
+        except self._lost:
+            data = b""
+        self._stderr += own.take(data) if data else own.rest()
+        del self._stderr[:-_STDERR_KEPT]
+        self._stderr_over = not data or own.ended
 
     def _check_silence(self) -> None:
         if self._feed_error is not None:

@@ -1,4 +1,4 @@
-"""The socket below SSH, and one thread that looks after all connections."""
+"""The socket below SSH, parts of its channels, and one thread that looks after all connections."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from gpucourse.errors import NoAnswer
 from gpucourse.model.node import Node
@@ -14,7 +15,8 @@ from gpucourse.remote.proxy import connect_through
 
 MOST_PACKET = 1 << 20
 """Bytes. A server may send packets of 32 KiB; paramiko would make room for whatever length a packet claims to have."""
-_AHEAD = 1 << 18
+_FIRST_AHEAD, _MOST_AHEAD = 1 << 14, 1 << 18
+"""Bytes that are read ahead: four times as many whenever all of them came at once."""
 _SMALL, _JOINED = 1 << 13, 1 << 16
 
 
@@ -30,7 +32,8 @@ class PacketSocket(socket.socket):
         if bufsize > MOST_PACKET:
             raise OSError(errno.EMSGSIZE, f"the server announces a packet of {bufsize} bytes; the limit is {MOST_PACKET}")
         if self._at == self._end:
-            self._ahead = self._ahead or memoryview(bytearray(_AHEAD))
+            if self._end == len(self._ahead) < _MOST_AHEAD:
+                self._ahead = memoryview(bytearray(4 * self._end or _FIRST_AHEAD))
             self._at, self._end = 0, super().recv_into(self._ahead, 0, flags)
         data = bytes(self._ahead[self._at : min(self._at + bufsize, self._end)])
         self._at += len(data)
@@ -86,6 +89,49 @@ class ArrivedData:
                 nbytes -= len(piece)
                 self._bytes -= len(piece)
         return b"".join(taken)
+
+
+class ExchangeChannel(Protocol):
+    """The part of an SSH channel that is used."""
+
+    status_event: threading.Event
+    exit_status: int
+    out_window_size: int
+
+    def recv(self, nbytes: int) -> bytes:
+        """Some of standard output; empty at its end. Raises TimeoutError."""
+
+    def recv_stderr_ready(self) -> bool:
+        """Whether some of standard error is here."""
+
+    def recv_stderr(self, nbytes: int) -> bytes:
+        """Some of standard error; empty at its end. Raises TimeoutError."""
+
+    def send(self, s: bytes) -> int:
+        """Send some of it; how much. 0 when the channel is closed. Raises TimeoutError."""
+
+    def settimeout(self, timeout: float | None) -> None:
+        """How long each of these waits."""
+
+    def shutdown_write(self) -> None:
+        """The end of standard input."""
+
+    def close(self) -> None:
+        """Leave the channel."""
+
+
+class LimitedEvent(threading.Event):
+    """What exec_command waits for without a limit: a peer that froze after the channel was opened would hold it for ever."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__()
+        self._limit_s = limit_s
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set. Raises TimeoutError."""
+        if not super().wait(self._limit_s if timeout is None else timeout):
+            raise TimeoutError(f"no answer for {self._limit_s:g} s")
+        return True
 
 
 def packet_socket(plain: socket.socket, timeout_s: float) -> PacketSocket:

@@ -29,7 +29,7 @@ from gpucourse.remote.exchange import CHANNELS, Exchange
 from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
 from gpucourse.remote.login_shell import Request, Stdin
 from gpucourse.remote.patience import ANSWER_S, CONNECT_S, REST_S
-from gpucourse.remote.sockets import ArrivedData, RegularChecks, dial, make_no_answer_error
+from gpucourse.remote.sockets import ArrivedData, LimitedEvent, RegularChecks, dial, make_no_answer_error
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
@@ -126,7 +126,7 @@ class SshLink:
         Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends
         with another code than 0 (with the end of what it said on standard error). A block that ends earlier leaves it REST_S.
         """
-        with self._exchange(command, stdin, silence_s, streams=True) as exchange:
+        with self._exchange(command, stdin, silence_s) as exchange:
             yield exchange.stdout_then_code()
             exchange.read_rest(REST_S)
 
@@ -140,13 +140,13 @@ class SshLink:
         self._transport.close()
 
     @contextmanager
-    def _exchange(self, command: str, stdin: Stdin, silence_s: float, *, streams: bool = False) -> Iterator[Exchange]:
+    def _exchange(self, command: str, stdin: Stdin, silence_s: float) -> Iterator[Exchange]:
         if not self._places.acquire(timeout=max(silence_s, 0.001)):
             raise UnreachableError(
                 f"{self.node.label}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s"
             )
         try:
-            channel, exchange = self._begin(Request(command, stdin), silence_s, streams=streams)
+            channel, exchange = self._begin(Request(command, stdin), silence_s)
             try:
                 yield exchange
             finally:
@@ -157,11 +157,11 @@ class SshLink:
         finally:
             self._places.release()
 
-    def _begin(self, request: Request, silence_s: float, *, streams: bool) -> tuple[paramiko.Channel, Exchange]:
+    def _begin(self, request: Request, silence_s: float) -> tuple[paramiko.Channel, Exchange]:
         """The command in a waiting shell, else in a new one: if the server or the login shell allows each shell one
         command only, the waiting ones have ended."""
         while (channel := self._take_waiting()) is not None:
-            exchange = Exchange(self.node.label, channel, request, silence_s, lost=_LOST, waits=True, late_errors=streams)
+            exchange = Exchange(self.node.label, channel, request, silence_s, lost=_LOST, waits=True)
             try:
                 if exchange.begins():
                     return channel, exchange
@@ -178,17 +178,14 @@ class SshLink:
         return None
 
     def _open(self, line: str, timeout_s: float) -> paramiko.Channel:
-        # exec_command has no deadline: a peer that froze after the channel was opened would hold it for ever.
-        guard = threading.Timer(timeout_s, self._transport.close)
-        guard.daemon = True
-        guard.start()
         try:
             channel = self._session(timeout_s)
+            channel.event = LimitedEvent(timeout_s)
             channel.exec_command(line)
         except _LOST as error:
+            if isinstance(error, TimeoutError):
+                self._transport.close()
             raise _make_lost_error(self.node, error) from error
-        finally:
-            guard.cancel()
         return channel
 
     def _session(self, timeout_s: float) -> paramiko.Channel:
@@ -248,6 +245,7 @@ class _Transport(paramiko.Transport):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._channels = _OpenChannels(self)
+        self.packetizer.start_handshake = lambda _timeout: None  # type: ignore[assignment]  # `_negotiate` has the limit
         self.heard = 0  # pieces of data that came on its channels
 
 

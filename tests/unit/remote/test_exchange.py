@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.remote.exchange import _BESIDE_S, Exchange, Silent
+from gpucourse.remote.exchange import _BESIDE_S, _ERRORS_AT_ONCE, _STDERR_KEPT, Exchange, Silent
 from gpucourse.remote.login_shell import MOST_NOISE, Request, last_words
 from tests.waiting import STUCK_S, until
 
@@ -26,17 +26,24 @@ class ScriptedChannel:
         if code is not None:
             self.status_event.set()
         self.closed = False
+        self.errors_ready = True
+        self.out_window_size = 1 << 21
         self.sent = b""
+        self.senders: list[threading.Thread] = []
         self.input_ended = threading.Event()
 
     def recv(self, _nbytes: int) -> bytes:
         return self.recv_stdout()
+
+    def recv_stderr_ready(self) -> bool:
+        return self.errors_ready
 
     def recv_stderr(self, _nbytes: int) -> bytes:
         return b"" if self.closed else self.recv_errors()
 
     def send(self, s: bytes) -> int:
         self.sent += s
+        self.senders.append(threading.current_thread())
         return len(s)
 
     def settimeout(self, timeout: float | None) -> None:
@@ -111,7 +118,7 @@ def test_a_shell_that_prints_for_ever_is_left_after_a_megabyte(stream: str) -> N
         time.sleep(0.01)
         raise TimeoutError
 
-    streams = (endless, silent) if stream == "stdout" else (silent, endless)
+    streams = (endless, bytes) if stream == "stdout" else (silent, endless)
     with pytest.raises(UnreachableError, match=r"printed more than 1\.0 MiB before our command began") as caught:
         outcome(*streams, code=None, silence_s=60.0)
     assert len(caught.value.what) < 800
@@ -188,6 +195,21 @@ def test_a_shell_that_waits_is_sent_the_command_and_its_input_at_once() -> None:
     assert exchange.begins()
     assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 0)
     assert channel.sent == request.next_line() + b"input"
+    assert channel.senders == [threading.current_thread()]
+    assert exchange.can_go_on
+
+
+@pytest.mark.parametrize(("size", "window"), [(5, 4), (1 << 15, 1 << 21)])
+def test_an_input_that_may_have_to_wait_is_sent_by_another_thread(size: int, window: int) -> None:
+    request = Request("cat", b"i" * size)
+    turns = iter([request.stdout + b"own", request.end + b"000"])
+    channel = ScriptedChannel(lambda: next(turns, b""), pieces(request.stderr + request.end + b"000"), None)
+    channel.out_window_size = window
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True)
+    assert exchange.begins()
+    assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 0)
+    assert channel.sent == request.next_line() + b"i" * size
+    assert threading.current_thread() not in channel.senders
     assert exchange.can_go_on
 
 
@@ -201,7 +223,7 @@ def test_errors_joined_to_the_output_cost_the_shell_and_not_the_answer() -> None
     request = Request("echo own")
     joined = pieces(request.stderr + request.stdout + b"own" + request.end + b"003" + request.end + b"003")
     channel = ScriptedChannel(joined, bytes, None)
-    channel.recv_errors = lambda: _until_ended(channel)
+    channel.recv_errors, channel.errors_ready = lambda: _until_ended(channel), False
     exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
     assert (b"".join(exchange.stdout()), exchange.code()) == (b"own", 3)
     assert not exchange.can_go_on
@@ -213,23 +235,52 @@ def _until_ended(channel: ScriptedChannel) -> bytes:
     return b""
 
 
-def test_errors_that_are_read_late_take_no_thread_until_the_output_ends() -> None:
-    request, read = Request("follow"), threading.Event()
+def test_errors_are_read_between_pieces_of_the_output_by_the_same_thread() -> None:
+    request, readers = Request("follow"), set()
+    errors = pieces(request.stderr + b"own ", b"words", request.end + b"003")
 
-    def errors() -> bytes:
-        read.set()
-        return request.stderr + b"own words" + request.end + b"003"
+    def read() -> bytes:
+        readers.add(threading.current_thread())
+        return errors()
 
     turns = iter([request.stdout + b"one", b"two", request.end + b"003"])
-    channel = ScriptedChannel(lambda: next(turns, b""), errors, None)
-    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True, late_errors=True)
-    assert exchange.begins()
-    out = exchange.stdout()
-    assert next(out) + next(out) == b"onetwo"
-    assert not read.is_set()
-    assert list(out) == []
+    channel = ScriptedChannel(lambda: next(turns, b""), read, None)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,), waits=True)
+    assert b"".join(exchange.stdout()) == b"onetwo"
     assert (exchange.code(), exchange.stderr()) == (3, b"own words")
+    assert readers == {threading.current_thread()}
     assert exchange.can_go_on
+
+
+def test_a_flood_of_errors_does_not_hold_up_the_output() -> None:
+    request, given = Request("warn"), 0
+
+    def endless() -> bytes:
+        nonlocal given
+        given += 1
+        return (request.stderr if given == 1 else b"") + b"warning" * 10_000
+
+    turns = iter([request.stdout + b"own", request.end + b"000"])
+    channel = ScriptedChannel(lambda: next(turns, b""), endless, None)
+    exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
+    assert b"".join(exchange.stdout()) == b"own"
+    assert 2 <= given <= 2 * _ERRORS_AT_ONCE
+    assert len(exchange.stderr()) <= _STDERR_KEPT
+
+
+def test_errors_that_never_end_after_the_output_are_given_up() -> None:
+    request, now = Request("warn"), 0.0
+
+    def endless() -> bytes:
+        nonlocal now
+        now += 1
+        return b"warning"
+
+    channel = ScriptedChannel(pieces(request.stdout + request.end + b"000"), endless, None)
+    exchange = Exchange("node7", channel, request, 60.0, lost=(OSError,), clock=lambda: now)
+    assert b"".join(exchange.stdout()) == b""
+    with pytest.raises(Silent, match="nothing was heard from the command for 60 s"):
+        exchange.code()
 
 
 def test_a_late_end_of_the_errors_does_not_cost_the_shell() -> None:
@@ -245,10 +296,11 @@ def test_a_late_end_of_the_errors_does_not_cost_the_shell() -> None:
         return data
 
     channel = ScriptedChannel(pieces(request.stdout + request.end + b"000"), errors, None)
+    channel.errors_ready = False
     exchange = Exchange("node7", channel, request, STUCK_S, lost=(OSError,))
     assert exchange.answer() == b""
-    assert waits.wait(STUCK_S)
     assert (exchange.code(), exchange.stderr()) == (0, b"own")
+    assert waits.is_set()
     assert not channel.input_ended.is_set()
     assert exchange.can_go_on
 

@@ -45,6 +45,18 @@ class _Greedy(paramiko.ServerInterface):
         return bool(command)
 
 
+class _Frozen(_Greedy):
+    """Freezes when it is asked for a command."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thawed = threading.Event()
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self.thawed.wait(STUCK_S)
+        return bool(channel and not command)
+
+
 @contextmanager
 def listening() -> Iterator[tuple[socket.socket, Node]]:
     with socket.create_server(("127.0.0.1", 0)) as door:
@@ -99,6 +111,31 @@ def test_a_packet_that_claims_four_gigabytes_is_not_waited_for(tmp_path: Path) -
         threading.Thread(target=serve, args=(door,), daemon=True).start()
         with pytest.raises(UnreachableError, match="a packet of 4294967"):
             SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=5.0)
+
+
+@pytest.mark.timeout(60)
+def test_a_server_that_freezes_as_a_command_begins_loses_its_connection(tmp_path: Path) -> None:
+    host_key, server = paramiko.RSAKey.generate(2048), _Frozen()
+    ensure_client_key(tmp_path / "key")
+
+    def serve(door: socket.socket) -> None:
+        transport = paramiko.Transport(door.accept()[0])
+        transport.add_server_key(host_key)
+        transport.start_server(server=server)
+        server.thawed.wait(STUCK_S)
+        transport.close()
+
+    with listening() as (door, node):
+        thread = threading.Thread(target=serve, args=(door,), daemon=True)
+        thread.start()
+        pinned = replace(node, host_key=f"{host_key.get_name()} {host_key.get_base64()}")
+        link = SshTransport(tmp_path / "key").connect(pinned)
+        with pytest.raises(UnreachableError, match=r"the connection was lost \(no answer for 0.5 s\)"):
+            link.run("anything", timeout_s=0.5)
+        assert not link.alive
+        server.thawed.set()
+        thread.join(STUCK_S)
+        link.close()
 
 
 class _Refusing:
