@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from gpucourse.remote.patience import ANSWER_S
 T = TypeVar("T")
 
 _NO_AGENT = 97
+_READING = threading.Lock()
 _COMPLAINT_BYTES, _COMPLAINT_LINES = 64 << 10, 20
 RUNS_IN_REQUEST = 2000
 """The most runs that a request names. Their ids travel in the command, which has 128 KiB at most, and what is answered of each
@@ -291,8 +293,13 @@ def _present() -> str:
     return f"[ -e {_folder()}/__main__.py ]"
 
 
-@cache
 def _folder() -> str:
+    with _READING:  # the threads of all nodes ask at the same time, and only one is to read the agent
+        return _name_folder()
+
+
+@cache
+def _name_folder() -> str:
     return f".gpucourse/agent-{sha256(_bundle()).hexdigest()[:16]}"
 
 
