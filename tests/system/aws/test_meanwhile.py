@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, UsageError
 from gpucourse.labs import change
 from gpucourse.labs.aws import allow_ip, extend, stop_start
+from gpucourse.labs.aws.lost_nodes import find_lost_nodes
 from gpucourse.labs.aws.status import Outlook
 from gpucourse.labs.status import Status, status
 from gpucourse.model.deployment import AwsDeployment, LocalDeployment, Reservation
@@ -93,6 +95,9 @@ def test_an_account_that_is_not_the_labs_own_is_told(learner: CloudLearner) -> N
     typed = learner.types("destroy", "3", "--yes", code=3)
     assert "210987654321" in typed.err
     assert len(hand_made.ids(learner)) == 1
+    assert find_lost_nodes(hand_made.context(learner), replace(lab, uid="out-of-sight")) == {}, (
+        "another account lists none of it"
+    )
     lab.cloud.account = hand_made.ACCOUNT
     deployments.save(WorkspacePaths(learner.workspace), lab)
 

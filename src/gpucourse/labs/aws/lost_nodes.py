@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from gpucourse.aws import instances
-from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import termination_reason
+from gpucourse.labs.aws.account import account_of
 from gpucourse.model.deployment import AwsDeployment
 
 
 def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     """The nodes on record that the account no longer has, by name, with why they ended. A stopped node is not gone.
 
-    Empty if the account does not say: then only trying tells.
+    Empty if the account does not say, or is another one than the lab's: then only trying tells.
     """
     cloud = deployment.cloud
     try:
-        cloud_instances = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
+        cloud_instances = instances.find(account_of(context, deployment), stack=deployment.uid)
     except GpucourseError:
         return {}
     alive = {instance.node for instance in cloud_instances if instance.alive}
