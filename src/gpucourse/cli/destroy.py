@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,7 @@ from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 from gpucourse.model.node import SIMULATED
 
 if TYPE_CHECKING:
-    from gpucourse.labs.destroy import Survey
+    from gpucourse.labs.destroy import DestroyRequest, Survey
 
 
 def destroy(
@@ -57,7 +58,8 @@ def destroy(
         context.watch = live
         wanted = DestroyRequest(module=module, target=target, gpu=gpu, forget_unreachable=forget_unreachable)
         survey_result = survey(context, wanted)
-    _agree(session, survey_result, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
+    command = _format_command(wanted, discard=discard)
+    _agree(session, survey_result, yes=yes, discard=discard, command=command)
     if any(lab.is_simulated for lab in survey_result.labs):
         session.console.mode(SIMULATED)
     with session.console.watch(brief=not session.console.verbose) as live:
@@ -65,8 +67,7 @@ def destroy(
         try:
             result = act(context, survey_result, discard=discard, forget_unreachable=forget_unreachable)
         except KeyboardInterrupt:
-            again = f"gpucourse destroy {module or '--all'}"
-            raise Interrupted("interrupted while labs were taken down; some may still be there", hint=again) from None
+            raise Interrupted("interrupted while labs were taken down; some may still be there", hint=command) from None
     take_line_away(session)
     if json:
         from gpucourse.cli.documents.describe import describe_errors, describe_receipt
@@ -78,6 +79,16 @@ def destroy(
         others, whole = survey_result.others, session.console.verbose
         session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=others, whole=whole))
     return _worst(session, result.errors)
+
+
+def _format_command(wanted: DestroyRequest, *, discard: bool) -> str:
+    """What was typed: without its options it would take down more than was meant."""
+    words = ["gpucourse", "destroy", wanted.module or "--all"]
+    words += ["--target", wanted.target] if wanted.target else []
+    words += ["--gpu", wanted.gpu] if wanted.gpu else []
+    words += ["--discard"] if discard else []
+    words += ["--forget-unreachable"] if wanted.forget_unreachable else []
+    return shlex.join(words)
 
 
 def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool, command: str) -> None:

@@ -68,6 +68,8 @@ def test_without_a_yes_and_without_a_terminal_nothing_is_touched(learner: CloudL
     assert "03-aws-t4" in typed.out
     assert "an hour" in typed.out
     assert "gpucourse destroy 3 --yes" in typed.err
+    narrow = learner.types("destroy", "3", "--target", "aws", "--gpu", "t4", "--discard", code=2)
+    assert "gpucourse destroy 3 --target aws --gpu t4 --discard --yes" in narrow.err
     assert learner.types("destroy", "--all", "--json", code=2).document["error"]["code"] == "usage"
     assert len(hand_made.ids(learner)) == 1
 
