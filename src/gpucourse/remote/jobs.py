@@ -25,7 +25,7 @@ from gpucourse.remote import answers, slurm_refusals
 from gpucourse.remote.answers import State
 from gpucourse.remote.exchange import EndedEarly
 from gpucourse.remote.login_shell import last_words
-from gpucourse.remote.patience import ANSWER_S
+from gpucourse.remote.patience import AFTER_CANCEL_S, ANSWER_S
 
 T = TypeVar("T")
 
@@ -36,8 +36,8 @@ RUNS_IN_REQUEST = 2000
 """The most runs that a request names. Their ids travel in the command, which has 128 KiB at most, and what is answered of each
 within the limits of `answers.parse`."""
 
-_END_S = 0.1
-"""What a busy node may take to end one run of several."""
+_END_S = 0.5
+"""What a busy node may take to end one run of several: under Slurm, at load 50, it took as long."""
 
 _INSTALL = """
 import json, os, shutil, sys
@@ -161,7 +161,7 @@ def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
 def cancel_all(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, CancelResult]:
     """The same for several runs at once (at most RUNS_IN_REQUEST), in one request; without those that Slurm does not let end.
     Raises NodeUntrusted if it reports others."""
-    within_s = ANSWER_S + max(grace_s, _END_S * len(run_ids))
+    within_s = ANSWER_S + max(grace_s, min(_END_S * len(run_ids), AFTER_CANCEL_S))
     answer = call(link, "cancels", answers.Cancels, f"{grace_s:g}", *run_ids, timeout_s=within_s)
     _check_asked(link, "cancels", answer.runs, run_ids)
     return {run_id: CancelResult(state=told.state, killed=told.killed) for run_id, told in answer.runs.items()}

@@ -187,6 +187,19 @@ def test_a_log_that_is_here_in_part_is_continued(lab: _Lab) -> None:
     assert set(lab.nodes.list_verbs("node0")) == {*FIRST_STREAM}
 
 
+def test_a_run_of_which_many_files_are_here_is_asked_about_by_itself(lab: _Lab) -> None:
+    """Their names would make the request of all runs long: it has to leave its shell free for another command."""
+    lab.leaves_runs(3)
+    outputs = runs.files_of(lab.context.paths, lab.records[1]).node_outputs("node0")
+    outputs.mkdir(parents=True)
+    for number in range(200):
+        (outputs / f"part-{number:03}").write_bytes(b"it was here before")
+    assert len(lab.brings_home().fetched) == 3
+    lab.check_whole()
+    assert lab.nodes.list_verbs("node0")[-3:] == [*FIRST_STREAM, "pack"]
+    assert lab.nodes.list_verbs("node1")[-2:] == FIRST_STREAM
+
+
 def test_a_run_that_its_node_knows_no_more_spoils_no_other(lab: _Lab) -> None:
     lab.leaves_runs(4)
     for file in ("job.json", "done"):
