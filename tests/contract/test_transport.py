@@ -298,10 +298,10 @@ def test_an_unknown_host_key_is_refused(lab: SshLab, node: Node) -> None:
 
 
 def test_nobody_listens(lab: SshLab, node: Node) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(NoAnswer, match="connection refused"):
-        SshTransport(lab.key).connect(replace(node, port=port))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # kept, and nobody listens there
+        with pytest.raises(NoAnswer, match="connection refused"):
+            SshTransport(lab.key).connect(replace(node, port=closed.getsockname()[1]))
 
 
 @pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-then-nothing\r\n"])

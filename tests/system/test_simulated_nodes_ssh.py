@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.parts import need
+from tests.ports import take_port
 from tests.simulated import SimulatedNodes, make_key, serve_simulated_nodes
 from tests.waiting import STUCK_S, until
 
@@ -226,10 +227,7 @@ def test_rsync(lab: SimulatedNodes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["-L", "-R"])
 def test_a_forwarded_port(way: str, lab: SimulatedNodes) -> None:
     """What editors and TensorBoard need: a port of the node on this machine, and one of this machine on the node."""
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        port = chosen.getsockname()[1]
-    target = lab.node("node1").port
+    port, target = take_port(), lab.node("node1").port
     words = [need("ssh"), *lab.options("node0"), "-N", way, f"{port}:127.0.0.1:{target}", lab.address("node0")]
     tunnel = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:
