@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +51,24 @@ def test_init_makes_the_workspace_of_the_variable(home: str | None, tmp_path: Pa
     assert (tmp_path / "named" / ".gpucourse").is_dir()
     assert not Path("/.gpucourse").exists()
     assert not Path("/gpucourse.yaml").exists()
+
+
+@pytest.mark.parametrize(("ignored", "code", "said"), [(False, 130, "interrupted\n"), (True, 0, "")])
+def test_ctrl_c_before_the_program_is_there_shows_no_traceback(tmp_path: Path, ignored: bool, code: int, said: str) -> None:
+    """As it comes in the first moments: while the program is imported. Where it is ignored, as with nohup, it stays so."""
+    program = f"""
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN) if {ignored} else None
+
+class Here:
+    def find_spec(self, name, *_places):
+        if name == "gpucourse.cli.boundary":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Here())
+sys.argv[1:] = ["status"]
+runpy.run_module("gpucourse", run_name="__main__")
+"""
+    environ = {**os.environ, "GPUCOURSE_WORKSPACE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
