@@ -25,7 +25,7 @@ from typing import Any
 
 import paramiko
 
-from gpucourse.local import driver, health, layout
+from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.node import Inventory, Node
 from tests.parts import need, need_module
 from tests.waiting import STUCK_S
@@ -89,6 +89,7 @@ class SimulatedNodes:
         return [sys.executable, "-I", "-S", str(DRIVER), verb, str(file)], {
             **os.environ,
             driver.SPEC_VARIABLE: json.dumps(self.spec(name)),
+            processes.DRIVER: self.uid,
         }
 
     def drive(self, verb: str, name: str, **environment: str) -> subprocess.CompletedProcess[str]:

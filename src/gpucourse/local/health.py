@@ -65,7 +65,8 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
     """What of this stack is still there: processes that carry its mark, ports where its nodes answer, files."""
     leftovers = [
         Leftover(kind="process", id=f"{pid} ({processes.command_of(pid)})", remove=f"kill -9 {pid}")
-        for pid in processes.list_carriers(processes.marker(processes.STACK, uid))
+        for mark in _marks(uid)
+        for pid in processes.list_carriers(mark)
     ]
     ours = f"gpucourse_{_plain(uid)}_"
     for port, line in sorted(_first_lines(ports).items()):
@@ -81,13 +82,19 @@ def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[L
 
 def end_everything(nodes_folder: Path, uid: str) -> list[str]:
     """End every process of the stack and empty its folder, whatever state they are in; gives what was removed, in words."""
-    mark = processes.marker(processes.STACK, uid)
-    removed = [f"process {pid} ({processes.command_of(pid)})" for pid in processes.list_carriers(mark)]
-    processes.end(mark)
+    removed = []
+    for mark in _marks(uid):
+        removed += [f"process {pid} ({processes.command_of(pid)})" for pid in processes.list_carriers(mark)]
+        processes.end(mark)
     for path in _files(nodes_folder, uid):
         layout.remove(path)
         removed.append(str(path))
     return removed
+
+
+def _marks(uid: str) -> tuple[str, str]:
+    """What processes of the stack carry: first what could bring nodes up again."""
+    return processes.marker(processes.DRIVER, uid), processes.marker(processes.STACK, uid)
 
 
 def _files(nodes_folder: Path, uid: str) -> list[Path]:

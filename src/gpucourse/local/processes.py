@@ -15,6 +15,7 @@ from pathlib import Path
 
 STACK = "GPUCOURSE_STACK_UID"  # carried by the host and by everything that runs on its nodes
 NODE = "GPUCOURSE_NODE_UID"
+DRIVER = "GPUCOURSE_DRIVER_UID"  # carried by what brings a node up: whoever ends its Terraform does not end it
 SESSION = "GPUCOURSE_SESSION"
 DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # carried by a run that outlives the connection that started it
 

@@ -81,7 +81,7 @@ resource "terraform_data" "node" {
   provisioner "local-exec" {
     interpreter = [var.python, "-I", "-S", var.driver, "up"] # no shell: a cancel reaches the driver itself
     command     = self.input
-    environment = { GPUCOURSE_NODE_SPEC = local.specs[count.index] }
+    environment = { GPUCOURSE_NODE_SPEC = local.specs[count.index], GPUCOURSE_DRIVER_UID = var.uid } # it may outlive Terraform
   }
 }
 

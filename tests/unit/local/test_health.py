@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -10,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local import health, layout
+from gpucourse.local import health, layout, processes
 from gpucourse.workspace.lock import take
-from tests.waiting import STUCK_S
+from tests.waiting import STUCK_S, until
 
 
 @contextmanager
@@ -147,3 +148,19 @@ def test_looking_loads_little() -> None:
     probe = "import sys; from gpucourse.local import health; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
     assert {"asyncssh", "asyncio", "paramiko", "pydantic", "subprocess", "logging"} & set(loaded) == set()
+
+
+def test_a_driver_that_outlived_its_terraform_is_ended(tmp_path: Path) -> None:
+    """One that is so slow that its lab is taken down first; a new host ends whatever carries the stack's own mark."""
+    stack = Path(__file__).parents[3] / "terraform" / "stacks" / "simulated" / "main.tf"
+    assert f"{processes.DRIVER} = var.uid" in stack.read_text(encoding="utf-8")
+    uid = f"test-{tmp_path.name}-{os.getpid()}"
+    slow = subprocess.Popen(["/bin/sh", "-c", "kill -STOP $$; exec sleep 600"], env={**os.environ, processes.DRIVER: uid})
+    try:
+        until(lambda: [left.remove for left in health.find_leftovers(tmp_path, uid, [])] == [f"kill -9 {slow.pid}"])
+        health.end_everything(tmp_path, uid)
+        assert slow.wait(STUCK_S) < 0
+        assert health.find_leftovers(tmp_path, uid, []) == []
+    finally:
+        slow.kill()
+        slow.wait()
