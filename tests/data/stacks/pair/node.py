@@ -31,7 +31,7 @@ for line in script.read_text(encoding="utf-8").splitlines() if script.exists() e
         sys.exit(3)
     elif word == "wait":
         mark("here").touch()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 200
         while not mark("go").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
     elif word == "leave":
