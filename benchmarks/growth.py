@@ -21,8 +21,6 @@ from typing import Protocol
 from benchmarks.lab import GPUCOURSE, Lab, lab
 
 ROUNDS = 3
-LINE = b"[rank %d] step %07d: loss %.6f, %.1f samples/s on this rank alone\nepoch %d: every rank writes this line as it is\n"
-MEGABYTES = (1, 10, 100)
 RUNS = (30, 300, 3000)
 OUTPUTS = (0, 1000, 10_000)
 RUNS_WITH_OUTPUTS = 100
@@ -132,41 +130,6 @@ def compare(
     return Growth(f"{command} | head -{lines}" if lines else command, list(environs), costs, most)
 
 
-def grow_logs(bench_lab: Lab, original: Path) -> Iterator[Growth]:
-    """`logs` of a run whose two ranks wrote so many megabytes each. 20 MB of both logs a second is 10 s for 100 MB each."""
-    environs = {}
-    for megabytes in MEGABYTES:
-        root = copy_workspace(bench_lab, f"logs-{megabytes}")
-        run = root / original.relative_to(bench_lab.root)
-        for rank in range(2):
-            write_log(run / "logs", rank, megabytes * 10**6)
-        environs[f"{megabytes} MB"] = {**bench_lab.environ, "GPUCOURSE_WORKSPACE": str(root)}
-    yield compare("logs", environs, lines=3, most=1.3)
-    yield compare("logs --tail 5", environs, most=1.3)
-    yield compare("logs --since 2s", environs, most=1.3)
-    for command in ("logs", "logs --rank 0", "logs --grep 00077", "logs --times", "logs --fold"):
-        yield compare(command, environs)
-
-
-def write_log(folder: Path, rank: int, size: int) -> None:
-    """A log of a rank of about that size, with its times: a piece each 64 KiB, a thousandth of a second apart."""
-    (log,) = folder.glob(f"*-rank{rank}.log")
-    times = log.with_suffix(".times")
-    began = float(times.read_text(encoding="utf-8").split()[1])
-    step, written, notes = 0, 0, []
-    with log.open("wb") as file:
-        while written < size:
-            block = b"".join(
-                LINE % (rank, number, number % 997 / 7, number % 313 / 3, number) for number in range(step, step + 500)
-            )
-            written += file.write(block)
-            step += 500
-            notes.append(f"{written} {began + step / 500_000:.3f}\n")
-        file.write(b"the end\n")
-    notes.append(f"{written + 8} {began + 100:.3f}\n")
-    times.write_text("".join(notes), encoding="utf-8")
-
-
 def grow_runs(bench_lab: Lab, original: Path) -> Iterator[Growth]:
     """The commands that look at runs, in a workspace with 30, 300 and 3,000 of them."""
     environs = {}
@@ -254,6 +217,13 @@ def leave_outputs(run: Path, count: int) -> None:
     seal(files, record.mode)
 
 
+def measure_logs(bench_lab: Lab, original: Path) -> Iterator[Row]:
+    """Commands that read logs (growth_logs.py)."""
+    from benchmarks.growth_logs import grow_logs
+
+    return grow_logs(bench_lab, original)
+
+
 def measure_files(_bench_lab: Lab, _original: Path) -> Iterator[Row]:
     """Files that are collected, and on the disk of a node (growth_files.py), on nodes of their own."""
     from benchmarks.growth_files import grow_files
@@ -269,7 +239,7 @@ def measure_nodes(_bench_lab: Lab, _original: Path) -> Iterator[Row]:
 
 
 KINDS: dict[str, Callable[[Lab, Path], Iterator[Row]]] = {
-    "logs": grow_logs,
+    "logs": measure_logs,
     "runs": grow_runs,
     "outputs": grow_outputs,
     "files": measure_files,
