@@ -30,7 +30,7 @@ LINES = HARD // 10
 
 
 @dataclass(frozen=True)
-class Speed:
+class Rate:
     """One command on logs of one kind."""
 
     command: str
@@ -97,7 +97,7 @@ def grow_sizes(bench_lab: Lab, original: Path) -> Iterator[Growth]:
         yield compare(command, environs)
 
 
-def measure_kinds(bench_lab: Lab, original: Path) -> Iterator[Speed]:
+def measure_kinds(bench_lab: Lab, original: Path) -> Iterator[Rate]:
     """`--fold` and `--times` of logs that are hard to read, two ranks of about `HARD` bytes each."""
     root = copy_workspace(bench_lab, "logs-hard")
     folder = root / original.relative_to(bench_lab.root) / "logs"
@@ -108,7 +108,7 @@ def measure_kinds(bench_lab: Lab, original: Path) -> Iterator[Speed]:
         for name, kind in kinds.items():
             size = write_hard_logs(folder, kind)
             cost = measure(command.split(), environ)
-            yield Speed(command, name, size / MB / (cost.cpu_s - start.cpu_s), cost.memory_mb)
+            yield Rate(command, name, size / MB / (cost.cpu_s - start.cpu_s), cost.memory_mb)
 
 
 @dataclass(frozen=True)
