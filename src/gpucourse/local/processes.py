@@ -21,6 +21,8 @@ DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # carried by a run that outlives the connect
 
 _PROC = Path("/proc")
 _POLL_S = 0.02
+_STARTS_S = 2.0  # more than a program takes to start, also on a busy computer
+_MEMORY, _ENVIRONMENT, _ENVIRONMENT_END = 20, 47, 48  # vsize, env_start, env_end of proc(5), counted from the state
 
 
 def marker(variable: str, value: str) -> str:
@@ -98,7 +100,7 @@ def send_group(leader: int, number: int) -> None:
 def has_marker(pid: int, mark: str) -> bool:
     """Whether this one process is alive and has the variable `mark`."""
     if _PROC.joinpath("self").exists():
-        return holds(_read(_PROC / str(pid) / "environ"), mark)
+        return holds(_read_environment(_PROC / str(pid)), mark)
     return any(number == pid and holds(environment, mark) for number, environment in _environments())
 
 
@@ -151,8 +153,31 @@ def _group_of(pid: int) -> int:
 
 def _environments() -> list[tuple[int, bytes]]:
     if _PROC.joinpath("self").exists():
-        return [(int(path.name), _read(path / "environ")) for path in _PROC.iterdir() if path.name.isdigit()]
+        return [(int(path.name), _read_environment(path)) for path in _PROC.iterdir() if path.name.isdigit()]
     return list(_from_ps())
+
+
+def _read_environment(process: Path) -> bytes:
+    """The environment of a process, by its folder in /proc; empty where it has gone or is not ours to read. While a process
+    starts another program (`execve`) it has none: that is waited for, since what is not seen is not ended."""
+    until = time.monotonic() + _STARTS_S
+    while True:
+        try:
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            return b""
+        if environment or _is_without(process) or time.monotonic() > until:
+            return environment
+        time.sleep(0.001)
+
+
+def _is_without(process: Path) -> bool:
+    """Whether a process that shows no environment has none: it has no memory (it has ended, or is the kernel's), or what it was
+    started with is empty. The place of an environment is 0 until the program has been loaded."""
+    stat = _read(process / "stat").rpartition(b")")[2].split()
+    if len(stat) <= _ENVIRONMENT_END or stat[_MEMORY] == b"0":
+        return True
+    return stat[_ENVIRONMENT_END] != b"0" and stat[_ENVIRONMENT_END] == stat[_ENVIRONMENT]
 
 
 def _from_ps() -> list[tuple[int, bytes]]:

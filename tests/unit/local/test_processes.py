@@ -150,6 +150,16 @@ def test_without_proc_it_asks_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert processes.command_of(71) == "1"
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="elsewhere `ps` is asked, which looks once")
+def test_one_that_starts_one_program_after_the_other_is_seen(nursery: Nursery, tmp_path: Path) -> None:
+    """A program that is being started has no environment yet."""
+    script = tmp_path / "again.sh"
+    script.write_text('trap "" TERM\nexec /bin/sh "$0"\n')
+    pid = nursery.start(f"import os; print('up', flush=True); os.execv('/bin/sh', ['sh', {str(script)!r}])")
+    assert [processes.list_carriers(nursery.mark) for _ in range(100)] == [[pid]] * 100
+    assert processes.end(nursery.mark, grace_s=0.1) == ([pid], [])
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="without /proc nobody knows the children of a process that ended")
 def test_a_child_that_threw_its_environment_away_ends_too_and_nobody_elses(nursery: Nursery) -> None:
     parent = nursery.start(BARE)
