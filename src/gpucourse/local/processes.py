@@ -21,7 +21,7 @@ DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # carried by a run that outlives the connect
 
 _PROC = Path("/proc")
 _POLL_S = 0.02
-_STARTS_S = 2.0  # more than a program takes to start, also on a busy computer
+_STARTS_S = 2.0  # for one look at all processes: more than a program takes to start, also on a busy computer
 _MEMORY, _ENVIRONMENT, _ENVIRONMENT_END = 20, 47, 48  # vsize, env_start, env_end of proc(5), counted from the state
 
 
@@ -100,7 +100,7 @@ def send_group(leader: int, number: int) -> None:
 def has_marker(pid: int, mark: str) -> bool:
     """Whether this one process is alive and has the variable `mark`."""
     if _PROC.joinpath("self").exists():
-        return holds(_read_environment(_PROC / str(pid)), mark)
+        return holds(_read_environment(_PROC / str(pid), time.monotonic() + _STARTS_S), mark)
     return any(number == pid and holds(environment, mark) for number, environment in _environments())
 
 
@@ -153,14 +153,14 @@ def _group_of(pid: int) -> int:
 
 def _environments() -> list[tuple[int, bytes]]:
     if _PROC.joinpath("self").exists():
-        return [(int(path.name), _read_environment(path)) for path in _PROC.iterdir() if path.name.isdigit()]
+        until = time.monotonic() + _STARTS_S
+        return [(int(path.name), _read_environment(path, until)) for path in _PROC.iterdir() if path.name.isdigit()]
     return list(_from_ps())
 
 
-def _read_environment(process: Path) -> bytes:
+def _read_environment(process: Path, until: float) -> bytes:
     """The environment of a process, by its folder in /proc; empty where it has gone or is not ours to read. While a process
     starts another program (`execve`) it has none: that is waited for, since what is not seen is not ended."""
-    until = time.monotonic() + _STARTS_S
     while True:
         try:
             environment = (process / "environ").read_bytes()

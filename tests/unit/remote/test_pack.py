@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import job, pack, tar
+from gpucourse.remote.agent import frames, job, pack, tar
 
 
 def pack_and_list(
@@ -81,7 +81,7 @@ def test_what_vanishes_while_it_is_looked_at_is_no_output(tmp_path: Path, work: 
     work.with_name("outputs").symlink_to("/proc/self/fd")
     work.with_name("job.json").write_text("{}")
     out = io.BytesIO()
-    limits = {"max_bytes": 1 << 20, "output_limit": 1 << 20, "max_files": pack.MOST_FILES}
+    limits = {"max_bytes": 1 << 20, "output_limit": 1 << 20, "max_files": frames.MOST_FILES}
     pack.pack(job.Job("otter"), {"globs": ["run1"], "have": {}, **limits}, out)
     out.seek(0)
     with tarfile.open(fileobj=out) as archive:
