@@ -88,6 +88,18 @@ def test_what_vanishes_while_it_is_looked_at_is_no_output(tmp_path: Path, work: 
         assert archive.getnames() == [pack.LISTING, "files/run1/model.pt", pack.CLOSING]
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux has such a folder")
+def test_what_vanishes_once_a_pattern_has_found_it_is_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, in the folder where the patterns look."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    otter = job.Job("otter")
+    Path(otter.folder).mkdir(parents=True)
+    Path(otter.path("work")).symlink_to("/proc/self/fd")
+    offers, left = pack.list_offers(otter, ["*"])
+    assert "0" in offers
+    assert left == []
+
+
 def test_outputs_that_another_version_sent_are_asked_for_again(
     tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,7 +174,8 @@ def _spell_out(name: str) -> str:
 
 
 def _is_folder(path: str) -> bool:
-    return stat.S_ISDIR(os.lstat(path).st_mode)
+    """Whether it is a folder, and no link to one; False where it has just vanished."""
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _not_sent(info: os.stat_result, limit: int) -> str | None:
