@@ -120,6 +120,20 @@ def test_runs_that_are_collected_go_but_for_the_newest(store_folder: Path) -> No
     assert there == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
 
 
+def test_old_runs_go_also_where_the_machine_cannot_be_described(store_folder: Path) -> None:
+    """The process that describes it removes them, and on a full disk it can write no description."""
+    ids = [f"20260101-00000{second}-otter" for second in range(prune.KEPT + 1)]
+    for run_id in ids:
+        job, _ = begin(run_id)
+        end(job)
+        send(job)
+    now, _ = begin("20260102-000000-otter")
+    describing = supervise._describe(now, "/no/such/python", ids, os.open(os.devnull, os.O_RDONLY))
+    os.waitpid(describing, 0)
+    there = {path.name for path in (store_folder.parent / "jobs").iterdir()}
+    assert there == {*ids[1:], now.run_id}
+
+
 UNSENT = [
     "never sent",
     "not ended",

@@ -32,13 +32,23 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
         return {"state": job.state(), "again": True}
     if job.has("cancelled"):
         raise JobRefused(f"run {job.run_id} was cancelled before it began")
-    job.write("job.json", spec)
-    store.lay_out(spec["files"], job.path("work"))
+    try:
+        _lay_out(job, spec)
+    except OSError:  # a full disk: there the oldest runs go first, and not beside the new one
+        from gpucourse.remote.agent import prune
+
+        prune.prune(collected)
+        _lay_out(job, spec)
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     answer = _detach(job, dict(spec, secrets=secrets, collected=collected), agent, lock)
     if "error" in answer:
         raise JobRefused(str(answer["error"]), "cannot_start")
     return answer
+
+
+def _lay_out(job: Job, spec: dict[str, object]) -> None:
+    job.write("job.json", spec)
+    store.lay_out(spec["files"], job.path("work"))
 
 
 def _earlier(job: Job) -> dict[str, object]:

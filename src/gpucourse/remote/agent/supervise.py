@@ -203,8 +203,10 @@ def _describe(job: Job, python: str, collected: list[str], lock: int) -> int:
         os.nice(10)  # the ranks start at this moment, and have priority
         from gpucourse.remote.agent import machine, prune
 
-        job.write("env.json", machine.describe(python))
-        prune.prune(collected)
+        try:
+            job.write("env.json", machine.describe(python))
+        finally:  # a full disk, too, which takes no env.json, is to become emptier
+            prune.prune(collected)
 
     return _fork(work)
 
