@@ -178,12 +178,13 @@ class SshLink:
         return None
 
     def _open(self, line: str, timeout_s: float) -> paramiko.Channel:
+        deadline = time.monotonic() + timeout_s
         try:
             channel = self._session(timeout_s)
             channel.event = LimitedEvent(timeout_s)
             channel.exec_command(line)
         except _LOST as error:
-            if isinstance(error, TimeoutError):
+            if isinstance(error, TimeoutError) or time.monotonic() >= deadline:  # a channel opened later would be nobody's
                 self._transport.close()
             raise _make_lost_error(self.node, error) from error
         return channel

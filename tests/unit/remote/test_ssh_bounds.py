@@ -138,6 +138,38 @@ def test_a_server_that_freezes_as_a_command_begins_loses_its_connection(tmp_path
         link.close()
 
 
+@pytest.mark.timeout(60)
+def test_a_server_that_freezes_as_a_channel_is_opened_loses_its_connection(tmp_path: Path) -> None:
+    ensure_client_key(tmp_path / "key")
+
+    class Frozen(_Frozen):
+        def check_channel_request(self, kind: str, chanid: int) -> int:
+            self.thawed.wait(STUCK_S)
+            return super().check_channel_request(kind, chanid)
+
+    host_key, server = paramiko.RSAKey.generate(2048), Frozen()
+
+    def serve(door: socket.socket) -> None:
+        transport = paramiko.Transport(door.accept()[0])
+        transport.add_server_key(host_key)
+        transport.start_server(server=server)
+        server.thawed.wait(STUCK_S)
+        transport.close()
+
+    with listening() as (door, node):
+        thread = threading.Thread(target=serve, args=(door,), daemon=True)
+        thread.start()
+        pinned = replace(node, host_key=f"{host_key.get_name()} {host_key.get_base64()}")
+        link = SshTransport(tmp_path / "key").connect(pinned)
+        with pytest.raises(UnreachableError):
+            link.run("anything", timeout_s=0.5)
+        alive = link.alive
+        server.thawed.set()
+        thread.join(STUCK_S)
+        link.close()
+    assert not alive
+
+
 class _Refusing:
     """A transport that does not say what the first refusals were, as paramiko does not where several come at once."""
 
