@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
@@ -32,6 +33,8 @@ LABS_AT_ONCE = 4
 
 _OTHER_FILES = 200
 """Files that this process may have open besides the locks of runs: a few, and one for each node."""
+
+_ALLOWING = threading.Lock()
 
 
 @dataclass(kw_only=True)
@@ -238,11 +241,13 @@ def _allow_locks(count: int) -> int:
     from gpucourse.remote.jobs import RUNS_IN_REQUEST
 
     wanted = LABS_AT_ONCE * min(count, RUNS_IN_REQUEST) + _OTHER_FILES
-    now, most = (wanted if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(resource.RLIMIT_NOFILE))
-    if now < wanted:
-        with suppress(ValueError, OSError):  # some systems allow less than they say
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, most), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-            now = min(wanted, most)
+    with _ALLOWING:  # labs go at once: one that looked before another had more files allowed would take them away again
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        now, most = (wanted if limit == resource.RLIM_INFINITY else limit for limit in limits)
+        if now < wanted:
+            with suppress(ValueError, OSError):  # some systems allow less than they say
+                resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, most), limits[1]))
+                now = min(wanted, most)
     return max(1, (min(now, wanted) - _OTHER_FILES) // LABS_AT_ONCE)
 
 
