@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from msgspec import to_builtins
 
 from gpucourse.cli.boundary import run_command
+from gpucourse.errors import StorageError
 from gpucourse.model.deployment import AwsDeployment, HostsDeployment, LocalDeployment, Receipt
 from gpucourse.provision import state
 from gpucourse.workspace import deployments
@@ -123,6 +126,18 @@ def test_logs(learner: Learner) -> None:
     assert "loss 2.3121 before, 0.4881 after 3 epochs" in said
     assert "epoch 3/3  rank 1" in learner.types("logs", DDP)
     learner.types("logs", "20200101-000000-nobody", code=2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [[], ["--rank", "0"], ["--fold"], ["--times"]])
+def test_logs_say_that_the_disk_is_full(learner: Learner, options: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gpucourse", "logs", DDP, *options], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert "no space left to write /dev/stdout" in done.stderr
+    assert "bug" not in done.stderr
+    assert done.returncode == StorageError("").exit_code
 
 
 def test_checks_and_the_seal_hold(learner: Learner) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from itertools import chain, repeat
 from operator import add
+from pathlib import Path
 
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
@@ -17,6 +18,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.runs.connect import Connections
 from gpucourse.runs.logs import LogPart, StoredLog, Tail, merge_by_time, select_logs
 from gpucourse.runs.settle import collect_later, follow_on, settle
+from gpucourse.storage import storage_error
 from gpucourse.ui.views.slurm import describe_later
 from gpucourse.workspace import runs
 
@@ -44,14 +46,19 @@ def show_logs(
     if told := describe_later(record):
         session.console.warn(f"{told}; the same command collects what they write")
     logs = select_logs(context, record, rank, part)
-    if times:
-        _print_by_time(session, record, logs)
-    elif rank is not None:
-        _print_raw(session, logs)
-    elif fold:
-        _print_folded(session, logs)
-    else:
-        _print(session, logs)
+    try:
+        if times:
+            _print_by_time(session, record, logs)
+        elif rank is not None:
+            _print_raw(session, logs)
+        elif fold:
+            _print_folded(session, logs)
+        else:
+            _print(session, logs)
+    except OSError as error:
+        if error.filename is None and (known := storage_error(error, Path("/dev/stdout"))) is not None:
+            raise known from error  # of the screen, not of a log
+        raise
     return ExitCode.DONE
 
 
@@ -159,5 +166,4 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
             if out.terminal:
                 out.write(visible_block(piece.removesuffix(b"\n")) + "\n")
             else:
-                sys.stdout.buffer.write(piece)
-    sys.stdout.flush()
+                out.write_bytes(piece)

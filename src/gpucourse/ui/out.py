@@ -34,14 +34,21 @@ class Out:
 
     def write(self, text: str) -> None:
         """Write the text as it is. The caller has cleaned what came from outside."""
+        if self.glyphs is ASCII:
+            text = text.translate(TO_ASCII)
+        self._write(text, text.endswith("\n\n"))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write the bytes as they are."""
+        self._write(data, data.endswith(b"\n\n"))
+
+    def _write(self, data: str | bytes, apart: bool) -> None:
         with self._lock:
-            if self.closed or not text:
+            if self.closed or not data:
                 return
-            if self.glyphs is ASCII:
-                text = text.translate(TO_ASCII)
-            self.apart, self.written_at = text.endswith("\n\n"), time.monotonic()
+            self.apart, self.written_at = apart, time.monotonic()
             try:
-                self._put(text)
+                self._put(data)
             except (OSError, ValueError) as error:
                 self.closed = True
                 if isinstance(error, ValueError) or error.errno == errno.EBADF:
@@ -58,14 +65,15 @@ class Out:
             return 80, 24
         return columns or 80, lines or 24
 
-    def _put(self, text: str) -> None:
+    def _put(self, text: str | bytes) -> None:
+        data = text.encode(self.encoding, "replace") if isinstance(text, str) else text
         if self._fd is None:
-            self._stream.write(text.encode(self.encoding, "replace").decode(self.encoding))
+            self._stream.write(data.decode(self.encoding, "replace"))
             self._stream.flush()
             return
         # The descriptor itself: a terminal that another program set to non-blocking would tear Python's own buffer.
         self._stream.flush()
-        rest = memoryview(text.encode(self.encoding, "replace"))
+        rest = memoryview(data)
         while rest:
             rest = rest[self._some(self._fd, rest) :]
 
