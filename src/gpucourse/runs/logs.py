@@ -11,6 +11,7 @@ import heapq
 import itertools
 import os
 import re
+import select
 import sys
 import threading
 import time
@@ -98,7 +99,12 @@ class StoredLog:
                 return False
             while sent:
                 place += sent
-                sent = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
+                while True:
+                    try:
+                        sent = os.sendfile(stream.fileno(), file.fileno(), place, _PIPE)
+                        break
+                    except BlockingIOError:  # another program has set the pipe so
+                        select.select([], [stream], [])
         return True
 
     def read_timed(self, began: float) -> Iterator[tuple[float, StoredLog, bytes]]:

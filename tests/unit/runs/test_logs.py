@@ -165,6 +165,18 @@ def test_a_pipe_gets_the_log_as_it_is_until_nobody_reads(tmp_path: Path) -> None
         assert received.result() == NUMBERS
 
 
+def test_a_pipe_that_does_not_block_gets_the_whole_log(tmp_path: Path) -> None:
+    log = write_log(tmp_path, (0, b"0123456789\n" * 300_000))
+    ends = os.pipe()
+    os.set_blocking(ends[1], False)
+    with os.fdopen(ends[0], "rb") as reader, ThreadPoolExecutor(1) as pool:
+        received = pool.submit(reader.read)
+        with os.fdopen(ends[1], "wb") as writer:
+            sent = log.send(writer)
+        assert received.result() == (text_of(log) if sent else b"")
+    assert sent or sys.platform != "linux"
+
+
 def test_nothing_is_sent_where_lines_are_chosen(tmp_path: Path) -> None:
     log = write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=re.compile(b"77")))
     with (tmp_path / "out").open("wb") as out:
