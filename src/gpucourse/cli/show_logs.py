@@ -107,8 +107,8 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
         before = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in pieces]
         blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in pieces]
         lines = visible_block(b"".join(blocks)[:-1]).split("\n")
-        befores = chain.from_iterable(map(repeat, before, [block.count(b"\n") for block in blocks]))
-        return "\n".join(map(add, befores, lines)) + "\n"
+        starts = chain.from_iterable(map(repeat, before, [block.count(b"\n") for block in blocks]))
+        return "\n".join(map(add, starts, lines)) + "\n"
 
     def texts() -> Iterator[str]:
         short: list[tuple[float, StoredLog, bytes]] = []
