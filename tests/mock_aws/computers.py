@@ -98,8 +98,8 @@ class SimulatedComputers:
         self._write({})
 
     def _name(self, instance_id: str) -> str:
-        """Of the form that a node's name must have; also a network interface's, which has 15 letters at most."""
-        return f"node{int(instance_id[-8:], 16)}"
+        """Of the form that a node's name must have; with two letters before it a network interface's, of 15 letters at most."""
+        return f"node{int(instance_id[-6:], 16)}"
 
     def _root(self, instance_id: str) -> str:
         """The folder that stands for the root of its file system."""

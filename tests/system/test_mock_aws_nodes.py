@@ -77,7 +77,7 @@ def test_every_instance_is_a_machine_of_its_own(learner: Learner) -> None:
     for instance in (first, second):
         learner.pin(instance)
         said = learner.ssh(learner.address(instance), "echo", "$USER", "$GPUCOURSE_NODE")
-        assert said.stdout.split() == ["ubuntu", f"node{int(instance[-8:], 16)}"], said.stderr
+        assert said.stdout.split() == ["ubuntu", f"node{int(instance[-6:], 16)}"], said.stderr
     assert learner.ssh(learner.address(first), "true", user="root").returncode == 255
     assert learner.ssh("54.214.99.99", "true").returncode == 255
     homes = [learner.account.computer(instance)["home"] for instance in (first, second)]
