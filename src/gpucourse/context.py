@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
 from gpucourse.figures.plot_worker import PlotWorker
+from gpucourse.guard import guard
 from gpucourse.ports import Transport
 from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.lock import hold_lock
@@ -80,10 +81,19 @@ class Context:
         Raises StackBusy."""
         return hold_lock(self.paths.lock(name), command, on_wait=self._tell_of_wait)
 
-    def _tell_of_wait(self, holder: str) -> None:
+    def guard(self, part: str) -> AbstractContextManager[None]:
+        """Return a block whose failure does not end the command: it becomes a line in the workspace's log and a warning.
+
+        `part` completes the sentence "could not ..."."""
+        return guard(part, lambda: self.paths.log, self._warn)
+
+    def _warn(self, text: str) -> None:
         from gpucourse.model.event import Note
 
-        self.watch(Note(text=f"waiting for {holder}", level="warning"))
+        self.watch(Note(text=text, level="warning"))
+
+    def _tell_of_wait(self, holder: str) -> None:
+        self._warn(f"waiting for {holder}")
 
     @cached_property
     def transport(self) -> Transport:

@@ -141,9 +141,16 @@ class UntrustedFolder(MissingError):
 
 
 class NewerFormat(MissingError):
-    """A stored file has a newer version than this program reads. It was left as it was."""
+    """The file at `path` has format `version`, and this program reads formats up to `supported`. It was left as it was."""
 
     code = "newer_format"
+
+    def __init__(self, path: Path, version: int, supported: int) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} has format {version}; this gpucourse reads up to {supported}. The file was left as it is.",
+            hint="upgrade: pip install --upgrade gpucourse",
+        )
 
 
 class DamagedFile(MissingError):

@@ -77,7 +77,7 @@ def storage_error(error: OSError, path: Path) -> StorageError | None:
     if error.errno in _FORBIDDEN:
         return StorageError(
             f"not allowed to write {path}",
-            hint="make the folder writable, or choose another workspace with --workspace DIR",
+            hint="make the folder writable, or make another workspace (gpucourse init DIR) and name it with --workspace DIR",
         )
     if error.errno in _IN_THE_WAY:
         return StorageError(
@@ -97,13 +97,21 @@ def storing(path: Path | str) -> Iterator[None]:
         raise
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing. No other user may write to them, even if the access list (ACL) of the
+    folder above would let them: the umask does not count there, and the mode does. Raises OSError."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode=0o755, exist_ok=True)
+
+
 @contextmanager
 def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
     """A binary file that gets its name only when the block has ended well: written aside, fsync, rename."""
     import tempfile
 
     with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -151,7 +159,7 @@ class FileBatch:
             if not is_new and Path(target).is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
             if not self._waiting:
-                self._aside.mkdir(parents=True, exist_ok=True)
+                make_folder(self._aside)
             path = f"{self._aside}/{self._count}"
             self._count += 1
             digest, size, on_the_way = sha256(), 0, 0

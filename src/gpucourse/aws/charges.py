@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from gpucourse.aws import instances, resource_scan, tags
 from gpucourse.aws.kinds import VOLUME
@@ -25,20 +26,8 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
     wanted = tags.make_project_tags(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
     charges = [charge for instance in cloud_instances if instance.state in _BILLED for charge in _of_instance(book, instance)]
-    charges += [
-        Charge(
-            item=volume["VolumeId"],
-            kind="disk",
-            what=f"{volume['Size']} GB {volume['VolumeType']}",
-            stack=stack,
-            module=tags.of(volume).get("Module", ""),
-            units=Decimal(volume["Size"]),
-            zone=volume["AvailabilityZone"],
-            since=volume["CreateTime"],
-            rate=book.disk(),
-        )
-        for volume in resource_scan.items(account, VOLUME, wanted)
-    ]
+    for volume in resource_scan.items(account, VOLUME, wanted):
+        charges += _of_volume(book, volume, stack=stack)
     module = next((instance.module for instance in cloud_instances if instance.module), "")
     charges += [
         Charge(
@@ -68,6 +57,25 @@ def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str,
 def address_item(instance: str) -> str:
     """The ledger's name for the public address of an instance."""
     return f"{instance}:ipv4"
+
+
+def _of_volume(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list[Charge]:
+    charge = Charge(
+        item=volume["VolumeId"],
+        kind="disk",
+        what=f"{volume['Size']} GB {volume['VolumeType']}",
+        stack=stack,
+        module=tags.of(volume).get("Module", ""),
+        units=Decimal(volume["Size"]),
+        zone=volume["AvailabilityZone"],
+        since=volume["CreateTime"],
+        rate=book.disk(),
+    )
+    paid, rate = book.throughput(volume.get("Throughput", 0))
+    if not paid:
+        return [charge]
+    more = replace(charge, item=f"{charge.item}:throughput", what=f"{paid} MB/s more of disk", units=Decimal(paid), rate=rate)
+    return [charge, more]
 
 
 def _of_instance(book: PriceBook, instance: CloudInstance) -> list[Charge]:

@@ -14,7 +14,8 @@ from gpucourse.model.cloud import FailureKind
 LEAKS = "see what is there, and remove what you no longer need: gpucourse leaks, then gpucourse leaks --clean"
 QUOTA = (
     "ask for more: gpucourse doctor --target aws --request-quota, with the same --region and --gpu (people decide, hours to "
-    "days). Until then: fewer nodes, the other market (with or without --spot), another --region, or --target local"
+    "days). Until then: fewer nodes, the other market (with or without --spot), another --region, or what costs nothing: "
+    "--target here, --target hosts or --target local"
 )
 LATER = "wait a few minutes, then type the command again"
 POLICY = "give this identity the course's policy: gpucourse doctor --policy prints it"

@@ -15,6 +15,7 @@ from gpucourse.errors import CloudError, GpucourseError, MissingError, Permissio
 from gpucourse.model.cloud import CloudResource, Finding, LabNeed, Market, Offers, Quota
 
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
+_FREE = "meanwhile, free of charge: --target here on a notebook with a GPU, or --target hosts on machines that you have"
 
 
 def zones(account: Account, labs: Sequence[LabNeed]) -> list[Finding]:
@@ -72,11 +73,13 @@ def _quota(account: Account, labs: Sequence[LabNeed], market: Market, vcpu_quota
         detail += f"; enough for module{'s' if len(fit) != 1 else ''} {', '.join(fit)}" if fit else "; enough for no module"
     waiting = _describe_open_request(account, vcpu_quota)
     if waiting:
-        return Finding(what=what, state="missing", detail=f"{detail}; {waiting}", mend=f"wait for AWS's answer: {page}")
+        return Finding(
+            what=what, state="missing", detail=f"{detail}; {waiting}", mend=f"wait for AWS's answer: {page}; {_FREE}"
+        )
     ask = f"{request}{' --spot' if market == 'spot' else ''}"
     mend = f"{ask} (people decide, hours to days, maybe a part of it), or {page}"
     offered = _offer_smaller(labs, vcpu_quota, free or 0)
-    return Finding(what=what, state="missing", detail=detail, mend="; ".join([*offered, mend]))
+    return Finding(what=what, state="missing", detail=detail, mend="; ".join([*offered, mend, _FREE]))
 
 
 def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:

@@ -15,14 +15,22 @@ _SID = re.compile(r'\n *"Sid": "\w+",')
 
 
 def policy_text(partition: str = PARTITION) -> str:
-    """The policy as indented JSON, ending in a newline, for accounts of that partition. It starts the instance types that the
-    course offers, and no other."""
-    types = ", ".join(map(json.dumps, hardware().startable_types))
-    policy = text("policy.json").replace('"@GPU_TYPES@"', types)
-    if partition == PARTITION:
-        return policy
-    # The ARNs are longer, and IAM takes 6,144 characters: without the names of the statements it fits, and allows the same.
-    return _SID.sub("", policy).replace(f"arn:{PARTITION}:", f"arn:{partition}:")
+    """Return the policy as indented JSON, ending in a newline, for accounts of that partition.
+
+    It starts instances with a GPU in the sizes that the course offers, and no larger ones. The names of the statements in
+    policy.json are for its readers: IAM accepts 6,144 characters, and without them a policy has room to grow.
+    """
+    types = ", ".join(map(json.dumps, _list_type_patterns()))
+    policy = _SID.sub("", text("policy.json").replace('"@GPU_TYPES@"', types))
+    return policy if partition == PARTITION else policy.replace(f"arn:{PARTITION}:", f"arn:{partition}:")
+
+
+def _list_type_patterns() -> list[str]:
+    """List the types that the course starts, those of one size together: g*.2xlarge for g5.2xlarge and g6.2xlarge."""
+    by_size: dict[tuple[str, str], list[str]] = {}
+    for name in hardware().startable_types:
+        by_size.setdefault((name[0], name.partition(".")[2]), []).append(name)
+    return [names[0] if len(names) == 1 else f"{kind}*.{size}" for (kind, size), names in by_size.items()]
 
 
 def setup_text(partition: str = PARTITION) -> str:

@@ -46,6 +46,12 @@ class PriceBook:
         """One hour of one GB of gp3."""
         return self._monthly("disk")
 
+    def throughput(self, mb_s: int) -> tuple[int, Rate]:
+        """Return how many MB/s of a gp3 disk with this throughput are paid for, and the price of one of them for an hour."""
+        row, hours = table("prices")["throughput"], Decimal(table("prices")["hours_per_month"])
+        rate = _rate(row, Decimal(row["usd_per_mb_s_month"]) / hours, self._price_note())
+        return max(0, mb_s - row["included_mb_s"]), rate
+
     def storage(self) -> Rate:
         """One hour of one GB of EFS Standard."""
         return self._monthly("storage")
@@ -124,6 +130,10 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
     count = sum(machines.count for machines in need.machines)
     disks = sum(machines.count * machines.disk_gib for machines in need.machines)
     charges += [*bursts, Charge(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk())]
+    paid = sum(machines.count * book.throughput(machines.disk_mb_s)[0] for machines in need.machines)
+    if paid:
+        rate = book.throughput(0)[1]
+        charges.append(Charge(what=f"{paid} MB/s more of disk", kind="disk", units=Decimal(paid), rate=rate))
     addresses = f"{count} public address{'' if count == 1 else 'es'} (IPv4)"
     charges.append(Charge(what=addresses, kind="address", units=Decimal(count), rate=book.address()))
     if need.storage_gib:

@@ -72,18 +72,27 @@ def answer(
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask question by question; each answer is kept at once, so that nothing is lost however the person leaves."""
+    """Ask question by question, from the first open one; each answer is kept at once, so that nothing is lost however the
+    person leaves. A question that a run answers is shown with the command of that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
-    from gpucourse.ui.views.answers import judgement, question
+    from gpucourse.ui.views.answers import judgement, mutation, question
 
     context, questions = session.context, answering.exercise.questions
+    results = answers_of(context, answering.exercise)
+    first = find_first_open(results)
     session.console.note(
         "Enter leaves a question as it is, Ctrl-D ends. To answer in an editor: "
         f"gpucourse answer {answering.exercise.id} --template"
     )
+    if first:
+        session.console.note(f"Question {first + 1} is the first one to answer; --set NAME=ANSWER changes an earlier answer.")
     for number, asked in enumerate(questions, 1):
-        if asked.kind == "mutation":  # a run answers it
+        if asked.kind == "mutation":
+            if results[number - 1].verdict != "passed":
+                session.console.show(mutation(asked, number, len(questions), answering.exercise.mutation_command))
+            continue
+        if number <= first:
             continue
         before = answering.answers.get(asked.id)
         session.console.show(question(asked, number, len(questions), now=None if before is None else str(before)))
@@ -102,6 +111,16 @@ def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult
             session.console.show(judgement(next(result for result in results if result.id == asked.id)))
             break
     return answers_of(context, answering.exercise)
+
+
+def find_first_open(results: Sequence[AnswerResult]) -> int:
+    """The place of the first question to ask, from 0: the first one without an answer, else the first with a wrong one, else 0.
+    Questions that a run answers are not asked."""
+    asked = [(place, result.verdict) for place, result in enumerate(results) if result.kind != "mutation"]
+    for verdict in ("open", "failed"):
+        if places := [place for place, given in asked if given == verdict]:
+            return places[0]
+    return 0
 
 
 def _code(results: Sequence[AnswerResult], exercise: str) -> int:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +20,8 @@ from gpucourse.storage import find_home
 from gpucourse.ui.console import Console
 from gpucourse.workspace.locate import find_current_folder
 
-_SHOW = "gpucourse --show-completion"
+_INSTALL, _SHOW = "--install-completion", "--show-completion"
+_SHELLS = ("bash", "zsh", "fish")
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -59,11 +60,12 @@ def _dispatch(arguments: list[str], session: Session) -> int:
     wrong_usage: Any = typer.BadParameter.__bases__[0]
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
+    if arguments and arguments[0] in {_INSTALL, _SHOW} and "--help" not in arguments:
+        return _complete_shell(*arguments)
     try:
-        with _install_in_home() if arguments[:1] == ["--install-completion"] else nullcontext():
-            result = typer.main.get_command(tree(arguments[0] if arguments else None)).main(
-                arguments, prog_name="gpucourse", standalone_mode=False, obj=session
-            )
+        result = typer.main.get_command(tree(arguments[0] if arguments else None)).main(
+            arguments, prog_name="gpucourse", standalone_mode=False, obj=session
+        )
     except wrong_usage as error:
         from gpucourse.cli.suggest import explain
 
@@ -75,17 +77,31 @@ def _dispatch(arguments: list[str], session: Session) -> int:
     return int(result) if isinstance(result, int) else 0
 
 
-@contextmanager
-def _install_in_home() -> Iterator[None]:
-    """typer writes to files of the shell in the home folder, wherever that is."""
-    find_home(os.environ, _SHOW)
+def _complete_shell(option: str, shell: str = "", *_more: str) -> int:
+    """Install or print completion for a shell, by default the one in `$SHELL`: the parent process may be a script's sh.
+
+    Raises UsageError for a shell that has no completion, StorageError if the shell's files cannot be written.
+    """
+    from typer import _completion_shared as completion  # whose public callers take the shell of the parent process
+
+    name = shell or Path(os.environ.get("SHELL", "")).name
+    if name not in _SHELLS:
+        reason = f"not for {printable(name, 40)}" if name else "and $SHELL is not set"
+        raise UsageError(f"there is completion for {', '.join(_SHELLS)}, {reason}", hint=f"gpucourse {option} bash")
+    if option == _SHOW:
+        variable = "_GPUCOURSE_COMPLETE"
+        sys.stdout.write(completion.get_completion_script(prog_name="gpucourse", complete_var=variable, shell=name) + "\n")
+        return int(ExitCode.DONE)
+    find_home(os.environ, f"gpucourse {_SHOW}")
     try:
-        yield
+        _, file = completion.install(shell=name, prog_name="gpucourse")
     except OSError as error:
         if error.filename is None:  # of the screen, not of a file
             raise
         what = f"cannot write {printable(str(error.filename), 4096)}: {error.strerror}"
-        raise StorageError(what, hint=f"{_SHOW} prints what belongs there") from error
+        raise StorageError(what, hint=f"gpucourse {_SHOW} {name} prints what belongs there") from error
+    sys.stdout.write(f"Completion for {name} is installed in {file}. It works in every new terminal.\n")
+    return int(ExitCode.DONE)
 
 
 def _session(options: Options) -> Session:

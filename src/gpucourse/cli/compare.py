@@ -33,5 +33,5 @@ def compare(
         from gpucourse.cli.documents.describe import describe_comparison
 
         session.console.document(describe_comparison(result))
-    session.console.show(view(result))
+    session.console.show(view(result, session.find_step()))
     return ExitCode.DONE

@@ -37,7 +37,11 @@ def deploy(
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help=f"On AWS: {any_gpu()}; several side by side: {name_two_gpus()}", show_default=False),
+        typer.Option(
+            "--gpu",
+            help=f"On AWS: {any_gpu()}; any: the cheapest today; several side by side: {name_two_gpus()}",
+            show_default=False,
+        ),
     ] = None,
     size: Annotated[
         str | None,
@@ -66,6 +70,9 @@ def deploy(
         list[str] | None,
         typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...", show_default=False),
     ] = None,
+    on_login_node: Annotated[
+        bool, typer.Option("--on-login-node", help="On hosts: compute on a login node of a Slurm cluster, too.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs; nodes that go with a run on them).")
@@ -98,6 +105,7 @@ def deploy(
         hosts=_parts(hosts),
         key=key,
         trust=tuple(trust or ()),
+        on_login_node=on_login_node,
     )
     meant = choose_target(session.context, request)
     request = replace(request, target=meant.name)

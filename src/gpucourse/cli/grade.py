@@ -48,25 +48,39 @@ def grade(
         ),
     ] = None,
     rerun: Annotated[
-        Path | None, typer.Option("--rerun", help="Run a bundle's scripts again on simulated nodes, and compare.")
+        Path | None,
+        typer.Option("--rerun", help="Run a bundle's scripts on simulated nodes and judge its parts again; compare."),
     ] = None,
     original: Annotated[
         bool, typer.Option("--original", help="With --rerun: the course's own scripts in place of edited ones.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --rerun: do not ask.")] = False,
-    more: Annotated[list[Path] | None, typer.Argument(help="More bundles: grade --open *.zip.", show_default=False)] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[EXERCISE|MODULE|BUNDLE...]",
+            help="An exercise (3.2) or a module (3), whose points are shown; after --open, more bundles: grade --open *.zip.",
+            show_default=False,
+            autocompletion=complete.lessons,
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
     """Your points, from evidence; or those of a bundle."""
-    if more and not open_:
-        raise UsageError(f"{more[0]}: what should be done with it?", hint=f"gpucourse grade --open {_quote(more[0])}")
+    more = [Path(word) for word in words or () if open_]
+    subject = None if open_ or not words else words[0]
+    if subject is not None and (Path(subject).suffix == ".zip" or Path(subject).is_file()):
+        raise UsageError(f"{subject}: what should be done with it?", hint=f"gpucourse grade --open {shlex.quote(subject)}")
+    if subject is not None and (len(words or ()) > 1 or rerun or bundle or review or judge or exercise):
+        hint = f"gpucourse grade {shlex.quote(subject)}"
+        raise UsageError(f"grade {subject} shows points, and takes only --json or --csv", hint=hint)
     if rerun is not None:
         if bundle or open_ or csv or review or judge:
             raise UsageError("--rerun cannot be combined with other options", hint=f"gpucourse grade --rerun {_quote(rerun)}")
         return show_reruns(session_of(ctx), rerun, exercise, original=original, yes=yes)
     if original or yes:
         raise UsageError("--original and --yes belong to --rerun", hint="gpucourse grade --rerun work.zip --original")
-    opened = list(dict.fromkeys([*(open_ or ()), *(more or ())]))
+    opened = list(dict.fromkeys([*(open_ or ()), *more]))
     if exercise is not None and len(opened) != 1:
         raise UsageError("--exercise is about one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
     if bundle is not None and (open_ or csv or review or judge):
@@ -86,25 +100,26 @@ def grade(
         return _show_bundles(session, opened, ask_for, exercise, csv=csv, json=json)
     if judging:
         _review(session, session.context, judge or [], by)
-    return _show_own(session, csv=csv, json=json)
+    return _show_own(session, subject, csv=csv, json=json)
 
 
-def _show_own(session: Session, *, csv: bool, json: bool) -> int:
+def _show_own(session: Session, subject: str | None, *, csv: bool, json: bool) -> int:
     from gpucourse.cli.documents.grades import describe_points
     from gpucourse.learning.grade import grade as act
-    from gpucourse.learning.grade import name_learner
+    from gpucourse.learning.grade import grade_subject, name_learner
     from gpucourse.learning.review.edits import list_all_edits
     from gpucourse.ui.views import grade as views
     from gpucourse.units import now_utc
 
-    console, points = session.console, act(session.context)
+    console = session.console
+    title, points = grade_subject(session.context, subject) if subject is not None else ("", act(session.context))
     if csv:
         edits = list_all_edits(session.context)
         console.text(views.as_csv([(name_learner(session.context), now_utc(), points, edits)]))
     elif json:
         console.document(describe_points(points))
     else:
-        console.show(views.grade(points, verbose=console.verbose))
+        console.show(views.grade(points, subject=title, verbose=console.verbose))
     return _code([_few(tuple(points.changed))] if points.changed else [], "gpucourse check --all says which, and what to do")
 
 
@@ -214,7 +229,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         first, opened = waiting[0], f"--open {_quote(bundle)} " if bundle else ""
         raise UsageError(
             f"answers to review: {len(waiting)}; this is not a terminal",
-            hint=f"gpucourse grade {opened}--review --judge {first.exercise.id}/{first.question.id}=80 --by NAME",
+            hint=f"gpucourse grade {opened}--review --judge {first.exercise}/{first.id}=80 --by NAME",
         )
     _ask_judgements(session, context, waiting, by)
 
@@ -238,9 +253,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
                 session.console.warn(f"'{line}' is not a whole number from 0 to 100")
                 continue
             comment = ask(session, "comment for the learner> ") or ""
-            made = act.judgement(
-                context, pending.exercise.id, pending.question.id, int(percent) / 100, by=name or usual, comment=comment
-            )
+            made = act.judgement(context, pending.exercise, pending.id, int(percent) / 100, by=name or usual, comment=comment)
             act.keep(context, [made])
             break
         if line is None:

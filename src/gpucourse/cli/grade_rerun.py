@@ -1,4 +1,4 @@
-"""`grade --rerun`: ask, run the scripts of a bundle again, and show which results differ."""
+"""`grade --rerun`: ask, run the scripts of a bundle and judge its parts again, and show which results differ."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def show_reruns(session: Session, path: Path, exercise: str | None, *, original:
     console.show(views.reruns(bundle.card, done, original=original))
     if different := [item.exercise for item in done if item.verdict == "differs"]:
         raise CheckFailed(f"came out otherwise: {', '.join(different)}", hint=f"{named} --exercise {different[0]} --json")
-    if not any(item.verdict == "agrees" for item in done):
+    if not any(item.verdict == "agrees" or item.figures for item in done):
         why = next((f": {item.exercise}: {item.why}" for item in done), "")
         raise MissingError(f"nothing of {path.name} could be run again{why}", hint="gpucourse doctor")
     return ExitCode.DONE

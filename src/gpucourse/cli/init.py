@@ -31,6 +31,7 @@ def init(
     from gpucourse.learning.init import copy_exercises
 
     session = session_of(ctx)
+    session.creates = True
     if ssh_include is not None:
         from gpucourse.cli.ssh_include import decide
 

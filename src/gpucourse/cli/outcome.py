@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import shlex
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from gpucourse.cli.session import Session
-from gpucourse.errors import ExitCode
+from gpucourse.context import Context
+from gpucourse.errors import ExitCode, GpucourseError
+from gpucourse.guard import Guard
 from gpucourse.model.event import Event, LogBytes, Watcher
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
@@ -36,7 +39,7 @@ _NEEDED_AT_THE_END = (
 )
 
 
-def import_before_end(watch: Watcher) -> Watcher:
+def import_before_end(watch: Watcher, guard: Guard) -> Watcher:
     """The watcher; at the first words of a rank it also imports what the end of the run needs, 70 ms of processor time: ranks
     wait for each other now and then, while before their first words and when they close down no processor is free."""
     is_ready = False
@@ -46,9 +49,10 @@ def import_before_end(watch: Watcher) -> Watcher:
         watch(event)
         if not is_ready and isinstance(event, LogBytes) and event.rank is not None:
             is_ready = True
-            for name in _NEEDED_AT_THE_END:
-                importlib.import_module(name)
-            importlib.import_module("gpucourse.ui.screen").make_ready()
+            with guard("prepare the result"):
+                for name in _NEEDED_AT_THE_END:
+                    importlib.import_module(name)
+                importlib.import_module("gpucourse.ui.screen").make_ready()
 
     return tell
 
@@ -80,13 +84,21 @@ def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> 
     went red than the learner said."""
     record, verdict = attended.record, attended.verdict
     if record.state == "failed" and not record.diagnoses:
-        _show_tail(record, live)
-    view = show_result(session, record, verdict, json=json)
+        with session.console.guard("show the end of the log"):
+            _show_tail(record, live)
+    view = View()
+    with _guard_result(session):
+        view = show_result(session, record, verdict, json=json)
     _keep_screen(session, record, live, view)
     code = code_of(record, verdict)
     if record.expected_red and record.state == "succeeded":
         session.console.note(confirm_expectation(record, verdict))
     return code
+
+
+def _guard_result(session: Session) -> AbstractContextManager[None]:
+    """Return a block in which a fault of a table is a warning: the run has its result and its exit code all the same."""
+    return session.console.guard("show the result", except_for=(GpucourseError, OSError))
 
 
 def _show_tail(record: RunRecord, live: Live) -> None:
@@ -100,14 +112,17 @@ def _show_tail(record: RunRecord, live: Live) -> None:
 
 def _keep_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
     """Store what the learner saw, which is known only once everything was shown."""
+    with session.console.guard("store the picture of the screen"):
+        _store_screen(session.context, record, live, view)
+
+
+def _store_screen(context: Context, record: RunRecord, live: Live, view: View) -> None:
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
 
-    context = session.context
     files = runs.files_of(context.paths, record)
     nodes = record.slurm.nodes if record.slurm else len(record.nodes)
-    what = ["--script", record.subject] if record.own_script else [record.exercise]
-    command = shlex.join(["gpucourse", "run", *what, "--nodes", str(nodes)])
+    command = shlex.join(["gpucourse", "run", *record.run_words, "--nodes", str(nodes)])
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
     _, exercise = context.catalog.exercise(record.exercise)
@@ -173,12 +188,15 @@ def show_line(session: Session, label: str, go: Callable[[], RunResult]) -> RunR
     if ran.followed_run is None:
         return ran
     record, verdict = ran.followed_run.record, ran.followed_run.verdict
-    view, _ = _describe(session, record, verdict)
-    if console.verbose:
-        console.show(view)
+    view = View()
+    with _guard_result(session):
+        view, _ = _describe(session, record, verdict)
+        if console.verbose:
+            console.show(view)
     _keep_screen(session, record, live, view)
-    told = headline(record, verdict, short=True)
-    console.line(Cell(f"{told.text[0]} {label}: {told.text[2:]}", told.style))
+    with _guard_result(session):
+        told = headline(record, verdict, short=True)
+        console.line(Cell(f"{told.text[0]} {label}: {told.text[2:]}", told.style))
     return ran
 
 

@@ -51,6 +51,9 @@ def run(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on each of its labs: run 4 --all")] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
+    python_module: Annotated[
+        str | None, typer.Option("--module", help="Like --script, but as python -m starts it here: --module package.train")
+    ] = None,
     extra: Annotated[
         list[Path] | None,
         typer.Option("--with", help="A file or folder to upload beside the script.", show_default=False),
@@ -109,6 +112,7 @@ def run(
 ) -> int:
     """Run an exercise on every node, and check its results."""
     session = session_of(ctx)
+    script = _find_module(python_module, script) if python_module is not None else script
     if not (script or detach or dry_run):
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
     _refuse_bytes(
@@ -124,6 +128,7 @@ def run(
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
+        python_module=python_module or "",
         launcher=launcher,
         arguments=tuple(arguments),
         timeout_s=parse_seconds(timeout, f"gpucourse run {exercise} --timeout 10m", flag="--timeout"),
@@ -136,11 +141,13 @@ def run(
         gpu=gpu,
     )
     _refuse_module(session, exercise, script, every=every)
+    if python_module and profile:
+        raise UsageError("--profile is for a script, not for --module", hint="gpucourse run --script FILE --profile")
     if sweep is None and not every:
         from gpucourse.cli.run_one import run_one
 
-        run_request = _with_prediction(session, run_request, predict, never=no_predict, ask=not (detach or dry_run))
         run_request = _with_expectation(session, run_request, expect_red)
+        run_request = _with_prediction(session, run_request, predict, never=no_predict, ask=not (detach or dry_run))
         return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
     _refuse_foretold(exercise, predict, expect_red)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
@@ -196,6 +203,15 @@ def _with_expectation(session: Session, run_request: RunRequest, check: str | No
         raise UsageError("--expect-red is about an exercise, not about a script of your own", hint="gpucourse list shows them")
     check_expectation(session.context, module, exercise, check)
     return replace(run_request, expected_red=check)
+
+
+def _find_module(name: str, script: Path | None) -> Path:
+    """Return the file of a module that was named instead of a script. Raises UsageError."""
+    from gpucourse.launch.neighbours import find_module
+
+    if script is not None:
+        raise UsageError("--script and --module cannot be combined", hint=f"gpucourse run --module {printable(name, 80)}")
+    return find_module(name, Path.cwd())
 
 
 def _launcher_of_batch(script: Path, launcher: str | None) -> Literal["slurm"]:

@@ -19,7 +19,7 @@ def run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run:
 
         return run_session(session, run_request, detach=detach, dry_run=dry_run, json=json)
     with session.console.watch() as live:
-        context.watch = import_before_end(live)
+        context.watch = import_before_end(live, context.guard)
         result = run(context, run_request, detach=detach, dry_run=dry_run)
     session.plot_worker.leave()
     if result.record is None:

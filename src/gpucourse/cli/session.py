@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,11 @@ class Session:
 
     options: Options
     console: Console
+    creates: bool = False
+    """True if the command makes the workspace that --workspace names: it is `init`."""
+
+    def __post_init__(self) -> None:
+        self.console.log = self.log_file
 
     @cached_property
     def root(self) -> Path:
@@ -36,7 +42,9 @@ class Session:
 
     @cached_property
     def context(self) -> Context:
-        """The opened workspace and the course. Made on first use, and said so. Raises UntrustedFolder for those of others."""
+        """The opened workspace and the course. Made on first use, with a note, unless --workspace names it: then it must exist.
+
+        Raises UntrustedFolder for those of others, UsageError if there is none."""
         return self._open(make=True)
 
     def look(self) -> Context:
@@ -53,7 +61,8 @@ class Session:
         require_workspace(self.root, os.environ)
         if (course := find_named_course(os.environ)) is not None:
             require_course(course, os.environ)
-        workspace = open_workspace(self.root, make=make)
+        named = self.options.workspace is not None
+        workspace = open_workspace(self.root, make=make, must_exist=named and not self.creates)
         if workspace.created:
             self.console.note(f"created a workspace in {self.root}")
         return Context(
@@ -72,13 +81,13 @@ class Session:
         return PlotWorker()
 
     def find_step(self) -> str:
-        """The command that `gpucourse next` names; `gpucourse next` itself where a record that cannot be read hides it."""
+        """Return the command that `gpucourse next` names; `gpucourse next` itself if a record that cannot be read hides it."""
         from gpucourse.learning.next_ import find_next_step
 
-        try:
-            return find_next_step(self.context).command
-        except GpucourseError:
-            return "gpucourse next"
+        step = "gpucourse next"
+        with suppress(GpucourseError), self.console.guard("find the next step", except_for=(GpucourseError,)):
+            step = find_next_step(self.context).command
+        return step
 
     def close(self) -> None:
         """End what the command began and needs no more."""
@@ -88,7 +97,7 @@ class Session:
             self.context.close()
 
     def log_file(self) -> Path:
-        """Where a fault of the program is written down."""
+        """Return the file that faults of the program are written to; its folder is made."""
         log = self.context.paths.log
         log.parent.mkdir(parents=True, exist_ok=True)
         return log

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, repeat
 from operator import add
 from pathlib import Path
@@ -84,10 +85,11 @@ def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart
 
 def _print(session: Session, logs: list[StoredLog]) -> None:
     """All ranks, one after the other, every line with its prefix."""
+    from gpucourse.ui.loglines import LONGEST
     from gpucourse.ui.logpipe import LogPipe
 
     out = session.console.out
-    pipe = LogPipe(out, colour=session.console.colour(out))
+    pipe = LogPipe(out, colour=session.console.colour(out), most=LONGEST if out.terminal else None)
     for log in logs:
         for piece in log.read():
             if out.closed:
@@ -100,6 +102,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
     """All ranks' lines in the order in which they came, each with the seconds since the run began."""
     from gpucourse.ui.loglines import Source, visible_block
 
+    cut = _make_cut(session)
     prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
 
     def show(pieces: list[tuple[float, StoredLog, bytes]]) -> str:
@@ -112,10 +115,12 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
 
     def texts() -> Iterator[str]:
         short: list[tuple[float, StoredLog, bytes]] = []
-        for piece in merge_by_time(record, logs):
-            seconds, log, block = piece
+        for seconds, log, whole in merge_by_time(record, logs):
+            block = cut(log, whole)
+            if not block:
+                continue
             if len(block) < _SHORT:
-                short.append(piece)
+                short.append((seconds, log, block))
             if short and (len(block) >= _SHORT or len(short) == _SHORT):
                 yield show(short)
                 short.clear()
@@ -132,7 +137,22 @@ def _print_folded(session: Session, logs: list[StoredLog]) -> None:
     """Lines that all ranks share once, under the ranks that said them."""
     from gpucourse.ui.fold import fold
 
-    _write(session, fold({log.rank: log.read() for log in logs if log.rank is not None}))
+    cut = _make_cut(session)
+    _write(session, fold({log.rank: map(partial(cut, log), log.read()) for log in logs if log.rank is not None}))
+
+
+def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
+    """Return what makes of each piece of a log what is shown of it: a terminal gets only the beginning of a long line."""
+    from gpucourse.ui.loglines import LineLimit
+
+    limits: dict[Path, LineLimit] = {}
+
+    def cut(log: StoredLog, piece: bytes) -> bytes:
+        if not session.console.out.terminal:
+            return piece
+        return limits.setdefault(log.path, LineLimit("the run's logs/")).cut(piece)
+
+    return cut
 
 
 def _write(session: Session, blocks: Iterator[str]) -> None:
@@ -155,7 +175,7 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
     from gpucourse.ui.loglines import visible_block
 
-    out = session.console.out
+    out, cut = session.console.out, _make_cut(session)
     sys.stdout.flush()
     for log in logs:
         if not out.terminal and log.send(sys.stdout.buffer):
@@ -164,6 +184,7 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
             if out.closed:
                 return
             if out.terminal:
-                out.write(visible_block(piece.removesuffix(b"\n")) + "\n")
+                if shown := cut(log, piece):
+                    out.write(visible_block(shown.removesuffix(b"\n")) + "\n")
             else:
                 out.write_bytes(piece)

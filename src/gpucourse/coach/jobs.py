@@ -7,16 +7,27 @@ from collections.abc import Sequence
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.slurm import JobRow
 
+SIGNALLED = "a signal ended it"
+"""The reason that the agent on the nodes gives such a job."""
+
 _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
 def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
-    """Jobs that Slurm lost, or whose node failed; `lab` is the module whose cluster it is. Empty if there are none."""
+    """Return the diagnosis of jobs that Slurm lost, whose node failed, or that a signal ended; empty if there are none.
+
+    `lab` is the module whose cluster it is.
+    """
     failed = [job for job in jobs if job.state in _FAILED_NODES]
     if failed:
         return [_diagnose_failed_nodes(failed, exercise, lab)]
     forgotten = [job for job in jobs if job.state == "FORGOTTEN"]
-    return [_diagnose_forgotten_jobs(forgotten, exercise)] if forgotten else []
+    if forgotten:
+        return [_diagnose_forgotten_jobs(forgotten, exercise)]
+    unsuccessful = [job for job in jobs if job.state == "FAILED"]
+    if unsuccessful and all(job.reason == SIGNALLED for job in unsuccessful):
+        return [_diagnose_signalled_jobs(unsuccessful, exercise)]
+    return []
 
 
 def _diagnose_failed_nodes(jobs: Sequence[JobRow], exercise: str, lab: str) -> Diagnosis:
@@ -40,6 +51,17 @@ def _diagnose_forgotten_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis
         "whole cluster was restarted, the job is lost. If nobody followed the run for some minutes, Slurm has only "
         "forgotten it, and something killed it so abruptly that it could not write its note.",
         next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers",
+        nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
+    )
+
+
+def _diagnose_signalled_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis:
+    return Diagnosis(
+        symptom="rank-exited",
+        title=f"A signal ended {_list_jobs(jobs)}",
+        why="Slurm sends a signal at the time limit, after scancel, and when a job of higher priority needs the nodes. No "
+        "command followed the run, and Slurm has forgotten the job, so the record cannot say which of these it was.",
+        next=f"gpucourse run {exercise} --timeout 2h, if it needed more time; a cluster with accounting (sacct) remembers",
         nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
     )
 

@@ -33,6 +33,14 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         "{python} -m pip install (pip's name of it may differ)",
     ),
     Symptom(
+        word="not-in-package",
+        title="The script belongs to a package, and was not started as a part of it",
+        signs=(r"ImportError: attempted relative import (?:with no known parent package|beyond top-level package)",),
+        why="It imports from its own package (from . import ...), which Python knows only if the script is started by its name "
+        "as a module: python -m package.train.",
+        next="in the folder that holds the package: gpucourse run --module PACKAGE.SCRIPT, without .py",
+    ),
+    Symptom(
         word="shadowed-module",
         title="A file is named like a library",
         signs=(
@@ -145,6 +153,14 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
         "HF_HOME and TORCH_HOME say where Hugging Face and torch look",
     ),
     Symptom(
+        word="no-keyboard",
+        title="The script waits for a line that nobody types",
+        signs=(r"EOFError: EOF when reading a line",),
+        why="It calls input(), and a rank on {node} has no keyboard: its standard input is empty.",
+        next="give the value as an argument of the script: gpucourse run --script FILE -- ARGS; or as a variable: "
+        "--env NAME=VALUE",
+    ),
+    Symptom(
         word="variable-missing",
         title="The environment variable {name} is not set",
         signs=(
@@ -195,6 +211,17 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="wrong-config",
+        title="The folder of configurations is missing on the node",
+        signs=(
+            r"Primary config directory not found\.(?:\n[^\n]*directory '(?P<name>[^'\n]*)')?",
+            r"Primary config module '(?P<name>[^'\n]*)' not found",
+        ),
+        why="The script looks for its configurations in {name}, which is not on {node}. Only the script and what you name is "
+        "uploaded.",
+        next="--with FOLDER uploads the folder of configurations, and puts it beside the script on every node",
+    ),
+    Symptom(
+        word="wrong-config",
         title="The configuration does not fit",
         signs=(
             r"Could not override '[^']*'[^\n]*",
@@ -202,7 +229,6 @@ SCRIPT_SYMPTOMS: tuple[Symptom, ...] = (
             r"Error merging override [^\n]*",
             r"Missing mandatory value: [^\n]*",
             r"Cannot find primary config '[^']+'",
-            r"Primary config (?:module|directory) [^\n]*not found",
             r"The passed configuration file `[^`]+` does not exist",
         ),
         why="The script ended while it put its configuration together: a key or group that is not there, or a value of another "

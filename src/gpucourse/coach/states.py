@@ -39,7 +39,7 @@ def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnos
         return [_diagnose_lost_nodes(evidence, lost)]
     own = _find_own_failures(evidence, victims)
     if own and own[0].code == _KILLED:
-        return [_diagnose_killed_rank(evidence, own[0])]
+        return [_diagnose_killed_rank(evidence, own[0], victims)]
     if own and own[0].code in _CRASHES:
         return [_diagnose_crash(evidence, own[0])]
     early = [log for log in evidence.logs if log.rank is not None and log.code == 0]
@@ -192,12 +192,17 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     )
 
 
-def _diagnose_killed_rank(evidence: Evidence, log: Log) -> Diagnosis:
+def _diagnose_killed_rank(evidence: Evidence, log: Log, victims: Sequence[Log]) -> Diagnosis:
+    others = ""
+    if victims:
+        others = " The others lost their peer in the middle of a collective."
+    elif evidence.world_size > 1:
+        others = " Others that were still at work were ended after it."
     return Diagnosis(
         symptom="rank-killed",
         title=f"Rank {log.rank} on {log.node} was killed",
         why=f"Rank {log.rank} ended by signal 9 without a message: another process killed it, or the kernel did "
-        "because memory ran out. The others lost their peer in the middle of a collective.",
+        f"because memory ran out.{others}",
         next=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it is empty, ask who "
         f"killed it",
         ranks=_ranks([log]),

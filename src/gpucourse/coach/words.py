@@ -45,6 +45,7 @@ _OF_A_STACK = re.compile(
 _ERROR_LINE = re.compile(
     r"(?:\S+: )?(?:[A-Za-z_][\w.]*(?:[Ee]rror|Exception)|[Ee]rror|ERROR|[Ff]atal|FATAL|ncclInvalidUsage)\b"
     r"|[^:\n]{1,80}: error: |(?:In '[^']+': )?(?:Could not|Cannot|Unable to|Failed to)\b|\S+: can't open file"
+    r"|Primary config (?:directory|module)\b"
 )
 _ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*(?:[Ee]rror|Exception|Exit|Interrupt|Warning))(?:: (?P<what>.*))?$")
 _ABRUPT = re.compile(

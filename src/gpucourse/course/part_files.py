@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +14,11 @@ from gpucourse.model.manifest import CodeFault
 
 FEWEST_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
+MAX_EQUAL_LINES = 3
+"""How many lines of a solution a learner may have written as the course did: so few have hardly another form."""
+_BRACES = {".bt", ".c", ".cu"}
+_BRACE_COMMENTS = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+_HASH_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
 Change = tuple[str, str]
 
 
@@ -45,6 +52,62 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
 def list_solutions(file: Path) -> tuple[Path, Path]:
     """Where the two solutions of a learner's file lie."""
     return file.parent / SOLUTIONS / file.name, file.parent / SOLUTIONS / OTHER / file.name
+
+
+def is_solution(file: Path, delivered: Path) -> bool:
+    """Return whether a learner's file is a solution of the course's file `delivered`, comments and blanks apart, that has more
+    than MAX_EQUAL_LINES lines which the delivered one lacks. Nothing in it is executed."""
+    code = _read_code(file)
+    equal = [solution for solution in list_solutions(delivered) if solution.is_file() and _read_code(solution) == code]
+    return any(_count_new_lines(solution, delivered) > MAX_EQUAL_LINES for solution in equal)
+
+
+def _count_new_lines(solution: Path, delivered: Path) -> int:
+    """Return how many lines of code a solution has that the delivered file lacks, as they are written."""
+    return (Counter(_list_lines(solution)) - Counter(_list_lines(delivered))).total()
+
+
+def _list_lines(file: Path) -> list[str]:
+    """Return the lines of a file of the course without comments, docstrings and blanks, each as it is written."""
+    if file.suffix != ".py":
+        return _strip_comments(file).splitlines()
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for body in _list_documented(ast.parse(text)):
+        begin, end = body[0].lineno - 1, body[0].end_lineno or body[0].lineno
+        lines[begin:end] = [""] * (end - begin)
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _read_code(file: Path) -> str:
+    """Return the code of a file in one form for all comments, docstrings and blanks; empty if it is meant to be Python and is
+    not."""
+    return _strip_python(file.read_bytes()) if file.suffix == ".py" else "".join(_strip_comments(file).split())
+
+
+def _strip_comments(file: Path) -> str:
+    """Return a file of another language without comments and empty lines, each line without blanks at its ends."""
+    text = file.read_text(encoding="utf-8-sig", errors="replace")
+    text = _BRACE_COMMENTS.sub("", text) if file.suffix in _BRACES else _HASH_COMMENT.sub("", text)
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _strip_python(data: bytes) -> str:
+    """Return a Python program as `ast` writes it, without docstrings; empty if it is none."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(data)
+        for body in _list_documented(tree):
+            del body[0]
+        return ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+
+
+def _list_documented(tree: ast.Module) -> list[list[ast.stmt]]:
+    """Return the bodies of the module, the classes and the functions that begin with a docstring."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node.body for node in ast.walk(tree) if isinstance(node, kinds) and isinstance(ast.get_docstring(node), str)]
 
 
 def find_missing_files(file: Path, judge: Path) -> list[str]:

@@ -19,8 +19,10 @@ def read_rubric(modules: Path) -> Rubric | None:
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:
-    """Every part that has points: those of the rubric, then those of modules that it does not name."""
-    named = rubric.parts if rubric else ()
+    """Every part that has points, each with a title: those of the rubric, then those of modules that it does not name."""
+    titles = {module.id: module.title for module in modules}
+    parts = rubric.parts if rubric else ()
+    named = (part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
     missing = (module for module in modules if rubric is None or rubric.part(module.id) is None)
     return (*named, *(usual(module.id, module.title) for module in missing))
 

@@ -49,7 +49,7 @@ def judge(
     if isinstance(answer, str) and not is_utf8(answer):
         raise ValueError("it is not text in UTF-8")
     if question.kind == "mutation":
-        raise ValueError(f"it is answered by a run: edit {question.edit}, then gpucourse run EXERCISE --expect-red CHECK")
+        raise ValueError(f"it is answered by a run after an edit of {question.edit}")
     if question.kind == "choice":
         return _choice(question, answer, wrong_before)
     if question.kind == "numeric":

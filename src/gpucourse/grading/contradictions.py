@@ -77,9 +77,9 @@ def _find_missing_logs(record: RunRecord, logs: Sequence[RankLog]) -> Iterator[s
         yield "it has no logs here"
         return
     printed = {log.rank for log in logs if any(log.lines)}
-    silent = [rank for rank in range(record.world_size) if rank not in printed]
-    if silent:
-        yield f"rank {silent[0]} of {record.world_size} printed nothing"
+    silent = next((rank for rank in range(record.world_size) if rank not in printed), None)
+    if silent is not None:
+        yield f"rank {silent} of {record.world_size} printed nothing"
 
 
 def _compare_times(record: RunRecord, metrics: Mapping[str, object]) -> Iterator[str]:

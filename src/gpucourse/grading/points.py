@@ -3,19 +3,32 @@ evidence.
 
 A check or a question that needs a GPU where there was none is left out of its share, and the row says so by its level. What
 was never run, written, answered or handed in counts as nothing; so does a run whose files were changed after it. Free text
-counts by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement gives none. Choices
-that stay wrong take points from what else their row gives, so that guessing gives none; no row falls below 0.
+counts by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement gives none. So does
+a part whose code is that of a solution of the course. Choices that stay wrong take points from what else their row gives, so
+that guessing gives none; no row falls below 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpucourse.grading.signs import read_signs
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.rubric import KINDS, Kind, Row, RubricPart
-from gpucourse.model.score import NO_RUN, ExerciseEvidence, Grade, Level, PartScore, Piece, QuizScore, RowScore
+from gpucourse.model.score import (
+    NO_RUN,
+    ExerciseEvidence,
+    Grade,
+    Level,
+    PartReview,
+    PartScore,
+    Piece,
+    QuizScore,
+    RowScore,
+    Signs,
+)
+from gpucourse.model.verdict import PartResult
 
 
 def grade(
@@ -25,7 +38,66 @@ def grade(
     quiz: QuizScore | None = None,
 ) -> Grade:
     """Every point. `exercises` are those of each module that is here, in order; `evidence` is of each of them."""
-    scores = tuple(_part(part, exercises.get(part.module), evidence) for part in parts)
+    return _sum_up(
+        tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
+        quiz,
+        changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
+        learner_judged={name: judged for name, shown in evidence.items() if (judged := _list_learner_judged(shown))},
+        signs={name: read_signs(exercise_evidence) for name, exercise_evidence in evidence.items()},
+    )
+
+
+def narrow(result: Grade, exercises: Collection[str]) -> Grade:
+    """Return what these exercises have of a grade: the rows that they belong to, each with the points that it gives them."""
+    return _sum_up(
+        tuple(part for whole in result.parts if (part := _narrow_part(whole, exercises)).rows),
+        None,
+        changed={name: files for name, files in result.changed.items() if name in exercises},
+        learner_judged={name: parts for name, parts in result.learner_judged.items() if name in exercises},
+        signs={name: signs for name, signs in result.signs.items() if name in exercises},
+    )
+
+
+def _narrow_part(part: PartScore, exercises: Collection[str]) -> PartScore:
+    rows = tuple(_narrow_row(row, exercises) for row in part.rows if any(piece.exercise in exercises for piece in row.pieces))
+    return replace(
+        part,
+        points=_round_points(sum(row.points for row in rows)),
+        earned=_round_points(sum(row.earned for row in rows)),
+        waiting=_round_points(sum(row.waiting for row in rows)),
+        rows=rows,
+    )
+
+
+def _narrow_row(row: RowScore, exercises: Collection[str]) -> RowScore:
+    pieces = tuple(piece for piece in row.pieces if piece.exercise in exercises)
+    return replace(
+        row,
+        points=_round_points(row.points * sum(piece.share for piece in pieces)),
+        earned=_count_earned(row.points, pieces),
+        waiting=_count_waiting(row.points, pieces),
+        level=row.level if any(piece.got for piece in pieces) else "none",
+        pieces=pieces,
+    )
+
+
+def _count_earned(points: float, pieces: Iterable[Piece]) -> float:
+    return _round_points(points * max(0.0, sum(piece.share * piece.got / piece.of for piece in pieces)))
+
+
+def _count_waiting(points: float, pieces: Iterable[Piece]) -> float:
+    return _round_points(points * sum(piece.share * piece.waits / piece.of for piece in pieces))
+
+
+def _sum_up(
+    scores: tuple[PartScore, ...],
+    quiz: QuizScore | None,
+    *,
+    changed: dict[str, tuple[str, ...]],
+    learner_judged: dict[str, tuple[str, ...]],
+    signs: dict[str, Signs],
+) -> Grade:
+    """The grade that these parts make."""
     counted = [score for score in scores if score.counts == "course"]
     bonus = [score for score in scores if score.counts == "bonus"]
     return Grade(
@@ -36,8 +108,9 @@ def grade(
         waiting=_round_points(sum(score.waiting for score in (*counted, *bonus))),
         parts=scores,
         quiz=quiz,
-        changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
-        signs={name: read_signs(exercise_evidence) for name, exercise_evidence in evidence.items()},
+        changed=changed,
+        learner_judged=learner_judged,
+        signs=signs,
     )
 
 
@@ -45,7 +118,7 @@ def _part(part: RubricPart, exercises: Sequence[str] | None, evidence: Mapping[s
     rows = tuple(_row(row, exercises or (), evidence) for row in part.rows)
     return PartScore(
         module=part.module,
-        title=part.title,
+        title=part.title or f"module {part.module}",
         counts=part.counts,
         here=exercises is not None,
         points=part.points,
@@ -57,16 +130,18 @@ def _part(part: RubricPart, exercises: Sequence[str] | None, evidence: Mapping[s
 
 def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvidence]) -> RowScore:
     scores = [score for name in row.exercises or exercises if (score := _exercise(row, evidence.get(name), name))]
-    pieces = [(replace(piece, share=piece.share / len(scores)), waits) for weighed in scores for piece, waits in weighed]
-    levels = [evidence[piece.exercise].level for piece, _ in pieces if piece.got and piece.exercise in evidence]
+    pieces = tuple(
+        replace(piece, share=piece.share / len(scores), waits=waits) for weighed in scores for piece, waits in weighed
+    )
+    levels = [evidence[piece.exercise].level for piece in pieces if piece.got and piece.exercise in evidence]
     return RowScore(
         id=row.id,
         title=row.title,
         points=row.points,
-        earned=_round_points(row.points * max(0.0, sum(piece.share * piece.got / piece.of for piece, _ in pieces))),
-        waiting=_round_points(row.points * sum(piece.share * waits / piece.of for piece, waits in pieces)),
+        earned=_count_earned(row.points, pieces),
+        waiting=_count_waiting(row.points, pieces),
         level=_level(levels),
-        pieces=tuple(piece for piece, _ in pieces),
+        pieces=pieces,
     )
 
 
@@ -108,10 +183,14 @@ def _checks(evidence: ExerciseEvidence) -> Weighed | None:
         return (
             (_make_piece(evidence.exercise, "checks", 0, len(evidence.checks), "needs a GPU"), 0.0) if evidence.checks else None
         )
-    bad = [check.id for check in counted if check.verdict != "passed"]
-    note = f"not passed: {', '.join(bad)}" if bad else ""
-    short = f"{len(bad)} of {len(counted)} checks not passed" if bad else ""
-    return _make_piece(evidence.exercise, "checks", len(counted) - len(bad), len(counted), note, short), 0.0
+    words = {"failed": "failed", "error": "in error", "not_measured": "not measured"}
+    lacking = {name: ids for word, name in words.items() if (ids := [check.id for check in counted if check.verdict == word])}
+    note = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in lacking.items())
+    short = (
+        ", ".join([f"of {len(counted)} checks", *(f"{len(ids)} {name}" for name, ids in lacking.items())]) if lacking else ""
+    )
+    passed = sum(check.verdict == "passed" for check in counted)
+    return _make_piece(evidence.exercise, "checks", passed, len(counted), note, short), 0.0
 
 
 def _deliverables(evidence: ExerciseEvidence) -> Weighed | None:
@@ -130,14 +209,39 @@ def _deliverables(evidence: ExerciseEvidence) -> Weighed | None:
 def _yours(evidence: ExerciseEvidence) -> Weighed | None:
     if not evidence.parts:
         return None
-    words = {"open": "to write", "failed": "wrong", "error": "not judged"}
+    words = {"open": "to write", "failed": "wrong", "error": "not judged", "solution": "as the course's solution"}
+    states = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
     lacking = {
-        name: ids for word, name in words.items() if (ids := [part.id for part in evidence.parts if part.verdict == word])
+        name: ids for word, name in words.items() if (ids := [part for part, (state, _) in states.items() if state == word])
     }
-    note = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in lacking.items())
-    short = ", ".join(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items())
-    passed = sum(part.verdict == "passed" for part in evidence.parts)
-    return _make_piece(evidence.exercise, "yours", passed, len(evidence.parts), note, short), 0.0
+    lacking |= (
+        {"marked down": ids}
+        if (ids := [part for part, (state, got) in states.items() if state == "judged" and got < 1])
+        else {}
+    )
+    why = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id][0] == "error" and part.says]
+    waits = len(lacking.get(words["solution"], ()))
+    person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
+    note = "; ".join([*(f"{name}: {', '.join(ids)}" for name, ids in lacking.items()), *why, *person])
+    short = ", ".join([*(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items()), *person])
+    got = sum(got for _, got in states.values())
+    return _make_piece(evidence.exercise, "yours", got, len(evidence.parts), note, short), float(waits)
+
+
+def _list_learner_judged(evidence: ExerciseEvidence) -> tuple[str, ...]:
+    """Return the parts that count by the word of the learner's computer alone."""
+    reviews = ((part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts)
+    return tuple(part.id for part, review in reviews if review.by_learner and _judge_part(part, review)[0] == "passed")
+
+
+def _judge_part(part: PartResult, review: PartReview) -> tuple[str, float]:
+    """Return the state of a part, and what it counts from 0 to 1: a reviewer's word before its judge's. A solution of the
+    course counts nothing until a reviewer accepts it."""
+    if review.share is not None:
+        return "judged", review.share
+    if part.verdict == "passed" and review.is_solution:
+        return "solution", 0.0
+    return part.verdict, float(part.verdict == "passed")
 
 
 def _answers(evidence: ExerciseEvidence) -> Weighed | None:

@@ -14,7 +14,8 @@ from gpucourse.judge.part import Part
 from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.slurm_options import VALUES_OF_OWN_WORD, OptionRefused, SlurmOptions, read_file, read_words
 
-NOTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "SLURM_ARRAY_TASK_ID")
+NOTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "SLURM_ARRAY_TASK_ID",
+         "GPUCOURSE_OUT")  # fmt: skip
 PROGRAMS = ("python", "python3", "torchrun", "sbatch", "salloc", "squeue", "scancel", "sinfo", "nvidia-smi", "gpucourse")
 SHELL_S = 3.0
 MOST_CALLS = 200
@@ -76,6 +77,11 @@ address_of() { scontrol show node "$1" | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p';
 """
 
 
+_AT_EXIT = """unset BASH_ENV
+trap '[ -z "$!" ] || : > "$BACKGROUND"' EXIT
+"""
+
+
 @dataclass(frozen=True)
 class Call:
     """A program that the body of a file called: its words after the name, the folder it was called in, and of the variables
@@ -104,12 +110,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Execution:
-    """What a body did: its calls in order, the folder that it was submitted in, its exit code, and what it said of errors."""
+    """What a body did: its calls in order, the folder that it was submitted in, its exit code, what it said of errors, and
+    whether bash started something in the background."""
 
     calls: tuple[Call, ...]
     folder: Path
     code: int
     errors: str
+    background: bool = False
 
     def of(self, program: str) -> list[Call]:
         """The calls of one program."""
@@ -203,16 +211,18 @@ def execute(part: Part, place: Place, *, case: str = "") -> Execution:
         (folder / "setup.sh").write_text(_SETUP, encoding="utf-8")
         for file in place.files:
             (folder / "work" / file).touch()
-        copy, notes = root / "spool" / "slurm_script", root / "notes"
+        copy, notes, background = root / "spool" / "slurm_script", root / "notes", root / "background"
+        (root / "at_exit").write_text(_AT_EXIT, encoding="utf-8")
         copy.write_text(part.text, encoding="utf-8")  # slurmd starts a copy of its own
         variables = {
             "PATH": f"{root / 'programs'}:{os.environ.get('PATH', '/usr/bin:/bin')}", "HOME": str(root), "NOTES": str(notes),
             "NOTED_NAMES": " ".join(NOTED), "SLURM_SUBMIT_DIR": str(folder), "LC_ALL": "C",
-            "ENDS_WITH": str(place.ends_with), **place.variables(),
+            "ENDS_WITH": str(place.ends_with), "BASH_ENV": str(root / "at_exit"), "BACKGROUND": str(background),
+            **place.variables(),
         }  # fmt: skip
         done = _start(part, [*_interpreter(part.text), str(copy), *place.arguments], folder, variables, case)
-        calls = _read_notes(notes)
-    return Execution(calls=calls, folder=folder, code=done.returncode, errors=_last_line(done.stderr, copy, part.file.name))
+        errors = _last_line(done.stderr, copy, part.file.name)
+        return Execution(_read_notes(notes), folder, done.returncode, errors, background.exists())
 
 
 def _start(

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from gpucourse.judge.apart import adopt_orphans, judge_apart
+from gpucourse.judge.counterfactual import settle
 from gpucourse.judge.no_compiler import leave_compiler_out
 
 
@@ -74,12 +75,18 @@ def _serve() -> None:
         fault = _import_torch() if request["torch"] and not request["fresh"] else ""
         if "judge" not in request:
             continue
-        answer = {"word": "error", "way": "no-torch", "says": fault} if fault else judge_apart(request, requests)
+        answer = {"word": "error", "way": "no-torch", "says": fault} if fault else _judge(request, requests)
         if answer is None:
             return
         with suppress(BrokenPipeError):
             answers.write(json.dumps(answer).encode() + b"\n")
             answers.flush()
+
+
+def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None:
+    """The answer to a request, with a cause only where that is proved; None if the asker went away."""
+    answer = judge_apart(request, requests)
+    return answer and settle(request, answer, lambda other: judge_apart(other, requests))
 
 
 def _import_torch() -> str:

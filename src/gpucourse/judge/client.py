@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import select
 import shutil
 import signal
@@ -27,6 +28,7 @@ Word = Literal["passed", "failed", "open", "error"]
 _BEGIN = "import sys; sys.path[:] = sys.argv[2:]; from gpucourse.judge.child import main; main(sys.argv[1])"
 _IMPORT_S = 120.0  # importing torch from a cold disk
 _LEAVING_S = 5.0
+_SYSTEM = ":/usr/sbin:/sbin"  # a part may call chroot or mount, which a plain user of Debian has not on PATH
 _FRESH_TIMES = 5  # so much longer may a part take whose ranks import torch one by one
 
 
@@ -73,6 +75,7 @@ class Judge:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                env={**os.environ, "PATH": os.environ.get("PATH", os.defpath) + _SYSTEM},
                 start_new_session=True,  # Ctrl-C is for the command, which closes it
             )
         if torch and not self.has_torch and not self.fresh:

@@ -28,13 +28,16 @@ def judge_here(request: dict[str, Any], start_ranks: StartRanks = run_ranks) -> 
         start_ranks=start_ranks,
     )
     verdict = _judge(part, Path(request["judge"]))
-    return {
+    answer: dict[str, Any] = {
         "word": verdict.word,
         "way": verdict.way,
         "says": _shorten(verdict.says, LONGEST_SENTENCE),
         "case": _shorten(verdict.case, LONGEST_CASE),
         "notes": [_shorten(note, LONGEST_CASE) for note in part.notes[:MOST_NOTES]],
     }
+    if verdict.suspicion:
+        answer["suspicion"] = verdict.suspicion
+    return answer
 
 
 def _judge(part: Part, judge_path: Path) -> Verdict:

@@ -9,16 +9,19 @@ from __future__ import annotations
 import ast
 import importlib.util
 import math
+import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gpucourse.judge.cases import Case, Knobs, brief, describe, describe_passing, find_simplest, same
+from gpucourse.judge.counterfactual import sample
 from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
 
@@ -26,31 +29,23 @@ if TYPE_CHECKING:
     from gpucourse.outside.yaml_reader import Document
 
 LINES_SHOWN, LONGEST_LINE = 12, 1000  # of a traceback
+_CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # before the words of an error of torch or gloo
+_CPP_STACK = "\nException raised from "  # after them
 
 
 @dataclass(frozen=True)
 class Way:
     """A wrong way: what the learner is told, and the change to the solution that leads there, as old and new text.
 
-    `says` may hold names in braces, which `Part.wrong` fills in. `change` proves that the judge knows this way.
+    `says` and `seen` may hold names in braces, which `Part.wrong` fills in. `change` proves that the judge knows this way.
+
+    Leave `seen` out if `says` only reports what was seen. If `says` names a cause, and another error could have the same
+    effect, `seen` has the words for a learner whose output is not that of the solution with this change.
     """
 
     says: str
     change: tuple[str, str] = ("", "")
-
-
-@dataclass(frozen=True)
-class Case:
-    """One input: `name` for the learner, what the part gave, what is right, and what each wrong way gives.
-
-    A way that gives what is right here is left out of `ways`. `values` fill the names in the words of a way.
-    """
-
-    name: str
-    given: Any
-    right: Any
-    ways: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, object] = field(default_factory=dict)
+    seen: str = ""
 
 
 @dataclass
@@ -68,6 +63,7 @@ class Part:
     deadline: float = math.inf  # by the monotonic clock: when judging it ends in any case
     times: float = 1.0  # so much longer may ranks take that import torch one by one
     _module: ModuleType | None = None
+    _passed: list[Knobs] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -194,25 +190,53 @@ class Part:
             lines = traceback.format_exception(type(error), error, trace, limit=LINES_SHOWN)
             sys.stdout.write("".join(line[:LONGEST_LINE] for line in lines))
 
-    def wrong(self, way: str, case: str = "", **values: object) -> Verdict:
-        """The verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`."""
-        return Verdict("failed", way, self.ways[way].says.format(**values), case)
+    def wrong(self, way: str, case: str = "", *, output: Any = None, **values: object) -> Verdict:
+        """The verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`.
+
+        A way that has `seen` needs the `output` by which it is recognised, as numbers, texts, lists, dictionaries or tensors.
+        """
+        known = self.ways[way]
+        verdict = Verdict("failed", way, known.says.format(**values), case)
+        if known.seen:
+            verdict.suspicion = {"change": known.change, "seen": known.seen.format(**values), "output": sample(output)}
+        return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
-        """Return where every case is right: numbers (and nested sequences of them, and tensors) to `tolerance` of the larger.
+        """Return if every case is right: numbers (and nested sequences of them, and tensors) to `tolerance` of the larger.
 
-        Else the wrong way is named that gives what the learner's part gave in every case; where none does, the first case that
-        is wrong is shown. Raises Verdict.
+        Otherwise name the wrong way that gives what the learner's part gave in every case. If none does, show the simplest case
+        that is wrong, beside the nearest that is right. Raises Verdict.
         """
-        bad = next((case for case in cases if not same(case.given, case.right, tolerance)), None)
-        if bad is None:
+        wrong = [case for case in cases if not same(case.given, case.right, tolerance)]
+        if not wrong:
             return
+        bad = wrong[0]
         for way in bad.ways:
             if all(same(case.given, case.ways.get(way, case.right), tolerance) for case in cases):
-                raise self.wrong(way, bad.name, **{"given": brief(bad.given), "right": brief(bad.right), **bad.values})
-        if bad.given is None:
+                name = way if isinstance(way, str) else way[0]
+                raise self.wrong(name, bad.name, **{"given": brief(bad.given), "right": brief(bad.right), **bad.values})
+        bad = wrong[find_simplest([case.knobs for case in wrong])]
+        if all(case.given is None for case in cases):
             raise Verdict("failed", "no-answer", "it returned None: is the return missing?", bad.name)
-        raise Verdict("failed", "other", f"it gave {brief(bad.given)}; right is {brief(bad.right)}", bad.name)
+        beside = describe_passing(bad.knobs, [case.knobs for case in cases if case not in wrong])
+        raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance) + beside, bad.name)
+
+    @contextmanager
+    def trying(self, knobs: Knobs) -> Iterator[None]:
+        """Judge one of several inputs in this block: inputs are tried one after the other, the simplest first.
+
+        A verdict that knows no way then says which change to the input makes it pass, of the inputs tried before.
+        """
+        try:
+            yield
+        except Verdict as verdict:
+            beside = describe_passing(knobs, self._passed) if verdict.word == "failed" else ""
+            if verdict.suspicion:
+                verdict.suspicion["seen"] += beside
+            elif verdict.way not in self.ways:
+                verdict.says += beside
+            raise
+        self._passed.append(knobs)
 
     def note(self, text: str) -> None:
         """A fact for the screen: what was counted, how often it was tried."""
@@ -229,40 +253,8 @@ class Part:
 
 
 def _describe(error: BaseException) -> str:
-    """The words of an error, bounded; what the learner's own class says of itself may fail, too."""
+    """The words of an error, bounded, without places in C++; what the learner's own class says of itself may fail, too."""
     try:
-        return str(error)[:1000]
+        return _CPP_PLACE.sub("", str(error).partition(_CPP_STACK)[0])[:1000]
     except Exception:  # noqa: BLE001
         return ""
-
-
-def same(given: Any, right: Any, tolerance: float) -> bool:
-    """Whether two values are equal: numbers to `tolerance` of the larger, sequences and mappings item by item, tensors too."""
-    given, right = _plain(given), _plain(right)
-    if isinstance(right, bool) or isinstance(given, bool) or right is None:
-        return given is right
-    if isinstance(right, (int, float)):
-        return isinstance(given, (int, float)) and math.isclose(given, right, rel_tol=tolerance, abs_tol=1e-12)
-    if isinstance(right, Mapping):
-        return (
-            isinstance(given, Mapping)
-            and given.keys() == right.keys()
-            and all(same(given[k], right[k], tolerance) for k in right)
-        )
-    if isinstance(right, Sequence) and not isinstance(right, (str, bytes)):
-        if not isinstance(given, Sequence) or isinstance(given, (str, bytes)) or len(given) != len(right):
-            return False
-        return all(same(mine, its, tolerance) for mine, its in zip(given, right, strict=True))
-    return bool(given == right)
-
-
-def _plain(value: Any) -> Any:
-    """A tensor or an array as nested lists, a number of one of their types as a number; everything else as it is."""
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-def brief(value: Any) -> str:
-    """A value in at most 100 characters."""
-    value = _plain(value)
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."

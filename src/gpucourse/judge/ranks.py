@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
+import re
 import select
 import signal
 import struct
@@ -28,6 +29,7 @@ StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
 QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # so long with so little processor time on all ranks: they wait for each other
 _LOOK_S = 0.25
+_LEFT_ALONE = re.compile(r"Connection (?:closed|reset) by peer")  # gloo, on a rank whose partner has failed or left the group
 _HEAD = struct.Struct("<q")
 
 
@@ -122,6 +124,7 @@ def _in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
 
 def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_name: str) -> list[Any]:
     answers: dict[int, Any] = {}
+    left_alone: Verdict | None = None
     waiting = {rank.pipe: rank for rank in ranks}
     quiet = QuietSpan(time.monotonic(), len(waiting))
     while waiting:
@@ -135,12 +138,20 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
                 continue
             del waiting[rank.pipe]
             if answer[0] == "verdict":
-                raise _on_rank(rank.number, len(ranks), answer[1])
+                verdict = _on_rank(rank.number, len(ranks), answer[1])
+                if not _LEFT_ALONE.search(verdict.says):
+                    raise verdict
+                left_alone = left_alone or verdict  # the other rank may say why
+                continue
             answers[rank.number] = answer[1]
         now = time.monotonic()
         only_wait = quiet.look(now, len(waiting), _read_processor_s(waiting.values()))
+        if waiting and left_alone and (now > deadline or only_wait):
+            break
         if waiting and (now > deadline or only_wait):
             raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name, quiet=only_wait))
+    if left_alone:
+        raise left_alone
     return [answers[rank.number] for rank in ranks]
 
 

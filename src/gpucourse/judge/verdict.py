@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Verdict(Exception):
-    """How a part was judged: `word` is passed, failed, open or error. `way` is the wrong way's name, `case` the input."""
+    """How a part was judged: `word` is passed, failed, open or error. `way` is the wrong way's name, `case` the input.
+
+    `suspicion` is set where the way is not proved: see `counterfactual`.
+    """
+
+    suspicion: dict[str, Any] | None = None
 
     def __init__(self, word: str, way: str = "", says: str = "", case: str = "") -> None:
         super().__init__(word, way, says, case)  # all of them, so that a copy can be made in another process

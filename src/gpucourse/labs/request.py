@@ -11,9 +11,9 @@ from pathlib import Path
 class DeployRequest:
     """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
 
-    `link` and `unpack_slurm` are about simulated nodes; `hosts`, `key` and `trust` (fingerprints of host keys that the learner
-    vouches for) about machines that exist already; what is between them about labs that cost money, where several GPUs are
-    several labs. A target refuses what has no meaning for it.
+    `link` and `unpack_slurm` are about simulated nodes; `hosts`, `key`, `trust` (fingerprints of host keys that the learner
+    vouches for) and `on_login_node` about machines that exist already; what is between them about labs that cost money, where
+    several GPUs are several labs. A target refuses what has no meaning for it.
     """
 
     module: str
@@ -32,6 +32,7 @@ class DeployRequest:
     hosts: tuple[str, ...] = ()
     key: Path | None = None
     trust: tuple[str, ...] = ()
+    on_login_node: bool = False
 
     @property
     def command(self) -> str:
@@ -51,6 +52,7 @@ class DeployRequest:
             words += [flag, str(value)] if value else []
         words += [] if self.spot is None else ["--spot" if self.spot else "--no-spot"]
         words += [word for fingerprint in self.trust for word in ("--trust", fingerprint)]
+        words += ["--on-login-node"] if self.on_login_node else []
         words += ["--unpack-slurm"] if self.unpack_slurm else []
         words += ["--yes-over-budget"] if self.over_budget else []
         return shlex.join(words)

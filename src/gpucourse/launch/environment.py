@@ -28,7 +28,7 @@ _WAYS = {
 """What only gpucourse may set, and what decides it."""
 _HELP = "gpucourse run --help has the options that decide it"
 _OWN_STARTS = {
-    **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_", "SLURM_", "SBATCH_"), _HELP),
+    **dict.fromkeys(("GPUCOURSE_", "TORCHELASTIC_"), _HELP),
     "PET_": "torchrun reads its options from it, too: gpucourse run --torchrun '--max-restarts=2'",
 }
 
@@ -107,6 +107,13 @@ def _refuse_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"--env {name[:80]!r}: not the name of a variable", hint="--env NAME=VALUE, such as --env NCCL_DEBUG=INFO"
+        )
+    if name.startswith(("SLURM_", "SBATCH_")):
+        raise UsageError(
+            f"--env {name}: --env sets variables for the ranks, and this one is Slurm's: it sets it in each job, or reads it "
+            "as an option when a job is submitted",
+            hint=f"export {name}=... in ~/.bashrc on the node that takes jobs, where Slurm's commands read it; or write an "
+            "#SBATCH line in a batch file of your own; a partition for one run of module 2: --set partition=NAME",
         )
     ways = [_WAYS[name]] if name in _WAYS else [way for start, way in _OWN_STARTS.items() if name.startswith(start)]
     if ways:

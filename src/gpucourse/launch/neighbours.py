@@ -23,22 +23,48 @@ _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
 _SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ipynb_checkpoints"}
 
 
-def find_imports(script: Path) -> list[Upload]:
-    """The modules and packages in the script's folder that it imports, and those that these import in turn.
+def find_module(name: str, root: Path) -> Path:
+    """Return the file that `python -m name` runs, typed in `root`. Raises UsageError if there is none."""
+    parts = name.split(".")
+    if all(part.isidentifier() for part in parts):
+        place = root.joinpath(*parts)
+        for file in (place / "__main__.py", place.with_name(f"{place.name}.py")):
+            if file.is_file():
+                return file
+    raise UsageError(
+        f"--module {name}: there is no such module in {root}",
+        hint="type it in the folder in which python -m finds the module, such as the one that holds its package",
+    )
+
+
+def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
+    """Return the folder that the node's working folder stands for: the script's own, or the largest folder of `--with`, here or
+    further down, that holds the script."""
+    folder, here = script.resolve().parent, Path.cwd()
+    named = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(here)]
+    return min([folder, *named], key=lambda place: len(place.parts))
+
+
+def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
+    """Return the modules and packages in the script's folder that it imports, and those that these import in turn, by their
+    places in `base`. As a `module` of `base` it finds what it imports there, and its packages are among them.
 
     Found by reading, not by running: a module imported by a computed name must be named with `--with`. A file that does not
     parse has no neighbours; Python on the node reports why.
     """
-    root = script.resolve().parent
-    imports: dict[str, Path] = {}
-    waiting = [script.resolve()]
+    script = script if module else script.resolve()
+    base = base or script.parent
+    root = base if module else script.parent
+    imports: dict[Path, None] = {}
+    waiting = [script, *_module(root, module.split("."))] if module else [script]
     while waiting:
-        for path in _local_imports(waiting.pop(), root):
-            name = path.relative_to(root).as_posix()
-            if name not in imports and path != script.resolve():
-                imports[name] = path
-                waiting.append(path)
-    return [Upload(name=name, source=path) for name, path in sorted(imports.items())]
+        path = waiting.pop()
+        if path in imports:
+            continue
+        imports[path] = None
+        waiting.extend(_local_imports(path, root))
+    named = {path.relative_to(base).as_posix(): path for path in imports if path != script}
+    return [Upload(name=name, source=path) for name, path in sorted(named.items())]
 
 
 def starts_ranks_itself(script: Path) -> bool:
@@ -80,19 +106,17 @@ def find_mentioned_files(script: Path) -> list[Upload]:
     return [Upload(name=name, source=path) for name, path in sorted(mentioned.items())]
 
 
-def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FILES) -> list[Upload]:
-    """The files and folders of `--with`: under the script's folder at the same place, others under their own name.
+def find_named_files(extra: tuple[Path, ...], base: Path, most: int = MOST_FILES) -> list[Upload]:
+    """Return the files and folders of `--with`: those under `base` at the same place, others under their own name.
 
     Raises UsageError for a path that does not exist, and for a folder with too many files.
     """
-    root = script.resolve().parent
     uploads: list[Upload] = []
     for wanted in extra:
         if not wanted.exists():
             raise UsageError(f"--with {wanted}: there is no such file or folder", hint="name a file or folder on this computer")
-        source = Path.cwd() / wanted  # not resolved: a link stands for its target, under its own name
-        source = Path(os.path.normpath(source))
-        place = source.relative_to(root) if source.is_relative_to(root) else Path(source.name)
+        source = _locate(wanted)
+        place = source.relative_to(base) if source.is_relative_to(base) else Path(source.name)
         if source.is_file():
             uploads.append(Upload(name=place.as_posix(), source=source))
             continue
@@ -100,7 +124,7 @@ def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FIL
             raise UsageError(
                 f"--with {wanted}: it is neither a file nor a folder", hint="name a file or folder on this computer"
             )
-        for path in _files(source):
+        for path in list_files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
             if len(uploads) > most:
                 raise UsageError(
@@ -108,6 +132,11 @@ def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FIL
                     hint="pack them into one file, and unpack it in the script",
                 )
     return uploads
+
+
+def _locate(wanted: Path) -> Path:
+    """Return the whole path of what was typed. It is not resolved: a link stands for its target, under its own name."""
+    return Path(os.path.normpath(Path.cwd() / wanted))
 
 
 def _local_imports(path: Path, root: Path) -> Iterator[Path]:
@@ -161,7 +190,13 @@ def _module(base: Path, parts: list[str]) -> Iterator[Path]:
             return
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def is_in_checkout(folder: Path) -> bool:
+    """Return whether a folder belongs to a checkout of git."""
+    return any((place / ".git").exists() for place in (folder, *folder.parents))
+
+
+def list_files(folder: Path) -> Iterator[Path]:
+    """Iterate over the files that `--with` uploads of a folder."""
     for where, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):

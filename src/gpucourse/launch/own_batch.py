@@ -145,9 +145,10 @@ def plan(
     default: str,
     time_s: float | None,
     module: str,
+    login: str = "",
 ) -> LaunchPlan:
-    """The launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, if anything, and
-    overrule the file; `default` is the partition that the cluster uses if nobody names one."""
+    """Return the launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, if anything, and
+    overrule the file, as the partition that the `login` sets does; `default` is the one of jobs that name none."""
     typed = (
         f"--nodes={nodes}" if nodes else "",
         f"--partition={partition}" if partition else "",
@@ -165,7 +166,7 @@ def plan(
         error=error,
         script=request.script,
     )
-    where = partition or own.partition or default
+    where = partition or login or own.partition or default
     per_node = -(-own.processes // (nodes or own.nodes))
     batch = Batch(
         partition=where,

@@ -52,7 +52,6 @@ def render_setup(job: SbatchJob) -> str:
         *_export_threads(job),
         "# The address of a node, by its name, at which other nodes reach it.",
         "address_of() { scontrol show node \"$1\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'; }",
-        "# A note of how the job ended: after some minutes Slurm forgets it.",
         *_note_end(job),
     ]
     return "\n".join(lines) + "\n"
@@ -108,15 +107,24 @@ def _time(job: SbatchJob) -> str:
 
 
 def _note_end(job: SbatchJob) -> tuple[str, ...]:
+    """Return the lines that note the code that the script ends with.
+
+    Bash that a signal ends runs the trap EXIT with the code of its last command, which may be 0; and a job that was put back
+    into the queue has a note of its first start.
+    """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
-    return (f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{number}"\' EXIT',)
+    return (
+        "# A note of how it ended, because after some minutes Slurm forgets a job: its exit code, or 143 after a signal.",
+        f'rm -f "$SLURM_SUBMIT_DIR/ended-{number}"',
+        "trap 'exit 143' TERM INT HUP USR1 USR2 XCPU",
+        f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{number}"\' EXIT',
+    )
 
 
 def _body(job: SbatchJob) -> str:
     lines = [
         "# From here on it is a shell script, which runs once, on the first machine of the job.",
         "set -eu",
-        "# A note of how it ended: after some minutes Slurm forgets a job.",
         *_note_end(job),
         'cd "$SLURM_SUBMIT_DIR/work"',
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"',
@@ -156,7 +164,7 @@ def _spread(job: SbatchJob) -> str:
         "# srun starts the command on every machine at once and tells each process who it is; torch knows it by these names.\n"
         "# --kill-on-bad-exit: when one process fails, the others are ended; they would wait for it until the time limit.\n"
         "# shellcheck disable=SC2016\n"
-        'srun --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
+        'srun --export=ALL --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
         f'  export LOCAL_WORLD_SIZE={job.tasks} GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
         f"{_choose_interface(job)}"
@@ -190,7 +198,7 @@ def _elastic(job: SbatchJob) -> str:
         "# srun starts one torchrun on every machine, which starts the ranks there, and all of them again when one fails.\n"
         "# --kill-on-bad-exit: when one torchrun gives up, the others are ended; they would wait for it until the time limit.\n"
         "# shellcheck disable=SC2016\n"
-        f"srun --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
+        f"srun --export=ALL --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
         '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
         f"{_choose_interface(job)}"
         '  exec "$1" -m torch.distributed.run --nnodes="$SLURM_NNODES" --node-rank="$SLURM_NODEID" \\\n'

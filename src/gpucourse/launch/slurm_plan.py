@@ -11,6 +11,7 @@ from gpucourse.launch.planning import LaunchRequest, check_count, max_restarts_o
 from gpucourse.model.launching import SlurmLaunch
 from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
+from gpucourse.outside.slurm_options import read_sbatch_options
 
 PARTITION = "gpu"
 MOST_TASKS = 64
@@ -28,11 +29,16 @@ class ClusterFacts:
     python: str = ""
 
 
-def partition_of(request: LaunchRequest) -> tuple[str, bool]:
-    """The partition that is wanted, and whether the learner or the manifest named it for this exercise."""
-    named = _get_slurm_launch(request).partition
-    value = request.parameters.get(named) if named else None
-    return (str(value), True) if value else (PARTITION, False)
+def partition_of(request: LaunchRequest, login: str = "") -> str:
+    """Return the partition that a job goes to, as far as somebody named one; empty otherwise. What was typed overrules what the
+    `login` sets for Slurm's commands, which overrules the learner's batch file, as with sbatch; the manifest comes last."""
+    name = _get_slurm_launch(request).partition
+    value = str(request.parameters.get(name, "")) if name else ""
+    if name in request.typed:
+        return value
+    if login or request.written is None:
+        return login or value
+    return read_sbatch_options(request.written.text).values.get("partition", "")
 
 
 def nodes_of(request: LaunchRequest, wanted: int | None) -> int:
@@ -43,11 +49,15 @@ def nodes_of(request: LaunchRequest, wanted: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """How many processes on each node: one for each GPU, a number, or what the learner set."""
+    """Return how many processes each node gets: one for each of its `gpus`, a number, or what the learner set. An exercise of
+    one process remains one process, as with its own launcher."""
+    launch = request.exercise.launch
+    if launch.kind == "python":
+        return 1
     if request.processes is not None:
         return request.processes
-    wanted: object = request.exercise.launch.procs_per_node
-    if name := request.exercise.launch.count_parameter:
+    wanted: object = launch.procs_per_node
+    if name := launch.count_parameter:
         wanted = request.parameters.get(name, 1)
     return wanted if isinstance(wanted, int) else max(1, gpus)
 
@@ -156,17 +166,17 @@ def _files(
         max_restarts=max_restarts_of(request),
         command=(place.python or head.python, "-u", request.script, *request.arguments),
     )
-    files = [BatchFile(name="array" if count else "job", text=sbatch.render(first), copies=_whole(copies), tasks=count)]
+    flags = _type_beside(request, asked, first)
+    text = sbatch.render(first)
+    files = [BatchFile(name="array" if count else "job", text=text, copies=_whole(copies), tasks=count, flags=flags)]
     setup = ""
     if request.written is not None:
         setup = sbatch.render_setup(first)
-        flags = _type_beside(request, asked, first)
         files[0] = replace(
             files[0],
             name=request.written.name,
             text=request.written.text,
             tasks=request.written.tasks,
-            flags=flags,
             arguments=request.arguments,
         )
     if asked.gather and request.script == exercise.script:
@@ -186,15 +196,15 @@ def _files(
 
 
 def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
-    """What the learner typed for this run is added after sbatch, where it overrules the learner's file."""
-    written = request.written
-    values = {
-        "nodes": f"--nodes={job.nodes}",
-        "timeout": f"--time={sbatch.time_limit(job.time_s)}",
-        request.exercise.launch.count_parameter: f"--ntasks-per-node={job.tasks}",
-        asked.partition: f"--partition={job.partition}",
-        asked.at_once: f"--array={_range(request, asked, written.tasks)}" if written and written.tasks else "",
-    }
+    """Return what the learner typed for this run, to be added after sbatch: there it overrules a file, and what the login sets
+    for sbatch."""
+    values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", asked.partition: f"--partition={job.partition}"}
+    if request.written is not None:
+        values |= {
+            "nodes": f"--nodes={job.nodes}",
+            request.exercise.launch.count_parameter: f"--ntasks-per-node={job.tasks}",
+            asked.at_once: f"--array={_range(request, asked, request.written.tasks)}" if request.written.tasks else "",
+        }
     return tuple(flag for name, flag in values.items() if name in request.typed and flag)
 
 

@@ -91,10 +91,10 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
             if answer is not None:
                 judge_answer(context, answering, questions[name], answer)
         except ValueError as error:
-            exercise = answering.exercise.id
-            raise UsageError(
-                f"the answer to {exercise} {name}: {error}", hint=f"gpucourse show {exercise} shows the question"
-            ) from error
+            exercise = answering.exercise
+            mutation = questions[name].kind == "mutation"
+            hint = exercise.mutation_command if mutation else f"gpucourse show {exercise.id} shows the question"
+            raise UsageError(f"the answer to {exercise.id} {name}: {error}", hint=hint) from error
     with hold_lock(context.paths.lock("answers"), f"answer {answering.exercise.id}"):
         answering.answers = _list_given_answers(
             answer_sheet.load_sheet(context, answering.exercise)

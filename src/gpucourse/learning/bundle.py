@@ -15,16 +15,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from gpucourse import __version__
 from gpucourse.context import Context, ReviewedWork
 from gpucourse.errors import DamagedFile, NewerFormat, StorageError, UsageError
 from gpucourse.learning import evidence
 from gpucourse.learning.grade import grade, name_learner
+from gpucourse.model.manifest import Exercise
 from gpucourse.model.score import Grade
 from gpucourse.outside.archives import ZipLimits, unpack_zip
 from gpucourse.outside.names import OutsideError, printable, relative_name
+from gpucourse.runs.parts import read_part_results
 from gpucourse.storage import storing, writing
 from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import runs, seals
@@ -101,14 +103,25 @@ def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
         wrong = {name for name in there if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - there)
         for name in wrong & there:  # nobody knows what was there: it counts for nothing
             (root / name).unlink()
+        try:
+            workspace = open_workspace(root)
+        except DamagedFile as error:
+            raise _not_a_bundle(path, f"it does not say which workspace made it: {error.why}") from error
         inside = Context(
-            workspace=open_workspace(root),
+            workspace=workspace,
             folders=context.folders,
             environ=context.environ,
             watch=context.watch,
             reviewed=ReviewedWork(keeper=context.paths, key=_key(card)),
         )
-        yield OpenBundle(path=path, card=card, context=inside, changed=tuple(printable(name) for name in sorted(wrong)))
+        try:
+            yield OpenBundle(path=path, card=card, context=inside, changed=tuple(printable(name) for name in sorted(wrong)))
+        except NewerFormat as error:
+            if not error.path.is_relative_to(root):  # a file of the reviewer's own
+                raise
+            raise UsageError(
+                f"{printable(str(path))} holds files of a newer gpucourse than this one", hint=error.hint
+            ) from error
 
 
 def check_reviewer(context: Context, bundle: OpenBundle) -> None:
@@ -116,7 +129,8 @@ def check_reviewer(context: Context, bundle: OpenBundle) -> None:
     if bundle.card.workspace == context.workspace.id:
         raise UsageError(
             f"{bundle.path} was made in this workspace: your own judgement would not be counted",
-            hint="an instructor judges it in another workspace: gpucourse --workspace DIR grade --open BUNDLE --review",
+            hint="an instructor judges it in another workspace: "
+            "gpucourse init DIR, then gpucourse --workspace DIR grade --open BUNDLE --review",
         )
 
 
@@ -156,6 +170,7 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
             counted = [evidence.find_counting_run(context, exercise), evidence.find_answered_run(context, exercise)]
             folders += sorted({runs.files_of(context.paths, record).folder for record in counted if record})
             single += _list_small_files(context, exercise.id)
+            single += _list_files_of_parts(context, exercise)
     paths = dict.fromkeys([*(path for folder in folders for path in sorted(folder.rglob("*"))), *single])
     for path in paths:
         if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
@@ -173,6 +188,18 @@ def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))
         logs = files.all_logs().values() if record.prediction else ()
         yield from (path for path in logs if path.stat().st_size <= _LARGEST_LOG)
+
+
+def _list_files_of_parts(context: Context, exercise: Exercise) -> Iterator[Path]:
+    """Yield what the runs behind the handed-in parts recorded of them: the parts as they were when these runs started, and the
+    logs, since checks about a part count only if the metrics are what the ranks printed."""
+    for result in read_part_results(context, exercise):
+        passed_in = result.run if result.verdict == "passed" else ""
+        if passed_in and (record := runs.read(context.paths, exercise.id, passed_in)) is not None:
+            files = runs.files_of(context.paths, record)
+            yield files.yours_file(result.file)
+            yield files.batch(PurePath(result.file).stem)
+            yield from (path for path in files.all_logs().values() if path.stat().st_size <= _LARGEST_LOG)
 
 
 def _unpack(path: Path, root: Path) -> set[str]:

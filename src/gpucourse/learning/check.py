@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
@@ -66,6 +66,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
     """
     there = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share it
     good = [record for record in there if record.brings_checks and record.subject == Path(name).name]
+    good = [record for record in good if record.is_of_script(name)] or good
     if run is not None:
         wanted = runs.find(context.paths, run).id
         good = [record for record in good if record.id == wanted]
@@ -152,7 +153,7 @@ def _judge_run(
 
 
 def _again(record: RunRecord) -> str:
-    return f"gpucourse run --script {quote(record.subject)}" if record.own_script else f"gpucourse run {record.exercise}"
+    return join(["gpucourse", "run", *record.run_words])
 
 
 def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None:

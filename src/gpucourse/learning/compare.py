@@ -6,12 +6,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.learning.pages.run_content import read_run
-from gpucourse.learning.pages.side_by_side import NOISE, ComparedRow, list_cells, list_values, put_side_by_side
+from gpucourse.learning.pages.side_by_side import (
+    MEASURED,
+    NOISE,
+    UNKNOWN,
+    ComparedRow,
+    list_cells,
+    list_values,
+    put_side_by_side,
+)
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, MetricsTable
 from gpucourse.model.node import SIMULATED, is_simulated
@@ -22,12 +31,16 @@ from gpucourse.report.markdown import table as as_markdown
 from gpucourse.runs.results import material
 from gpucourse.workspace import runs
 
+Rows = Mapping[str, Sequence[ComparedRow]]
+"""The values of all runs, by the title of their table."""
+
 _PERCENTILE = re.compile(r"p\d\d_")  # a column that tells how far another one spread, and not a value of its own
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Runs side by side. `labels` names each in the tables and charts: by what tells it from the others."""
+    """Runs side by side. `labels` names each in the tables and charts: by what tells it from the others. `conclusion`: what the
+    differences say, in a sentence or two. `repeat`: the command that shows how much of them is noise; empty if none does."""
 
     exercise: str
     title: str
@@ -36,6 +49,8 @@ class Comparison:
     records: tuple[RunRecord, ...]
     grids: tuple[Grid, ...]
     files: tuple[Path, ...]
+    conclusion: str
+    repeat: str
 
 
 def compare(context: Context, wanted: Sequence[str]) -> Comparison:
@@ -66,9 +81,11 @@ def compare(context: Context, wanted: Sequence[str]) -> Comparison:
     metrics = {record.id: _metrics(context, record) for record in records}
     labels = _labels(records, metrics)
     named = {labels[record.id]: metrics[record.id] for record in records}
-    tables = tuple(grid for table in exercise.tables if (grid := _make_grid(table, named)))
+    rows = {table.title: compared for table in exercise.tables if (compared := _list_rows(table, named))}
+    tables = tuple(_lay_out(title, compared, list(named)) for title, compared in rows.items())
     mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
-    files = [*_draw(context, exercise, named, mode), _store(context, exercise, tables, mode)]
+    conclusion = _conclude(records, rows)
+    files = [*_draw(context, exercise, named, mode), _store(context, exercise, tables, mode, conclusion)]
     return Comparison(
         exercise=exercise.id,
         title=exercise.title,
@@ -77,6 +94,8 @@ def compare(context: Context, wanted: Sequence[str]) -> Comparison:
         records=tuple(records),
         grids=tables,
         files=tuple(files),
+        conclusion=conclusion,
+        repeat=_repeat(exercise, records[-1]) if _may_be_noise(rows) and _list_settings(records) else "",
     )
 
 
@@ -96,25 +115,68 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord]) -> Comparis
         records=tuple(records),
         grids=tuple(grids_of_groups),
         files=(),
+        conclusion=_conclude(records, {group: rows for group, rows in groups.items() if group == MEASURED}),
+        repeat="",
     )
 
 
-def _make_grid(table: MetricsTable, named: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """A row for each value of the table, a column for each run, and how far each is from the first; None without a value."""
+def _list_rows(table: MetricsTable, named: Mapping[str, Mapping[str, Any]]) -> list[ComparedRow]:
+    """A row for each value of the table, with the value of each run."""
     group = table.title
     shown = table.model_copy(update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]})
     values = [{(group, name): value for name, value in list_cells(shown, metrics)} for metrics in named.values()]
-    rows = put_side_by_side(values).get(group, [])
-    return _lay_out(group, rows, list(named)) if rows else None
+    return put_side_by_side(values).get(group, [])
+
+
+def _may_be_noise(rows: Rows) -> bool:
+    return any(row.list_marks() & {NOISE, UNKNOWN} for compared in rows.values() for row in compared)
+
+
+def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
+    """What was set differently, and how many differences are larger than the spreads, may be noise, or cannot be told."""
+    settings = _list_settings(records)
+    first = f"Set differently: {', '.join(settings)}." if settings else "The settings are the same in all runs."
+    marks = [marks for compared in rows.values() for row in compared if (marks := row.list_marks())]
+    if not marks:
+        return f"{first} What they measured is the same."
+    unknown = sum(UNKNOWN in row_marks for row_marks in marks)
+    noise = sum(NOISE in row_marks and UNKNOWN not in row_marks for row_marks in marks)
+    larger = len(marks) - unknown - noise
+    counts = [f"{larger} larger than the runs' own spreads", f"{noise} that may be noise", f"{unknown} of unknown spread"]
+    told = ", ".join(words for count, words in zip((larger, noise, unknown), counts, strict=True) if count)
+    why = "" if settings else " They come from noise, from other load on the machine, or from code that you changed."
+    return f"{first} {len(marks)} difference{'s' if len(marks) > 1 else ''}: {told}.{why}"
+
+
+def _list_settings(records: Sequence[RunRecord]) -> list[str]:
+    """Return what the runs were started with that differs, such as `batch_size`."""
+    facts = [
+        {"mode": record.mode, "nodes": len(record.nodes), "ranks": record.world_size} | record.parameters for record in records
+    ]
+    names = dict.fromkeys(name for run_facts in facts for name in run_facts)
+    return [name for name in names if len({str(run_facts.get(name)) for run_facts in facts}) > 1]
+
+
+def _repeat(exercise: Exercise, record: RunRecord) -> str:
+    """The command that runs the exercise again with the settings of a run."""
+    local = is_simulated(record.mode)
+    changed = [
+        f"--set {quote(f'{parameter.name}={record.parameters[parameter.name]}')}"
+        for parameter in exercise.parameters
+        if record.parameters.get(parameter.name, (usual := parameter.default_for(local=local))) != usual
+    ]
+    nodes = [f"--nodes {len(record.nodes)}"] if len(record.nodes) != exercise.launch.nodes else []
+    return " ".join([f"gpucourse run {exercise.id}", *nodes, *changed])
 
 
 def _lay_out(group: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Grid:
     """The rows that differ, with a column for each run, and how many are the same."""
     cells = [(row.title, *_tell_values(row)) for row in rows if row.differs]
-    same = len(rows) - len(cells)
+    same, marks = len(rows) - len(cells), set[str]().union(*(row.list_marks() for row in rows))
     notes = [
         f"{same} {'value is' if same == 1 else 'values are'} the same in all runs" if same else "",
-        f"{NOISE.strip()} may be noise: the runs' own spreads (p20 to p80) overlap" if NOISE in str(cells) else "",
+        f"{NOISE.strip()} may be noise: the runs' own spreads (p20 to p80) overlap" if NOISE in marks else "",
+        f"{UNKNOWN.strip()} the spread was not measured" if UNKNOWN in marks else "",
     ]
     columns = ("value", *names, *([] if len(names) > 2 else ["difference"]))
     return Grid(
@@ -183,12 +245,12 @@ def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str,
             context.watch(Note(text=f"no chart {manifest_plot.file}: {error.what}", level="warning"))
 
 
-def _store(context: Context, exercise: Exercise, tables: Sequence[Grid], mode: str) -> Path:
+def _store(context: Context, exercise: Exercise, tables: Sequence[Grid], mode: str, conclusion: str) -> Path:
     from gpucourse.storage import write_text
 
     path = context.paths.comparison(exercise.id)
     parts = [f"# {exercise.id} {exercise.title}, compared", *([f"mode: {mode}"] if mode else [])]
     for grid in tables:
         parts += [f"## {grid.title}", *([as_markdown(grid)] if grid.rows else []), *([grid.note] if grid.note else [])]
-    write_text(path, "\n\n".join(parts) + "\n")
+    write_text(path, "\n\n".join([*parts, conclusion]) + "\n")
     return path

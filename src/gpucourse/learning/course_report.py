@@ -15,6 +15,7 @@ from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
 from gpucourse.model.score import ExerciseEvidence
+from gpucourse.report.markdown import escape_words
 from gpucourse.storage import writing
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
@@ -38,7 +39,7 @@ def report_course(context: Context, author: str) -> CourseReport:
     Raises MissingError if there is nothing to report yet, StorageError.
     """
     page = context.paths.course_report
-    lines = ["# What I learned", "", f"{author}, {now_utc()[:10]}", ""]
+    lines = ["# What I learned", "", f"{escape_words(' '.join(author.split()))}, {now_utc()[:10]}", ""]
     covered_count = course_count = 0
     for module in context.catalog.modules:
         chapters = [list(_describe_exercise(context, exercise, page.parent)) for exercise in module.exercises]
@@ -72,7 +73,7 @@ def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> It
         yield from (
             f"**Predicted.** {evidence.prediction.text}",
             "",
-            f"> {evidence.prediction.answer} {evidence.prediction.said}".rstrip(),
+            f"> {escape_words(' '.join(f'{evidence.prediction.answer} {evidence.prediction.said}'.split()))}",
             "",
         )
     for answer in answers:
@@ -101,7 +102,8 @@ def _describe_answer(answer: AnswerResult) -> Iterator[str]:
     """The question, and the learner's words; what was compared says whether it was right."""
     verdict = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else ""
     yield from (f"**{answer.text.strip()}**", "")
-    yield from (f"> {line}".rstrip() for line in f"{answer.answer}{verdict}".strip().split("\n"))
+    words = escape_words(f"{answer.answer}{verdict}".strip())
+    yield from (f"> {line}".rstrip() for line in words.splitlines())
     yield ""
 
 

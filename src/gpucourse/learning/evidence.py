@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from gpucourse.learning.mutations import judge_mutation
 from gpucourse.learning.predictions import judge_predictions
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.fields import Scalar
-from gpucourse.model.manifest import Exercise
+from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
-from gpucourse.model.score import ExerciseEvidence
-from gpucourse.model.verdict import choose_needed
-from gpucourse.runs.parts import read_part_results
+from gpucourse.model.score import ExerciseEvidence, PartReview
+from gpucourse.model.verdict import ExerciseVerdict, PartResult, choose_needed
+from gpucourse.runs.parts import add_checks, is_solution, make_doubtful, read_part_results
 from gpucourse.runs.results import contradict, material, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record
@@ -182,7 +182,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
     prediction = judge_predictions(context, exercise) if with_prediction else None
-    parts = choose_needed(exercise.yours, read_part_results(context, exercise))
+    parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))
     wanted = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
     if record is None or verdict is None:
         run = record.id if record else None
@@ -213,6 +213,65 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         contradiction=list_contradictions(verdict.checks),
         trouble=trouble,
     )
+
+
+def review_parts(context: Context, exercise: Exercise, results: Iterable[PartResult]) -> dict[str, PartReview]:
+    """Return what is found of the handed-in parts beside their verdicts, by their ids: whether a part is a solution of the
+    course, whether only the learner's computer judged it, and what the reviewer says of this very file."""
+    parts = {part.id: part for part in exercise.yours}
+    try:
+        judgements = read_judgements(context, exercise.id)
+    except MissingError:  # the reviewer's own file is damaged: the answers say so
+        judgements = {}
+    reviews: dict[str, PartReview] = {}
+    for result in (result for result in results if result.sha256):
+        judgement = judgements.get((result.id, result.sha256))
+        file = context.paths.yours_file(exercise.id, result.file)
+        part = parts[result.id]
+        reviews[result.id] = PartReview(
+            is_solution=result.verdict == "passed" and is_solution(context, exercise, part, file),
+            by_learner=result.verdict == "passed" and not part.checks and judgement is None,
+            share=judgement.share if judgement else None,
+        )
+    return reviews
+
+
+def _confirm_parts(context: Context, exercise: Exercise, verdict: ExerciseVerdict | None) -> list[PartResult]:
+    """Return the handed-in parts; one that passed in a run as that run shows it now, by its seal and its checks. `verdict` is
+    that on the run that counts, which is not looked at twice."""
+
+    def confirm(part: LearnerPart, result: PartResult) -> PartResult:
+        if result.verdict != "passed" or not result.run:
+            return result
+        try:
+            return _confirm_in_run(context, exercise, part, result, verdict)
+        except MissingError as error:
+            return make_doubtful(result, error.what)
+
+    return [confirm(*pair) for pair in zip(exercise.yours, read_part_results(context, exercise), strict=True)]
+
+
+def _confirm_in_run(
+    context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, verdict: ExerciseVerdict | None
+) -> PartResult:
+    """Return the result with what the run's checks about the part say now. Raises MissingError for a damaged file."""
+    from gpucourse.grading.contradictions import list_contradictions
+
+    record = runs.read(context.paths, exercise.id, result.run)
+    if record is None:  # removed since it was looked for
+        return make_doubtful(result, f"its run {result.run} is not here")
+    files = runs.files_of(context.paths, record)
+    file = files.yours_file(part.file).relative_to(files.folder).as_posix()
+    seal = seals.read_seal(files)
+    if file not in seal or seals.find_changed_files(files, (*seals.EVIDENCE, file), seal=seal):
+        return make_doubtful(result, f"run {record.id} was changed after it had ended")
+    if not part.checks:
+        return result
+    if verdict is None or verdict.run != record.id:
+        verdict = verdict_on(context, exercise, record)
+    if contradiction := list_contradictions(verdict.checks):
+        return make_doubtful(result, f"the metrics of run {record.id} are not what its ranks printed: {contradiction}")
+    return add_checks(part, result, verdict.checks)
 
 
 def _find_run_of_answers(context: Context, exercise: Exercise, run: str | None) -> RunRecord | None:

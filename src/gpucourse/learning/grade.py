@@ -6,8 +6,8 @@ learner's own judgement is kept in the learner's workspace; it is shown, but giv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from gpucourse.context import Context
 from gpucourse.errors import ManifestError, MissingError, NewerFormat, UnknownName, UsageError
@@ -17,7 +17,8 @@ from gpucourse.model.event import Note
 from gpucourse.model.fields import is_utf8
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
-from gpucourse.model.score import Grade, QuizScore
+from gpucourse.model.score import ExerciseEvidence, Grade, QuizScore
+from gpucourse.runs.parts import read_part_results
 from gpucourse.storage import find_login
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
@@ -26,11 +27,15 @@ from gpucourse.workspace.lock import hold_lock
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
-    """A free text that waits for a person."""
+    """What waits for a person: a free text, or a part that is a solution of the course. `id` is that of the question or the
+    part, `text` what was asked for, `answer` what the learner wrote."""
 
-    exercise: Exercise
-    question: Question
+    exercise: str
+    id: str
+    text: str
     answer: str
+    look_for: str = ""
+    is_code: bool = False
 
 
 def grade(context: Context, *, thorough: bool = True) -> Grade:
@@ -45,11 +50,28 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
     rubric = read_rubric(context.folders.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
     evidence_by_exercise = {
-        exercise.id: evidence.gather(context, exercise, thorough=thorough)
-        for module in modules
-        for exercise in module.exercises
+        exercise.id: _gather(context, exercise, thorough=thorough) for module in modules for exercise in module.exercises
     }
     return points(parts_of(rubric, modules), exercises, evidence_by_exercise, _quiz_score(context))
+
+
+def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
+    """What the exercise or the module of that number has of the grade, behind its title. Raises UnknownName, and as `grade`."""
+    from gpucourse.grading.points import narrow
+
+    if "." in name:
+        exercises: Sequence[Exercise] = (context.catalog.exercise(name)[1],)
+        title = f"{name} {exercises[0].title}"
+    else:
+        module = context.catalog.module(name)
+        exercises, title = module.exercises, f"module {name}: {module.title}"
+    return title, narrow(grade(context), [exercise.id for exercise in exercises])
+
+
+def _gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
+    """Return what an exercise has to show, with what is found of the learner's parts."""
+    shown = evidence.gather(context, exercise, thorough=thorough)
+    return replace(shown, part_reviews=evidence.review_parts(context, exercise, shown.parts))
 
 
 def _quiz_score(context: Context) -> QuizScore | None:
@@ -63,39 +85,86 @@ def _quiz_score(context: Context) -> QuizScore | None:
 
 
 def list_pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
-    """Every free text that this reviewer, or this learner, has not judged yet, in the order of the course; of one exercise,
-    or of all."""
+    """Every free text that this reviewer, or this learner, has not judged yet, and for a reviewer every part that is a solution
+    of the course, in the order of the course; of one exercise, or of all."""
     if exercise_id is not None:
         exercises: Sequence[Exercise] = (context.catalog.exercise(exercise_id)[1],)
     else:
         exercises = [exercise for module in context.catalog.modules for exercise in module.exercises]
     return [
-        Pending(exercise=exercise, question=question, answer=result.answer or "")
-        for exercise in exercises
-        for question, result in _read_answers(context, exercise)
-        if result.verdict == "kept" and result.share is None and not (result.self_judged and context.reviewed is None)
+        pending for exercise in exercises for pending in (*_list_texts(context, exercise), *_list_copies(context, exercise))
     ]
+
+
+def _list_texts(context: Context, exercise: Exercise) -> Iterator[Pending]:
+    for question, result in _read_answers(context, exercise):
+        if result.verdict == "kept" and result.share is None and not (result.self_judged and context.reviewed is None):
+            yield Pending(
+                exercise=exercise.id,
+                id=question.id,
+                text=question.text,
+                answer=result.answer or "",
+                look_for=question.look_for or "",
+            )
+
+
+def _list_copies(context: Context, exercise: Exercise) -> Iterator[Pending]:
+    """Yield the parts that are a solution of the course and that the reviewer has not judged."""
+    results = read_part_results(context, exercise) if context.reviewed else ()
+    reviews = evidence.review_parts(context, exercise, results)
+    for result in results:
+        review = reviews.get(result.id)
+        if review is not None and review.is_solution and review.share is None:
+            file = context.paths.yours_file(exercise.id, result.file)
+            text = f"{result.title}, {result.file}: its code is that of a solution of the course. Does it count?"
+            yield Pending(
+                exercise=exercise.id, id=result.id, text=text, answer=file.read_text("utf-8", "replace"), is_code=True
+            )
 
 
 def judgement(
     context: Context, exercise_id: str, question: str, share: float, *, by: str, comment: str = ""
 ) -> tuple[str, Judgement]:
-    """What a person says of one free text, to be kept with `keep`: how good it is, from 0 to 1.
+    """What a person says of one free text, or of a part, to be kept with `keep`: how good it is, from 0 to 1.
 
-    Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is no free text to judge.
+    Raises UnknownName; UsageError if the share is out of range, the name is empty, or there is nothing to judge.
     """
-    from gpucourse.grading.answers import fingerprint
-
     _, exercise = context.catalog.exercise(exercise_id)
-    known = [candidate.id for candidate in exercise.questions]
+    known = [*(item.id for item in exercise.questions), *(part.id for part in exercise.yours)]
     if question not in known:
-        raise UnknownName("question", question, known, hint=f"questions of {exercise_id}: {', '.join(known)}")
+        raise UnknownName("question", question, known, hint=f"questions and parts of {exercise_id}: {', '.join(known)}")
     if not 0 <= share <= 1:
         raise UsageError(
             f"{share:.0%} is not from 0 to 100%", hint=f"gpucourse grade --review --judge {exercise_id}/{question}=80"
         )
     if not by.strip() or not is_utf8(by + comment):
         raise UsageError("a judgement needs a name, in text", hint="gpucourse grade --review --by NAME")
+    if question in {part.id for part in exercise.yours}:
+        digest = _find_part_digest(context, exercise, question)
+    else:
+        digest = _find_text_digest(context, exercise, question)
+    made = Judgement(question=question, share=share, by=by.strip(), at=now_utc(), comment=comment, answer_sha256=digest)
+    return exercise_id, made
+
+
+def _find_part_digest(context: Context, exercise: Exercise, part: str) -> str:
+    """Return the digest of the handed-in file of a part. Raises UsageError if there is none, or the learner asks."""
+    if context.reviewed is None:
+        raise UsageError(
+            f"{exercise.id} {part} is a part: an instructor judges it, on your bundle",
+            hint="gpucourse grade --bundle work.zip",
+        )
+    result = next(result for result in read_part_results(context, exercise) if result.id == part)
+    if not result.sha256:
+        raise UsageError(f"{exercise.id} {part} is not handed in, or is as the course delivers it", hint="gpucourse grade")
+    return result.sha256
+
+
+def _find_text_digest(context: Context, exercise: Exercise, question: str) -> str:
+    """Return the digest of the answer to a question. Raises UsageError if it is no free text, or has no answer."""
+    from gpucourse.grading.answers import fingerprint
+
+    exercise_id = exercise.id
     sheet = answer_sheet.load_sheet(context, exercise)
     answer = sheet.answers.get(question) if sheet else None
     kind = next(candidate.kind for candidate in exercise.questions if candidate.id == question)
@@ -103,10 +172,7 @@ def judgement(
         raise UsageError(f"{exercise_id} {question} is not free text: its answer is judged by itself", hint="gpucourse grade")
     if answer is None or not str(answer).strip():
         raise UsageError(f"{exercise_id} {question} has no answer yet", hint=f"gpucourse answer {exercise_id}")
-    made = Judgement(
-        question=question, share=share, by=by.strip(), at=now_utc(), comment=comment, answer_sha256=fingerprint(answer)
-    )
-    return exercise_id, made
+    return fingerprint(answer)
 
 
 def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:

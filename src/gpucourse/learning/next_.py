@@ -12,6 +12,7 @@ from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, Signs
+from gpucourse.runs.parts import find_last_tried
 from gpucourse.runs.prepare import find_deployed_lab
 from gpucourse.workspace import deployments, runs
 
@@ -30,15 +31,17 @@ class NextStep:
 
 
 def find_next_step(context: Context) -> NextStep:
-    """The one thing to do next, where the learner is: in the exercise of the newest run, else in its module or that of the lab
-    that was changed last, else in the first exercise that is not done. Raises MissingError for a course without exercises."""
+    """The one thing to do next, where the learner is: in the exercise of the newest run or `try`, else in its module or that of
+    the lab that was changed last, else in the first exercise that is not done. Raises MissingError for a course without
+    exercises."""
     newest = _find_newest_run(context)
     number, current = _find_place(context, newest)
     for exercise in _order_exercises(context, number, current):
         evidence = gather(context, exercise, thorough=False, with_prediction=False)
         signs = read_signs(evidence)
         module = context.catalog.exercise(exercise.id)[0]
-        chosen = _choose_after_run(context, module, newest, evidence) if newest and exercise.id == current else None
+        is_newest = newest is not None and newest.exercise == exercise.id == current
+        chosen = _choose_after_run(context, module, newest, evidence) if newest and is_newest else None
         if chosen is None and not signs.is_done:
             chosen = _choose(context, module, exercise, evidence, signs)
         if chosen is not None:
@@ -67,10 +70,14 @@ def _order_exercises(context: Context, number: str, current: str) -> Iterator[Ex
 
 
 def _find_place(context: Context, newest: RunRecord | None) -> tuple[str, str]:
-    """The module of the newest run or of the lab that was changed last, and the exercise where it is a run."""
+    """The module of the newest run, of the newest `try` or of the lab that was changed last; and the exercise where it is a run
+    or a `try`, or a lab that was deployed for the exercise tried last."""
     labs = deployments.readable(context.paths)[0]
-    places = [(newest.created, newest.module, newest.exercise)] if newest else []
-    places += [(lab.created, lab.module, "") for lab in labs]
+    tried, exercise = find_last_tried(context)
+    module = exercise.partition(".")[0]
+    places = [(tried, module, exercise)] if tried else []
+    places += [(newest.created, newest.module, newest.exercise)] if newest else []
+    places += [(lab.created, lab.module, exercise if tried and lab.module == module else "") for lab in labs]
     # A lab's moment has no fraction of a second: the first 19 characters of both are what can be compared.
     return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
 
@@ -109,7 +116,16 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
             f"your part is {part.file}. {written}" if part.verdict == "open" else f"correct your part, {part.file}: {part.says}"
         )
         return what, f"gpucourse try {exercise.id}"
-    return f"answer {', '.join(list_unanswered(evidence))}", f"gpucourse answer {exercise.id}"
+    unanswered = list_unanswered(evidence)
+    mutations = {question.id: question for question in exercise.questions if question.kind == "mutation"}
+    if asked := [name for name in unanswered if name not in mutations]:
+        return f"answer {', '.join(asked)}", f"gpucourse answer {exercise.id}"
+    try:
+        find_deployed_lab(context, module)
+    except MissingError as error:
+        return error.what, error.hint or f"gpucourse deploy {module.id}"
+    checks = ", ".join(check.id for check in exercise.checks)
+    return f"{mutations[unanswered[0]].text.rstrip('.')}. The checks of {exercise.id}: {checks}", exercise.mutation_command
 
 
 def _choose_run(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:

@@ -40,7 +40,13 @@ _ACCEPTED = {
     "MASTER_PORT",
 }
 _ACCEPTED_STARTS = ("LC_", "GPUCOURSE_", "OMP_", "MKL_", "GLOO_", "NCCL_", "TORCH_", "CUDA_")
-_FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+_FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl and daemons; Debian leaves them out of a plain user's PATH
+
+
+def extend_path(path: str) -> str:
+    """Return a PATH on which the programs of the system are found after all others."""
+    return f"{path}:{_SYSTEM}"
 
 
 def of_node(
@@ -63,7 +69,7 @@ def of_node(
     path = kept.get("PATH", _FALLBACK_PATH)
     return {
         **kept,
-        "PATH": f"{Path(python).parent}{os.pathsep}{path}",
+        "PATH": extend_path(f"{Path(python).parent}{os.pathsep}{path}"),
         "PYTHONPATH": str(TORCH_EXTENSION),
         "HOME": str(home),
         "PWD": str(home),

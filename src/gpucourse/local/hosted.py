@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.local import environment, health, layout, server
+from gpucourse.local.environment import extend_path
 from gpucourse.local.session import SessionChannel, login_shell, serve
 from gpucourse.model.node import SIMULATED, Mode, is_simulated
 
@@ -162,8 +163,8 @@ def prepare(folder: Path, spec: Spec) -> int:
     if not profile.exists():
         bin_folder = shlex.quote(str(Path(spec.python).parent))
         # A login shell reads the machine's /etc/profile first, which sets PATH.
-        system = ":/usr/sbin:/sbin" if spec.slurm else ""  # where Slurm's daemons are
-        profile.write_text(f"PATH={bin_folder}:$PATH{system}\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
+        path = extend_path(f"{bin_folder}:$PATH")
+        profile.write_text(f"PATH={path}\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
     port = before.get("port", 0)
     return port if isinstance(port, int) else 0
 

@@ -22,7 +22,9 @@ DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # carried by a run that outlives the connect
 _PROC = Path("/proc")
 _POLL_S = 0.02
 _STARTS_S = 2.0  # for one look at all processes: more than a program takes to start, also on a busy computer
-_MEMORY, _ENVIRONMENT, _ENVIRONMENT_END = 20, 47, 48  # vsize, env_start, env_end of proc(5), counted from the state
+_FLAGS, _ENVIRONMENT, _ENVIRONMENT_END = 6, 47, 48  # flags, env_start, env_end of proc(5), counted from the state
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD
+_EMPTY_LOOKS = 5
 
 
 def marker(variable: str, value: str) -> str:
@@ -100,7 +102,7 @@ def send_group(leader: int, number: int) -> None:
 def has_marker(pid: int, mark: str) -> bool:
     """Whether this one process is alive and has the variable `mark`."""
     if _PROC.joinpath("self").exists():
-        return holds(_read_environment(_PROC / str(pid), time.monotonic() + _STARTS_S), mark)
+        return holds(read_environment(_PROC / str(pid), time.monotonic() + _STARTS_S), mark)
     return any(number == pid and holds(environment, mark) for number, environment in _environments())
 
 
@@ -154,30 +156,35 @@ def _group_of(pid: int) -> int:
 def _environments() -> list[tuple[int, bytes]]:
     if _PROC.joinpath("self").exists():
         until = time.monotonic() + _STARTS_S
-        return [(int(path.name), _read_environment(path, until)) for path in _PROC.iterdir() if path.name.isdigit()]
+        return [(int(path.name), read_environment(path, until)) for path in _PROC.iterdir() if path.name.isdigit()]
     return list(_from_ps())
 
 
-def _read_environment(process: Path, until: float) -> bytes:
-    """The environment of a process, by its folder in /proc; empty where it has gone or is not ours to read. While a process
-    starts another program (`execve`) it has none: that is waited for, since what is not seen is not ended."""
+def read_environment(process: Path, until: float, pause: Callable[[float], None] = time.sleep) -> bytes:
+    """Return the environment of a process, by its folder in /proc; empty if it has ended, or is not ours to read.
+
+    While a process starts another program (`execve`) it shows none for a moment, and the place of its environment is unsettled.
+    So an environment counts as empty only if it is in several looks: a process that is not seen is not ended. `until` is the
+    last moment of the monotonic clock at which it looks again, after a `pause`.
+    """
+    empty_looks = 0
     while True:
         try:
             environment = (process / "environ").read_bytes()
         except OSError:
             return b""
-        if environment or _is_without(process) or time.monotonic() > until:
+        stat = _read(process / "stat").rpartition(b")")[2].split()
+        if environment or _has_no_program(stat) or time.monotonic() > until:
             return environment
-        time.sleep(0.001)
+        empty_looks = empty_looks + 1 if stat[_ENVIRONMENT_END] == stat[_ENVIRONMENT] != b"0" else 0
+        if empty_looks == _EMPTY_LOOKS:
+            return b""
+        pause(0.001)
 
 
-def _is_without(process: Path) -> bool:
-    """Whether a process that shows no environment has none: it has no memory (it has ended, or is the kernel's), or what it was
-    started with is empty. The place of an environment is 0 until the program has been loaded."""
-    stat = _read(process / "stat").rpartition(b")")[2].split()
-    if len(stat) <= _ENVIRONMENT_END or stat[_MEMORY] == b"0":
-        return True
-    return stat[_ENVIRONMENT_END] != b"0" and stat[_ENVIRONMENT_END] == stat[_ENVIRONMENT]
+def _has_no_program(stat: list[bytes]) -> bool:
+    """Return whether a process, by the fields of its stat from the state on, has ended or belongs to the kernel."""
+    return len(stat) <= _ENVIRONMENT_END or stat[0] in {b"Z", b"X"} or bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
 
 
 def _from_ps() -> list[tuple[int, bytes]]:

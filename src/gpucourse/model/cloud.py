@@ -103,11 +103,15 @@ class InstanceType:
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """A number of instances of one type in a lab. `spot` says whether they follow the market of the lab (a head does not)."""
+    """A number of instances of one type in a lab. `spot` says whether they follow the market of the lab (a head does not).
+
+    `disk_mb_s` is the throughput of each root disk in MB/s, as terraform/modules/node sets it.
+    """
 
     instance_type: str
     count: int = 1
     disk_gib: int = 100
+    disk_mb_s: int = 125
     spot: bool = True
 
     def market(self, wanted: Market) -> Market:

@@ -207,6 +207,11 @@ class Exercise(Strict):
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     @property
+    def mutation_command(self) -> str:
+        """The run that answers a question of the kind `mutation`; CHECK stands for the check that the learner predicts."""
+        return f"gpucourse run {self.id} --expect-red CHECK"
+
+    @property
     def main_table(self) -> MetricsTable | None:
         """The one table in the result of a run: the one with `main`, else the first; None if there is none."""
         return next((table for table in self.tables if table.main), next(iter(self.tables), None))

@@ -23,7 +23,8 @@ class Node:
     """One machine that answers SSH.
 
     `address` and `port` are how this computer reaches it, `private_address` how the other nodes do. `python` is the
-    interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`).
+    interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`);
+    `other_host_keys` are those of other machines that answer at the same address, as the login nodes of a cluster may do.
     `mode` only decides what may count as evidence: `local` is a simulated node. `proxy` is a command whose standard input and
     output lead to the node's SSH server (as OpenSSH's ProxyCommand, with %h and %p), empty if it is reached directly.
     `key` is the private key on this computer that opens it, empty for the workspace's own. `typed` is what the learner typed
@@ -44,6 +45,7 @@ class Node:
     proxy: str = ""
     key: str = ""
     typed: str = ""
+    other_host_keys: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from shlex import quote
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from gpucourse.model.diagnosis import Diagnosis, Silence
 from gpucourse.model.node import Mode
@@ -23,6 +25,14 @@ MOST_LISTED = 50
 
 MOST_RESTARTS = 100
 """How often torchrun may be told to start all ranks of a run again."""
+
+MAX_RANKS = 65_536
+"""How many ranks a run may have: a record that says more is damaged, and so is one that lists more nodes than MAX_NODES."""
+
+MAX_NODES = 1024
+
+Restarts = Annotated[int, Meta(ge=0, le=MOST_RESTARTS)]
+RankCount = Annotated[int, Meta(ge=0, le=MAX_RANKS)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +54,11 @@ class RankExit:
     made in it, 0 if torch was imported and made none, None if torch reported nothing."""
 
     node: str
-    rank: int
+    rank: Annotated[int, Meta(ge=0, lt=MAX_RANKS)]
     code: int
     at: float
-    restart: int = 0
-    group: int | None = None
+    restart: Restarts = 0
+    group: RankCount | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +95,8 @@ class RunRecord:
     Under Slurm `nodes` is the one that is asked; where the jobs ran is recorded in their rows. A rank that prints nothing for
     `silence_s` seconds is named; `silences` are those that were still silent at the end. `clock_skew_s`: how far each
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
-    which ran in the exercise's place; what it did says nothing about the exercise. `place`: the folder of its runs below
+    which ran in the exercise's place; what it did says nothing about the exercise. `own_module`: its name as a module, if
+    it was started as one. `place`: the folder of its runs below
     `runs/`, `scripts/train.py`; without one it is the exercise's. `profiled`: it ran under a profiler,
     which slows it down, so that its times are no evidence. `prediction`: made before it began, if any.
     `edited`: the files of the exercise that differed from the course's. `expected_red`: the check that the learner said
@@ -105,6 +116,7 @@ class RunRecord:
     mode: Mode
     launcher: str
     own_script: str | None = None
+    own_module: str | None = None
     place: str | None = None
     profiled: bool = False
     state: RunState
@@ -119,10 +131,10 @@ class RunRecord:
     handed_on: list[str] = field(default_factory=list)
     torchrun: str = ""
     checks: list[dict[str, object]] = field(default_factory=list)
-    nodes: list[str] = field(default_factory=list)
-    world_size: int = 0
-    max_restarts: int = 0
-    restarts: int = 0
+    nodes: Annotated[list[str], Meta(max_length=MAX_NODES)] = field(default_factory=list)
+    world_size: RankCount = 0
+    max_restarts: Restarts = 0
+    restarts: Restarts = 0
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
     first_failure: RankExit | None = None
@@ -147,6 +159,13 @@ class RunRecord:
     def subject(self) -> str:
         """What ran: the exercise, or the name of a script of the learner's own."""
         return PurePath(self.own_script).name if self.own_script else self.exercise
+
+    @property
+    def run_words(self) -> list[str]:
+        """Return what comes after `gpucourse run` for what ran."""
+        if self.own_module:
+            return ["--module", self.own_module]
+        return ["--script", self.subject] if self.own_script else [self.exercise]
 
     @property
     def folder(self) -> str:
@@ -193,6 +212,14 @@ class RunRecord:
         return [size for _, size in sorted(last.items()) if size is not None]
 
     @property
+    def rank_count(self) -> int:
+        """Return how many ranks took part: those that were planned, or more if each of them started as many others."""
+        sizes = self.group_sizes
+        return (
+            max(self.world_size, *sizes) if sizes and self.launcher == "torchrun" and not self.split_world else self.world_size
+        )
+
+    @property
     def split_world(self) -> str:
         """How the process groups that the ranks made differ from the plan; empty if they do not, or if that is not known."""
         sizes, planned = self.group_sizes, self.world_size
@@ -213,6 +240,11 @@ class RunRecord:
         if len(blamed) > 1 and self.diagnoses[0].symptom == "silent-rank":
             return None
         return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
+
+    def is_of_script(self, name: str) -> bool:
+        """Return whether it is a run of that script of the learner's own: `train.py`, or as much of its path as was typed."""
+        parts = PurePath(name).parts
+        return self.own_script is not None and PurePath(self.own_script).parts[-len(parts) :] == parts
 
     @property
     def advice(self) -> str:

@@ -88,7 +88,7 @@ class RubricPart(Strict):
     """The rows of one module. `counts`: towards the course's points, as a bonus on top of them, or as a score of its own."""
 
     module: ModuleId = Field(description="the module whose exercises earn the points")
-    title: Text = Field(description="the heading above the rows")
+    title: Text | None = Field(default=None, description="the heading above the rows; by default the module's title")
     counts: Counts = Field(
         default="course", description="towards the course's points, as a bonus on top of them, or as a score of its own"
     )

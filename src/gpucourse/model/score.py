@@ -29,10 +29,21 @@ class Signs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartReview:
+    """What is found of a handed-in part beside its verdict. `is_solution`: its code is that of a solution of the course.
+    `by_learner`: it passed by the word of the learner's computer alone, without checks of a run that is here and without a
+    reviewer. `share`: how good a reviewer says that it is, from 0 to 1; None if no reviewer has judged it."""
+
+    is_solution: bool = False
+    by_learner: bool = False
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
     """What one exercise has to show. `wanted` and `handed_in` are the deliverables asked for and there; `changed` names files
     of the run that were changed after it; `contradiction` says where its metrics are not what its ranks printed;
-    `level` says whether a GPU took part. `parts` are the learner's own;
+    `level` says whether a GPU took part. `parts` are the learner's own, `part_reviews` what was found of them, by their ids;
     `prediction` is what the learner predicted, None if nothing is asked for."""
 
     exercise: str
@@ -42,6 +53,7 @@ class ExerciseEvidence:
     answers: tuple[AnswerResult, ...] = field(default_factory=tuple)
     prediction: AnswerResult | None = None
     parts: tuple[PartResult, ...] = ()
+    part_reviews: dict[str, PartReview] = field(default_factory=dict)
     wanted: tuple[str, ...] = field(default_factory=tuple)
     handed_in: tuple[str, ...] = field(default_factory=tuple)
     changed: tuple[str, ...] = field(default_factory=tuple)
@@ -52,13 +64,15 @@ class ExerciseEvidence:
 @dataclass(frozen=True, kw_only=True)
 class Piece:
     """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces, below 0 for choices that stayed wrong;
-    `share` is how much of the row it is. `note` names what is missing, `short` counts it."""
+    `share` is how much of the row it is, `waits` how many of the pieces wait for a person. `note` names what is missing,
+    `short` counts it."""
 
     exercise: str
     kind: str
     got: float
     of: int
     share: float = 0.0
+    waits: float = 0.0
     note: str = ""
     short: str = ""
 
@@ -102,7 +116,8 @@ class QuizScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """All points. `earned` is out of `points`, without the bonus."""
+    """All points. `earned` is out of `points`, without the bonus. `learner_judged`: the parts that count by the word of the
+    learner's computer alone, by the exercise's number."""
 
     version: int = 1
     points: float
@@ -113,4 +128,5 @@ class Grade:
     parts: tuple[PartScore, ...] = field(default_factory=tuple)
     quiz: QuizScore | None = None
     changed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    learner_judged: dict[str, tuple[str, ...]] = field(default_factory=dict)
     signs: dict[str, Signs] = field(default_factory=dict)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta
 
 SLURM = ("slurm", "slurm-pty")
 """The launchers that use Slurm: a batch job, and a terminal on a node that Slurm assigns."""
+
+Count = Annotated[int, Meta(ge=0, lt=1_000_000)]
+"""A number of nodes, GPUs or restarts: an option of Slurm is read up to six digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +31,7 @@ class JobRow:
     ended: str = ""
     waited_s: float | None = None
     ran_s: float | None = None
-    restarts: int = 0
+    restarts: Count = 0
     asked: bool = False
 
 
@@ -53,8 +59,8 @@ class SlurmRun:
     is collected by the next command about the run."""
 
     partition: str
-    nodes: int
-    gpus: int
+    nodes: Count
+    gpus: Count
     jobs: list[JobRow] = field(default_factory=list)
     later: list[LaterJob] = field(default_factory=list)
     held: SlurmSession | None = None

@@ -70,9 +70,11 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
-    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; an open one is left out."""
+    """`yours.json`: the learner's parts of one exercise that are handed in, by the part's id; an open one is left out. `tried`:
+    when `try` last judged one that is not open."""
 
     version: int = 1
+    tried: str = ""
     parts: dict[str, PartResult] = field(default_factory=dict)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
 
-from gpucourse.outside.names import OutsideError
+from gpucourse.outside.names import OutsideError, printable
 
 T = TypeVar("T")
 
@@ -62,12 +63,17 @@ def parse_typed(
     return convert(parse_json(data, max_bytes=max_bytes, max_depth=max_depth, max_items=max_items), kind)
 
 
+CONVERT_LOCK = threading.RLock()
+"""Held while msgspec converts to a class: it crashes if two threads are the first to use a class with others in it."""
+
+
 def convert(value: object, kind: type[T]) -> T:
     """Plain data from `parse_json`, as `kind`. Raises OutsideError if a member is missing or of another type."""
     try:
-        return msgspec.convert(value, kind, strict=True, str_keys=True)
+        with CONVERT_LOCK:
+            return msgspec.convert(value, kind, strict=True, str_keys=True)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise OutsideError(f"the JSON document does not hold what it must: {error}") from None
+        raise OutsideError(f"the JSON document does not hold what it must: {printable(str(error))}") from None
 
 
 def _encode(data: bytes | str) -> bytes:

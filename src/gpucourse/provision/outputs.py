@@ -17,7 +17,7 @@ _NUMBERS = {"port": range(1, 65536), "gpus": range(1025)}
 _WORDS: dict[str, tuple[str, ...]] = {"role": get_args(Role)}
 _MAY_BE_EMPTY = {"host_key", "proxy"}
 _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
-_KNOWN = {field.name for field in fields(Node)}
+_KNOWN = {field.name for field in fields(Node)} - {"other_host_keys"}
 
 
 def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from gpucourse.errors import NodeUntrusted
-from gpucourse.model.record import MOST_RESTARTS
+from gpucourse.model.record import MAX_RANKS, MOST_RESTARTS
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import convert, parse_json
 from gpucourse.outside.names import is_shown, printable
@@ -23,7 +23,6 @@ MAX_BYTES = 1 << 20  # the longest answer to one question; listings of outputs h
 MAX_ITEMS = 60_000
 MAX_FRAME = 8 << 20  # the longest message of a run: an honest one has a piece of a log, of 128 KiB, or how 10,000 jobs ended
 MAX_END_ITEMS = 400_000
-MOST_RANKS = 65_536
 MOST_JOBS = 10_000
 _FIRST_YEARS_S = 1e11  # seconds since 1970: beyond that, no date can be written
 LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, never a later year
@@ -138,7 +137,7 @@ class RankEnd:
     group: int | None = None
 
     def __post_init__(self) -> None:
-        check_range(self.group or 0, 0, MOST_RANKS, "the size of the process group")
+        check_range(self.group or 0, 0, MAX_RANKS, "the size of the process group")
         check_range(self.restart, 0, MOST_RESTARTS, "the number of restarts")
         check_range(self.code, 0, 255, "the exit code")
         check_range(self.at, 0, LATEST_CLOCK_S, "the time")
@@ -156,7 +155,7 @@ class LogName:
     def __post_init__(self) -> None:
         if self.node:
             host_name(self.node)
-        check_range(self.rank or 0, 0, MOST_RANKS - 1, "the rank")
+        check_range(self.rank or 0, 0, MAX_RANKS - 1, "the rank")
 
 
 @dataclass(kw_only=True)
@@ -181,7 +180,7 @@ class JobAnswer:
     def __post_init__(self) -> None:
         check_range(self.row, 0, MOST_JOBS, "the row")
         check_range(self.code or 0, 0, 255, "the exit code")
-        check_range(self.restarts, 0, 1 << 20, "the number of restarts")
+        check_range(self.restarts, 0, 999_999, "the number of restarts")
         check_range(self.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
         check_range(self.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
         for name in ("job", "file", "state", "reason", "node", "submitted", "started", "ended"):
@@ -326,6 +325,6 @@ def _few(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ranks(ranks: dict[int, Any]) -> None:
-    check_range(len(ranks), 0, MOST_RANKS, "the number of ranks")
+    check_range(len(ranks), 0, MAX_RANKS, "the number of ranks")
     for rank in ranks:
-        check_range(rank, 0, MOST_RANKS - 1, "a rank")
+        check_range(rank, 0, MAX_RANKS - 1, "a rank")

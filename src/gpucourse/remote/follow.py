@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 
 from gpucourse.errors import NodeUntrusted, UnreachableError
+from gpucourse.guard import Guard
 from gpucourse.model.event import LogBytes, Note, RankEvent, Watcher
 from gpucourse.model.node import Node
-from gpucourse.model.record import NodeExit, RankExit
+from gpucourse.model.record import MAX_RANKS, NodeExit, RankExit
 from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
@@ -52,6 +54,7 @@ def follow(
     hosts: Collection[str] | None = None,
     max_restarts: int = 0,
     silence_s: float = SILENCE_S,
+    guard: Guard = lambda _part: nullcontext(),
 ) -> FollowResult:
     """Collect every log and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
@@ -65,13 +68,14 @@ def follow(
     cancelled. A rank that torchrun may start again (`max_restarts`) is only named when it fails. A cut connection is renewed;
     FollowBroken if that does not succeed for `give_up_s`, StorageError if the disk here is full; the run itself continues
     then. A connection silent for `silence_s` counts as cut. The first rank that fails is named at once, and so is one that is
-    silent for longer than `monitor` allows. `scheduled`: one node sends the logs of all.
+    silent for longer than `monitor` allows; if that fails, `guard` tells it once. `scheduled`: one node sends the logs
+    of all.
     """
-    view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit)
-    view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
+    view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit, guard)
+    view.ranks = world_size if world_size and not scheduled else MAX_RANKS
     view.result.skew_s, view.result.max_restarts = dict(skew_s or {}), max_restarts
     view.most_exits = max(_MOST_RANK_EXITS, 2 * (world_size or 0))
-    ranks = world_size or answers.MOST_RANKS
+    ranks = world_size or MAX_RANKS
     limits = {node.name: LogLimits(node.name, ranks, hosts) for node in nodes} if scheduled else {}
     readers = [_NodeFollower(fleet, run_id, node, view, give_up_s, silence_s, limits.get(node.name)) for node in nodes]
     for reader in readers:
@@ -85,7 +89,8 @@ def follow(
     order = {node.name: place for place, node in enumerate(nodes)}
     view.result.node_exits.sort(key=lambda ended: order[ended.node])
     view.result.rank_exits.sort(key=lambda ended: (ended.rank, ended.restart))
-    view.result.silences = view.monitor.list_remembered()
+    with view.monitor() as listener:
+        view.result.silences = listener.list_remembered()
     view.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
     if view.faults:
         raise view.faults[0]
@@ -99,10 +104,17 @@ class _View:
     """What all readers share."""
 
     def __init__(
-        self, paths: RunPaths, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, log_limit: int | None
+        self,
+        paths: RunPaths,
+        watcher: Watcher,
+        stop: threading.Event,
+        monitor: SilenceMonitor,
+        log_limit: int | None,
+        guard: Guard,
     ) -> None:
-        self.paths, self.watcher, self.stop, self.monitor, self.log_limit = paths, watcher, stop, monitor, log_limit
-        self.received, self.ranks, self.most_exits = 0, answers.MOST_RANKS, _MOST_RANK_EXITS
+        self.paths, self.watcher, self.stop, self.log_limit = paths, watcher, stop, log_limit
+        self._monitor, self._guard, self._has_monitor_failed = monitor, guard, False
+        self.received, self.ranks, self.most_exits = 0, MAX_RANKS, _MOST_RANK_EXITS
         self.result = FollowResult()
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
@@ -116,13 +128,24 @@ class _View:
         with self._telling:
             self.watcher(event)
 
+    @contextmanager
+    def monitor(self) -> Iterator[SilenceMonitor]:
+        """Give the monitor to a block, whose failure ends nothing and is told once."""
+        with suppress(Exception) if self._has_monitor_failed else self._guard("watch for ranks that are silent"):
+            try:
+                yield self._monitor
+            except Exception:
+                self._has_monitor_failed = True
+                raise
+
     def leave(self) -> bool:
         return self.stop.is_set() or self.leaving.is_set()
 
     def record_exit(self, ended: NodeExit | RankExit) -> None:
         final = isinstance(ended, NodeExit) or not self.result.may_begin_again(ended)
         if final:
-            self.monitor.note_ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
+            with self.monitor() as monitor:
+                monitor.note_ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
         if final and isinstance(ended, RankExit):
             self.tell(RankEvent(node=ended.node, rank=ended.rank, code=ended.code))
         with self.changed:
@@ -273,7 +296,8 @@ class _NodeFollower(threading.Thread):
         was_full = log.full
         kept = log.append(offset, data)
         if data and rank is not None:
-            self._view.monitor.note_output(node, rank, data)
+            with self._view.monitor() as monitor:
+                monitor.note_output(node, rank, data)
         if kept:
             self._view.tell(LogBytes(node=node, rank=rank, data=kept, scheduled=self._scheduled))
         if log.full and not was_full:
@@ -296,10 +320,11 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
     patience: float | None = None
     named: set[int] = set()
     while True:
-        if silent := view.monitor.list_newly_silent():
-            view.monitor.remember(silent := look(fleet, run_id, silent))
-            for sentence in sentences(silent):
-                view.tell(Note(text=sentence, level="warning"))
+        with view.monitor() as monitor:
+            if silent := monitor.list_newly_silent():
+                monitor.remember(silent := look(fleet, run_id, silent))
+                for sentence in sentences(silent):
+                    view.tell(Note(text=sentence, level="warning"))
         with view.changed:
             if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(nodes):
                 return
@@ -316,6 +341,7 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
             named.add(first.restart)
             view.tell(Note(text=view.result.describe_failure(first), level="warning"))
         if due:
-            view.monitor.remember(look(fleet, run_id, view.monitor.quiet(grace_s or 0.0)))
+            with view.monitor() as monitor:
+                monitor.remember(look(fleet, run_id, monitor.quiet(grace_s or 0.0)))
             patience, grace_s = None, None
             fleet.do_on_each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])

@@ -52,6 +52,9 @@ def addresses():
                 yield name, socket.inet_ntoa(fcntl.ioctl(sock, 0x8915, struct.pack("256s", name.encode()[:15]))[20:24])
             except OSError:
                 pass
+def submits_only():
+    name, nodes = os.uname().nodename.lower(), said("sinfo", "-h", "-a", "-N", "-o", "%n").lower().split()
+    return bool(nodes) and name not in nodes and name.split(".")[0] not in nodes
 home = os.path.realpath(os.path.expanduser("~"))
 room, place = os.statvfs(home), os.stat(home)
 gpus = [line.split(" (UUID")[0].partition(": ")[2] for line in said("nvidia-smi", "-L").splitlines() if line.startswith("GPU ")]
@@ -60,7 +63,7 @@ print(json.dumps({
     "torch": importlib.util.find_spec("torch") is not None,
     "gpus": gpus, "hostname": socket.gethostname(), "boot": text("/proc/sys/kernel/random/boot_id"),
     "home": home, "inode": place.st_ino, "device": place.st_dev, "disk_free_bytes": room.f_bavail * room.f_frsize,
-    "addresses": dict(addresses()), "clock": time.time(), "system": os.uname().sysname,
+    "addresses": dict(addresses()), "clock": time.time(), "login_node": submits_only(), "system": os.uname().sysname,
 }))
 """
 # Before its answer stands whatever this Python prints when it starts.
@@ -78,8 +81,9 @@ homes = [os.environ.get("HOME") or os.path.expanduser("~")]
 if wanted["shared"]:  # as SharedLink names it, to the letter: links are named by a digest of the path
     homes.append("%s/gpucourse-%s" % (wanted["shared"], pwd.getpwuid(os.geteuid()).pw_name))
 bases = [os.path.join(home, ".gpucourse") for home in homes]
-labs, jobs = os.path.join(bases[0], "labs"), [os.path.join(base, "jobs") for base in bases]
-mine, runs = os.path.join(labs, wanted["uid"]), [os.path.join(folder, run) for folder in jobs for run in wanted["runs"]]
+labs, jobs = [os.path.join(base, "labs") for base in bases], [os.path.join(base, "jobs") for base in bases]
+mine = [os.path.join(folder, wanted["uid"]) for folder in labs]
+runs = [os.path.join(folder, run) for folder in jobs for run in wanted["runs"]]
 def links():
     for run in runs:
         for start in ("/tmp/gpucourse-", os.path.join(os.path.dirname(os.path.dirname(run)), "tmp-")):
@@ -108,26 +112,30 @@ def listed(folder):
     try: return os.listdir(folder)
     except OSError: return []
 if wanted["verb"] == "mark":
-    os.makedirs(labs, 0o700, exist_ok=True)
-    with open(mine, "w") as file: json.dump(wanted, file)
+    for mark in mine:
+        try:
+            os.makedirs(os.path.dirname(mark), 0o700, exist_ok=True)
+            with open(mark, "w") as file: json.dump(wanted, file)
+        except OSError as error: sys.exit("%s cannot be written: %s" % (mark, error.strerror))
 if wanted["verb"] == "clear":
     end()
     for link in links(): os.unlink(link)
     for run in runs: shutil.rmtree(run, ignore_errors=True)
-    try: os.unlink(mine)
-    except OSError: pass
-    if not listed(labs):
-        for base in bases:
-            known = all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base))
-            if known and not listed(os.path.join(base, "jobs")): shutil.rmtree(base, ignore_errors=True)
+    for mark in mine:
+        try: os.unlink(mark)
+        except OSError: pass
+    for base in bases:
+        known = all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base))
+        used = listed(os.path.join(base, "labs")) or listed(os.path.join(base, "jobs"))
+        if known and not used: shutil.rmtree(base, ignore_errors=True)
     for home in homes[1:]:  # made by us, and kept where anything else is in it
         try: os.rmdir(home)
         except OSError: pass
 found = [{"kind": "process", "id": str(pid)} for pid in alive()]
 found += [{"kind": "folder", "id": path} for path in runs if os.path.lexists(path)]
 found += [{"kind": "link", "id": path} for path in links()]
-found += [{"kind": "mark", "id": path} for path in (mine,) if os.path.lexists(path)]
-print(json.dumps({"found": found, "others": len(listed(labs)) - os.path.lexists(mine)}))
+found += [{"kind": "mark", "id": path} for path in mine if os.path.lexists(path)]
+print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexists(mine[0])}))
 """
 
 
@@ -136,7 +144,8 @@ class HostFacts:
     """What a machine has. `python` is the interpreter that was chosen, `torch` whether it has torch.
 
     `identity` is the same for two names of one home folder on one machine, `home` for one home folder that several machines
-    share. `addresses`: interface to IPv4 address. `clock_skew_s`: how far its clock is ahead of this computer's.
+    share. `addresses`: interface to IPv4 address. `clock_skew_s`: how far its clock is ahead of this computer's. `login_node`:
+    it submits jobs to a Slurm cluster that answers, and is none of the nodes that jobs run on.
     """
 
     hostname: str
@@ -149,6 +158,7 @@ class HostFacts:
     clock_skew_s: float
     identity: tuple[str, str]
     home: tuple[str, str]
+    login_node: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +185,7 @@ class _HostAnswer:
     disk_free_bytes: int
     addresses: dict[str, str]
     clock: float
+    login_node: bool = False
 
     def __post_init__(self) -> None:
         if not _PROGRAM.fullmatch(self.python):
@@ -241,7 +252,8 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
         older = ", ".join(f"{answer.python} is {answer.version}" for answer in told)
         raise MissingError(
             f"{link.node.label} has no Python 3.8 or newer among {', '.join(pythons)}{older and f' ({older})'}",
-            hint="name it: node_python in gpucourse.yaml, such as /home/me/venv/bin/python",
+            hint="name it in gpucourse.yaml: node_python: /home/me/venv/bin/python for all machines, or for this one alone: "
+            f"host_pythons: {{{link.node.label}: /home/me/venv/bin/python}}",
         )
     late, skew = answered - asked, best.clock - answered
     return HostFacts(
@@ -255,12 +267,13 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
         clock_skew_s=0.0 if abs(skew) <= late else skew,
         identity=(best.boot, f"{best.device}:{best.inode}"),
         home=(best.home, str(best.inode)),
+        login_node=best.login_node,
     )
 
 
-def mark(link: Link, uid: str) -> Belongings:
-    """Leave a note on the machine that one of our labs uses it."""
-    return _ours(link, "mark", uid, ())
+def mark(link: Link, uid: str, shared: str = "") -> Belongings:
+    """Leave a note on the machine that one of our labs uses it, and one in our folder of `shared`, if the lab uses that."""
+    return _ours(link, "mark", uid, (), shared)
 
 
 def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
@@ -269,8 +282,8 @@ def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "")
 
 
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
-    """End these runs, remove their folders and the lab's mark; with the last lab, everything that we ever put there, and of
-    `shared` our own folder. What is left."""
+    """End these runs, remove their folders and the lab's marks; with the last lab that uses the machine or `shared`, everything
+    that we ever put there. Return what is left."""
     return _ours(link, "clear", uid, runs, shared)
 
 

@@ -270,7 +270,8 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     what, kind = printable(complaint.error), complaint.kind
     said = f"{node.label}: {what}"
     if kind == "storage":
-        return StorageError(said, hint=f"make room on {node.label}: gpucourse ssh, then df -h")
+        look = "gpucourse ssh, then df -h ~ and ls -ld ~/.gpucourse"
+        return StorageError(said, hint=f"{node.label} reports that it cannot write there. See whether that is true: {look}")
     if kind == "slurm":
         return slurm_refusals.explain(node, what)
     if kind == "cannot_start":

@@ -46,7 +46,8 @@ def ensure_client_key(path: Path) -> str:
 
 def known_hosts(inventory: Inventory) -> str:
     """The pinned host keys of these nodes, in OpenSSH's format."""
-    return "".join(f"[{node.address}]:{node.port} {node.host_key}\n" for node in inventory.nodes if node.host_key)
+    pinned = ((node, key) for node in inventory.nodes for key in (node.host_key, *node.other_host_keys) if key)
+    return "".join(f"[{node.address}]:{node.port} {key}\n" for node, key in pinned)
 
 
 def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
@@ -66,21 +67,22 @@ def ssh_hosts(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
     return "\n".join(_host(names[node.name], node, key, known_hosts_file) for node in inventory.nodes)
 
 
-def parse_pinned_key(node: Node) -> tuple[str, str]:
-    """The host key that a node must show, as (kind, base64). Raises UnreachableError if none is on record."""
-    parts = node.host_key.split()
-    if len(parts) < 2:
+def parse_pinned_keys(node: Node) -> list[tuple[str, str]]:
+    """Return the host keys of which a node must show one, each as (kind, base64). Raises UnreachableError if none is on
+    record."""
+    parts = [key.split() for key in (node.host_key, *node.other_host_keys)]
+    if len(parts[0]) < 2:
         raise UnreachableError(
             f"{node.label}: no host key is on record, so nobody can tell whether the right machine answers",
             hint="type gpucourse deploy again: it records the host key of each node",
         )
-    return parts[0], parts[1]
+    return [(key[0], key[1]) for key in parts]
 
 
 def make_other_key_error(node: Node, shown: str) -> OtherHostKey:
     """The error for a machine that shows another host key than the one on record; `shown` says which."""
     try:
-        known = fingerprint(base64.b64decode(node.host_key.split()[1]))
+        known = " or ".join(fingerprint(base64.b64decode(key)) for _kind, key in parse_pinned_keys(node))
     except ValueError:
         known = "an unreadable key"
     return OtherHostKey(

@@ -14,7 +14,7 @@ from gpucourse.errors import StorageError
 from gpucourse.model.node import Node
 from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent import frames
-from gpucourse.storage import storing
+from gpucourse.storage import make_folder, storing
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
@@ -91,7 +91,7 @@ class LogFile:
         folder = self._path.parent
         refuse_links(folder, folder.parent)
         with storing(self._path):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             handle = os.open(self._path, _FLAGS, 0o644)
             try:
                 info = os.fstat(handle)

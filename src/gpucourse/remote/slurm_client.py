@@ -64,10 +64,15 @@ class _ClusterOf:
     user: str
     home: str
     nodes: list[_ClusterNode]
+    batch_partition: str = ""
+    session_partition: str = ""
 
     def __post_init__(self) -> None:
         self.version, self.user = printable(self.version, 60), printable(self.user, 60)
         answers.folder(self.home)
+        for names in filter(None, (self.batch_partition, self.session_partition)):
+            if not all(_PARTITION.fullmatch(name) for name in names.split(",")):
+                raise ValueError(f"{printable(names, 80)!r} is not the name of a partition")
 
 
 @dataclass(kw_only=True)
@@ -118,16 +123,35 @@ class Partition:
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmCluster:
-    """What a cluster has. `home`: where the folders of runs lie on the node that takes jobs."""
+    """What a cluster has. `home` is the folder of runs on the node that takes jobs.
+
+    `batch_partition` and `session_partition` are what the login there sets for sbatch and for srun; empty if it sets none.
+    """
 
     version: str
     user: str
     home: str
     partitions: tuple[Partition, ...]
+    batch_partition: str = ""
+    session_partition: str = ""
+
+    @property
+    def default(self) -> Partition | None:
+        """Return the partition of jobs that name none; None if the cluster has no such partition."""
+        return next((partition for partition in self.partitions if partition.default), None)
 
     def partition(self, name: str) -> Partition | None:
-        """The partition of that name, or None."""
-        return next((partition for partition in self.partitions if partition.name == name), None)
+        """Return the partition of that name, or what several of them have together, if commas are between their names. None if
+        the cluster lacks one of them."""
+        by_name = {partition.name: partition for partition in self.partitions}
+        names = name.split(",")
+        if not all(word in by_name for word in names):
+            return None
+        if len(names) == 1:
+            return by_name[name]
+        named = [by_name[word] for word in names]
+        nodes = {node.name: node for partition in named for node in partition.nodes}
+        return Partition(name=name, default=False, open=any(partition.open for partition in named), nodes=tuple(nodes.values()))
 
 
 def cluster(link: Link) -> SlurmCluster:
@@ -144,6 +168,8 @@ def cluster(link: Link) -> SlurmCluster:
         user=answer.user,
         home=answer.home,
         partitions=tuple(_partition(name, lines) for name, lines in partitions.items()),
+        batch_partition=answer.batch_partition,
+        session_partition=answer.session_partition,
     )
 
 

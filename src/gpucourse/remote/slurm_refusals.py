@@ -72,25 +72,25 @@ _TABLE = (
         UsageError,
         "the job asks by name for something that this cluster does not have (a node, a feature, a kind of GPU, a license or a "
         "reservation)",
-        "gpucourse ssh 2 -- sinfo -N -o '%N %G %f' shows what its nodes have; leave the line out, or name one of these",
+        "gpucourse ssh 2 -- \"sinfo -N -o '%N %G %f'\" shows what its nodes have; leave the line out, or name one of these",
     ),
     _KnownError(
         r"Memory specification can not be satisfied",
         UsageError,
         "the job asks for more memory than any node of this cluster has",
-        "gpucourse ssh 2 -- sinfo -N -o '%N %m' shows what each node has, in MiB; a smaller --mem or --mem-per-cpu",
+        "gpucourse ssh 2 -- \"sinfo -N -o '%N %m'\" shows what each node has, in MiB; a smaller --mem or --mem-per-cpu",
     ),
     _KnownError(
         r"Node count specification invalid|[Mm]ore (nodes|processors) requested|Requested node configuration is not available",
         UsageError,
         "no set of nodes of this cluster can ever give what the job asks for (nodes, GPUs or cores)",
-        "gpucourse ssh 2 -- sinfo -N -o '%N %G %c' shows what each node has",
+        "gpucourse ssh 2 -- \"sinfo -N -o '%N %G %c'\" shows what each node has",
     ),
     _KnownError(
         r"[Rr]equested time limit is invalid|time limit.*exceed",
         UsageError,
         "the time limit is not one that the partition takes",
-        "--timeout 10m asks for less; gpucourse ssh 2 -- sinfo -o '%P %l' shows the limits",
+        "--timeout 10m asks for less; gpucourse ssh 2 -- \"sinfo -o '%P %l'\" shows the limits",
     ),
     _KnownError(
         r"[Ii]nvalid account|Invalid qos|AssocMaxSubmitJobLimit|QOSMaxSubmitJobPerUserLimit|Job violates accounting",

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from gpucourse.model.node import Node
 from gpucourse.outside.files import read_named
 from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import CHANNELS, Exchange
-from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_key
+from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_keys
 from gpucourse.remote.login_shell import Request, Stdin
 from gpucourse.remote.patience import ANSWER_S, CONNECT_S, REST_S
 from gpucourse.remote.sockets import ArrivedData, LimitedEvent, RegularChecks, dial, make_no_answer_error
@@ -65,7 +65,7 @@ class SshTransport:
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> SshLink:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
         file = Path(node.key) if node.key else self._key_file
-        key, pinned = self._private_key(file), parse_pinned_key(node)
+        key, pinned = self._private_key(file), parse_pinned_keys(node)
         sock = dial(node, timeout_s)
         try:
             transport = _handshake(node, sock, pinned, timeout_s)
@@ -262,13 +262,14 @@ class _OpenChannels(paramiko.transport.ChannelMap):
         super().put(chanid, chan)
 
 
-def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout_s: float) -> paramiko.Transport:
+def _handshake(node: Node, sock: socket.socket, pinned: Sequence[tuple[str, str]], timeout_s: float) -> paramiko.Transport:
+    kind = pinned[0][0]
     try:
-        transport = _negotiate(node, sock, pinned[0], timeout_s, only=True)
+        transport = _negotiate(node, sock, kind, timeout_s, only=True)
     except _OtherKind as error:
-        raise make_other_key_error(node, f"no {pinned[0]} key") from error
+        raise make_other_key_error(node, f"no {kind} key") from error
     shown = transport.get_remote_server_key()
-    if (shown.get_name(), shown.get_base64()) != pinned:
+    if (shown.get_name(), shown.get_base64()) not in pinned:
         transport.close()
         raise make_other_key_error(node, fingerprint(shown.asbytes()))
     return transport

@@ -28,8 +28,8 @@ _ASK_S = 20.0
 class SshRoute:
     """How a machine is reached. `said` is what the learner typed for it; `keys` are private keys of theirs that could open it.
 
-    `host_key` is what their known hosts say of it (`ssh-ed25519 AAAA...`), empty where they say nothing; `known_as` the name
-    under which it stands there.
+    `host_keys` is what their known hosts say of it (`ssh-ed25519 AAAA...`), several if machines share the name, empty if they
+    say nothing; `known_as` is the name that they have for it.
     """
 
     said: str
@@ -38,7 +38,7 @@ class SshRoute:
     user: str
     proxy: str = ""
     keys: tuple[Path, ...] = ()
-    host_key: str = ""
+    host_keys: tuple[str, ...] = ()
     known_as: str = ""
 
 
@@ -68,18 +68,19 @@ def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
         user=options.get("user", [getpass.getuser()])[0],
         proxy=_proxy(options),
         keys=tuple(key for key in keys if key.is_file()),
-        host_key=find_known_key(known_as, files),
+        host_keys=find_known_keys(known_as, files),
         known_as=known_as,
     )
 
 
-def find_known_key(host: str, files: Iterable[Path]) -> str:
-    """The host key that these files have for `name` or `[name]:port`, the best kind first; empty where they have none.
+def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
+    """Return the host keys that these files have for `name` or `[name]:port`: all those of the best kind, as OpenSSH accepts
+    any of them. Empty if they have none.
 
     Raises UsageError for a key that is marked as revoked.
     """
     keygen = _program("ssh-keygen")
-    keys: dict[str, str] = {}
+    keys: dict[str, list[str]] = {}
     for file in files:
         if not file.is_file():
             continue
@@ -91,8 +92,8 @@ def find_known_key(host: str, files: Iterable[Path]) -> str:
             if words[:1] == ["@revoked"]:
                 raise UsageError(f"{file} revokes the key of {host}", hint=f"ssh-keygen -F '{host}' -f '{file}' shows it")
             if len(words) >= 3 and not words[0].startswith(("#", "@")):
-                keys.setdefault(words[1], f"{words[1]} {words[2]}")
-    return next((keys[kind] for kind in _KINDS if kind in keys), "")
+                keys.setdefault(words[1], []).append(f"{words[1]} {words[2]}")
+    return next((tuple(dict.fromkeys(keys[kind])) for kind in _KINDS if kind in keys), ())
 
 
 def name_own_config(home: Path) -> Path:

@@ -19,7 +19,7 @@ from gpucourse.outside.names import check_known_name, printable, relative_name
 from gpucourse.remote import answers
 from gpucourse.remote.agent.frames import MOST_FILES
 from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_LEFT
-from gpucourse.storage import DiskSpace, FileBatch, storing
+from gpucourse.storage import DiskSpace, FileBatch, make_folder, storing
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
@@ -250,7 +250,7 @@ class _Unpacking:
         if wanted in self._folders:
             return None
         with storing(self._root):
-            self._root.mkdir(parents=True, exist_ok=True)
+            make_folder(self._root)
         name = ""
         for part in parts:
             name = f"{name}/{part}" if name else part
@@ -258,7 +258,7 @@ class _Unpacking:
             if name in self._taken or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 return f"{part} is not a folder here"
             with storing(folder):
-                folder.mkdir(exist_ok=True)
+                make_folder(folder)
             self._folders.add(name)
         self._folders.add(wanted)
         return None

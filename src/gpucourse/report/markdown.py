@@ -39,7 +39,7 @@ def _parts(report: Report) -> Iterator[str]:
         for saying in chapter.sayings:
             if saying.text:  # else it is named among what is missing
                 yield f"### {_plain(saying.title)}"
-                yield saying.text.strip()
+                yield escape_words(saying.text.strip())
         if chapter.sources:
             yield f"*From the runs {', '.join(chapter.sources)}.*"
 
@@ -62,3 +62,8 @@ def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
 def _plain(text: str) -> str:
     """Text in which no character means anything to Markdown, on one line."""
     return re.sub(r"([\\*_|<\[\]#])", r"\\\1", " ".join(text.split()))
+
+
+def escape_words(text: str) -> str:
+    """Return what a person wrote, line by line, so that Markdown shows it as it was typed: no HTML, no picture, no link."""
+    return re.sub(r"([\\`*_|<\[\]#$~])", r"\\\1", text)

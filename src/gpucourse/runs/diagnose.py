@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
+from gpucourse.launch.neighbours import MOST_FILES, is_in_checkout, list_files
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.end_state import end_state
@@ -37,12 +41,18 @@ class _Command:
 
 
 @dataclass(frozen=True)
+class _UploadSource:
+    source: str
+
+
+@dataclass(frozen=True)
 class _Plan:
     """What is read again of `plan.json`."""
 
     commands: tuple[_Command, ...] = ()
     timeout_s: float | None = None
     batch: dict[str, Any] | None = None
+    uploads: tuple[_UploadSource, ...] = ()
 
 
 def make_silence_monitor(context: Context, record: RunRecord) -> SilenceMonitor:
@@ -81,32 +91,31 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
     from gpucourse.coach.evidence import Evidence
     from gpucourse.coach.recognise import recognise
 
-    if record.slurm is not None and record.state == "lost":
-        return jobs.diagnose_jobs(record.slurm.jobs, exercise=_name_script(record), lab=record.module)
+    if record.slurm is not None and record.state in {"lost", "failed"}:
+        of_jobs = jobs.diagnose_jobs(record.slurm.jobs, exercise=shlex.join(record.run_words), lab=record.module)
+        if of_jobs or record.state == "lost":
+            return of_jobs
     files = runs.files_of(context.paths, record)
     plan = _plan(files)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
-    return list(
-        recognise(
-            Evidence(
-                exercise=_name_script(record),
-                module=record.module,
-                run=record.id,
-                state=end_state(record.node_exits) if record.drill else record.state,
-                mode=record.mode,
-                planned={}
-                if record.slurm is not None
-                else read_planned_ranks(files),  # the scheduler places ranks, not the plan
-                logs=tuple(_logs(record, files)),
-                node_exits=tuple(record.node_exits),
-                silences=tuple(silence for silence in record.silences if silence.rank not in ended_well),
-                skew_s=record.clock_skew_s,
-                lost=lost,
-                typed=_join_command(plan),
-                python={command.node.name: command.node.python for command in plan.commands} if plan else {},
-            )
+    diagnoses = recognise(
+        Evidence(
+            exercise=shlex.join(record.run_words),
+            module=record.module,
+            run=record.id,
+            state=end_state(record.node_exits) if record.drill else record.state,
+            mode=record.mode,
+            planned={} if record.slurm is not None else read_planned_ranks(files),  # the scheduler places ranks, not the plan
+            logs=tuple(_logs(record, files)),
+            node_exits=tuple(record.node_exits),
+            silences=tuple(silence for silence in record.silences if silence.rank not in ended_well),
+            skew_s=record.clock_skew_s,
+            lost=lost,
+            typed=_join_command(plan),
+            python={command.node.name: command.node.python for command in plan.commands} if plan else {},
         )
     )
+    return [_suggest_folder(record, plan, diagnosis) for diagnosis in diagnoses]
 
 
 def _join_command(plan: _Plan | None) -> str:
@@ -117,9 +126,22 @@ def _join_command(plan: _Plan | None) -> str:
     return " ".join([*(f"{name}={value}" for name, value in first.env.items()), shlex.join(first.argv)])
 
 
-def _name_script(record: RunRecord) -> str:
-    """What comes after `gpucourse run` for what ran: an exercise's number, or a script of the learner's own."""
-    return f"--script {shlex.quote(record.subject)}" if record.own_script else record.exercise
+def _suggest_folder(record: RunRecord, plan: _Plan | None, diagnosis: Diagnosis) -> Diagnosis:
+    """Return a diagnosis that advises to upload something, with the advice to upload the whole folder instead, if that is in a
+    checkout and has files that were not uploaded."""
+    if record.own_script is None or plan is None or "--with " not in diagnosis.next:
+        return diagnosis
+    script, here = Path(record.own_script).resolve(), Path.cwd()
+    folders = [here, script.parent] if script.is_relative_to(here) else [script.parent]
+    folder = next((folder for folder in folders if is_in_checkout(folder)), None)
+    if folder is None:
+        return diagnosis
+    uploaded = {upload.source for upload in plan.uploads}
+    files = list(islice(list_files(folder), MOST_FILES + 1))
+    if len(files) > MOST_FILES or all(str(file) in uploaded for file in files):
+        return diagnosis
+    place = "." if folder == here else shlex.quote(os.path.relpath(folder, here))
+    return replace(diagnosis, next=f"--with {place} uploads the whole folder of the checkout at once; or {diagnosis.next}")
 
 
 def _take_last_life(text: str, record: RunRecord) -> str:

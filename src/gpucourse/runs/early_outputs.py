@@ -98,7 +98,8 @@ class EarlyOutputs:
         if self._over.wait(self._follows_until - time.monotonic()):
             return
         self._has_begun = True
-        with suppress(GpucourseError, OSError):  # whatever it is, `finish` meets it again and says so
+        # Whatever fails, `finish` meets it again and says so.
+        with self._context.guard("fetch outputs before the end"), suppress(GpucourseError, OSError):
             self._collected = finish.fetch_early(self._context, self._fleet, self._record, self._stopped)
             if not self._stopped.is_set():
                 finish.draw_early(self._context, self._record)

@@ -144,10 +144,13 @@ def _judge_and_hand_in(
     """What is done with a run's outputs once they are collected. `digests`: the SHA-256 of files that are known already, by
     their path; `written`: whether a part of the learner's own is to be judged."""
     record.state = "broken" if record.drill else end_state(record.node_exits)
-    record.diagnoses = [] if record.drill else diagnose.diagnose(context, record)  # a drill is the learner's to diagnose
+    record.diagnoses = []
+    if not record.drill:  # a drill is the learner's to diagnose
+        with context.guard("name the cause of the failure"):
+            record.diagnoses = diagnose.diagnose(context, record)
     metrics = _metrics(context, record, files)
     if metrics is not None and exercise.plots and not record.own_script:
-        with stage(context.watch, "draw", "drawing", record.phases_s):
+        with stage(context.watch, "draw", "drawing", record.phases_s), context.guard("draw the pictures"):
             _draw(context, exercise, metrics, record, files)
     with stage(context.watch, "judge", "judging your part", record.phases_s) if written else nullcontext():
         verdict = judge(context, exercise, record)
@@ -208,7 +211,7 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
     """
     files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
     there = read_handed_in_verdict(context, exercise.id)
-    newer = there is not None and there.run > record.id and context.paths.run(exercise.id, there.run).record.exists()
+    newer = there is not None and runs.is_newer(context.paths, there.run, record)
     if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
         return
     sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]

@@ -113,8 +113,12 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
         limit_s = own_limit + AFTER_LIMIT_S
     try:
         what = f"running {record.subject} on {name_nodes(record.nodes)}"
-        with stage(context.watch, "run", what, record.phases_s, silence=_explain_silence(context, record)):
-            watch(find_silent_ranks(record, files))
+        silence = ""
+        with context.guard("tell why nothing is printed yet"):
+            silence = _explain_silence(context, record)
+        with stage(context.watch, "run", what, record.phases_s, silence=silence):
+            with context.guard("tell which ranks have printed nothing"):
+                watch(find_silent_ranks(record, files))
             result = follow(
                 fleet,
                 record.id,
@@ -131,6 +135,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 world_size=record.world_size,
                 max_restarts=record.max_restarts,
                 hosts=slurm_runs.hosts_of(deployments.load(context.paths, record.stack)),
+                guard=context.guard,
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _make_detach_error(record) from error
@@ -206,7 +211,8 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
     record.restarts = error.result.restarts
     record.first_failure, record.error = error.result.first_failure, error.what
     record.silences = list(error.result.silences)
-    record.diagnoses = diagnose.diagnose(context, record, lost=error.what)
+    with context.guard("name the cause of the failure"):
+        record.diagnoses = diagnose.diagnose(context, record, lost=error.what)
     runs.save(context.paths, record)
     return UnreachableError(
         f"run {record.id} could not be followed to its end: {error.what}",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, UnknownName, UsageError
+from gpucourse.grading.edits import LARGEST
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.parts import LARGEST
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from gpucourse.context import Context
+from gpucourse.course import part_files
 from gpucourse.course.rules import SHARED
 from gpucourse.errors import MissingError, NewerFormat
 from gpucourse.model.event import Note
@@ -18,22 +19,55 @@ from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, KeptParts, PartResult, PartVerdict, choose_needed
+from gpucourse.outside.names import printable
+from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.exercises import ensure_copies
 from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths
 
-LARGEST = 1 << 20  # bytes of a file that a person wrote
+LARGEST = 64 << 10  # bytes of a part: those of the course have 3 KB, and each is compared with its solutions
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """The best state of each part that is handed in, in the manifest's order: from a run or from `try`; open where nothing is.
+    """Return the best state of each part that is handed in, in the manifest's order: from a run or from `try`; open if nothing
+    is handed in.
 
-    A result counts only with the very file that it was given for. No code of the learner's runs. Raises NewerFormat.
+    A result counts only with the very file that it was given for, if that is not the course's own. One that passed could not be
+    judged (`error`) if the run that it names did not have this file. No code of the learner's runs. Raises NewerFormat.
     """
     kept = _read_kept(context, exercise.id).parts
-    return tuple(_select_valid(context, exercise.id, part, kept.get(part.id)) or make_open(part) for part in exercise.yours)
+    results: list[PartResult] = []
+    for part in exercise.yours:
+        result = _select_valid(context, exercise.id, part, kept.get(part.id))
+        if result is None or is_as_delivered(context, exercise, part, context.paths.yours_file(exercise.id, part.file)):
+            result = make_open(part)
+        elif result.verdict == "passed" and (why := _find_objection(context, exercise, part, result)):
+            result = make_doubtful(result, why)
+        results.append(result)
+    return tuple(results)
+
+
+def make_doubtful(result: PartResult, why: str) -> PartResult:
+    """Return a result that says `passed` as one that could not be judged, for this reason."""
+    return replace(result, verdict="error", says=why)
+
+
+def _find_objection(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult) -> str:
+    """Return why a part that passed cannot count; empty if it can. The run's seal and its checks are not looked at."""
+    if not result.run:
+        return "" if part.judge and not part.checks else f"checks of a run decide: gpucourse run {exercise.id}"
+    try:
+        record = runs.read(context.paths, exercise.id, result.run)
+    except MissingError as error:
+        return error.what
+    if record is None:
+        return f"its run {printable(result.run, 80)} is not here"
+    files = runs.files_of(context.paths, record)
+    if not record.is_judged or not _was_part_used(files, part) or seals.sha256(files.yours_file(part.file)) != result.sha256:
+        return f"run {record.id} did not have this file"
+    return ""
 
 
 def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResult:
@@ -52,6 +86,11 @@ def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
 def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
     """Whether `file` is the part as the course delivers it."""
     return seals.sha256(file) == seals.sha256(_course_folder(context, exercise) / part.file)
+
+
+def is_solution(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
+    """Return whether the code in `file` is that of a solution of the course, and long enough that this is no chance."""
+    return part_files.is_solution(file, _course_folder(context, exercise) / part.file)
 
 
 def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
@@ -136,7 +175,7 @@ def judge_parts(
             says = f"{error.what}: {error.hint}" if error.hint else error.what
             result = replace(make_open(part, sha256=seals.sha256(file) or ""), verdict="error", says=says)
         if not is_as_delivered(context, exercise, part, file):
-            result = _add_checks(part, result, checks)
+            result = add_checks(part, result, checks)
         results.append(replace(result, run=record.id))
     return choose_needed(exercise.yours, results)
 
@@ -149,8 +188,8 @@ def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
     return not part.submit or files.batch(PurePath(part.file).stem).is_file()
 
 
-def _add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
-    """A part that its judge finds right, or that has none, is what the run's checks about it say."""
+def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
+    """Return the result of a part that its judge finds right, or that has none, as the run's checks about it say."""
     checks_of_part = [check for check in checks if check.id in part.checks]
     if not checks_of_part or (part.judge and result.verdict != "passed"):
         return result
@@ -195,10 +234,15 @@ def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult
     the learner tries afterwards takes nothing away, unless it is the same file that is judged `again`. An open part, or one
     that could not be judged, replaces nothing; one that checks of a run are about counts after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
-        kept = _read_kept(context, exercise.id).parts
+        stored = _read_kept(context, exercise.id)
+        kept, tried = stored.parts, stored.tried
+        if not again and any(result.verdict != "open" and not result.run for result, _ in judged):
+            tried = now_utc("milliseconds")
         new: dict[str, PartResult] = {}
         for part in exercise.yours:
             stored_result = _select_valid(context, exercise.id, part, kept.get(part.id))
+            if stored_result is not None and _find_objection(context, exercise, part, stored_result):
+                stored_result = None  # such as after its run was removed: what is judged now replaces it
             result, file = next(((item, path) for item, path in judged if item.id == part.id), (None, None))
             if result is None or file is None or result.verdict not in {"passed", "failed"} or not result.sha256:
                 continue
@@ -208,9 +252,20 @@ def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult
                 continue
             if not again:
                 copy_file(file, context.paths.yours_file(exercise.id, part.file))
+                if result.verdict == "passed" and is_solution(context, exercise, part, file):
+                    text = f"{part.file} is a solution of the course: it gives no points until an instructor accepts it"
+                    context.watch(Note(text=text, level="warning"))
             new[part.id] = result
-        if new:
-            write_record(context.paths.yours(exercise.id), KeptParts(parts={**kept, **new}))
+        if new or tried != stored.tried:
+            write_record(context.paths.yours(exercise.id), KeptParts(parts={**kept, **new}, tried=tried))
+
+
+def find_last_tried(context: Context) -> tuple[str, str]:
+    """Return the moment of the newest `try` of a part that is not open, and the exercise; empty if there was none."""
+    numbers = [file.parent.name for file in context.paths.list_yours()]
+    with suppress(NewerFormat):
+        return max(((_read_kept(context, number).tried, number) for number in numbers), default=("", ""))
+    return "", ""
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
@@ -241,7 +296,8 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
     if not stat.S_ISREG(about.st_mode):
         return "no-file", f"{file} is not a file: move it away, and the course's own comes back"
     if about.st_size > LARGEST:
-        return "too-large", f"{file.name} has {about.st_size >> 20} MB, and a part may have {LARGEST >> 20}"
+        size, limit = format_bytes(about.st_size), format_bytes(LARGEST)
+        return "too-large", f"{file.name} has {size}, and a part may have {limit}"
     return None
 
 
@@ -256,7 +312,8 @@ def _read_kept(context: Context, exercise_id: str) -> KeptParts:
 
 
 def _select_valid(context: Context, exercise_id: str, part: LearnerPart, result: PartResult | None) -> PartResult | None:
-    """The stored result, if it is one of this part and its file is the one that was judged."""
-    if result is None or not result.sha256 or result.file != part.file:
+    """The stored result, if it is one of this part and its file is the one that was judged, and can be a part."""
+    if result is None or not result.sha256 or (result.id, result.file) != (part.id, part.file):
         return None
-    return result if seals.sha256(context.paths.yours_file(exercise_id, part.file)) == result.sha256 else None
+    file = context.paths.yours_file(exercise_id, part.file)
+    return result if _find_fault(file) is None and seals.sha256(file) == result.sha256 else None

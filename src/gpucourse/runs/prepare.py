@@ -6,13 +6,20 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
-from gpucourse.launch.neighbours import find_imports, find_mentioned_files, find_named_files, starts_ranks_itself
+from gpucourse.launch.neighbours import (
+    find_base,
+    find_imports,
+    find_mentioned_files,
+    find_named_files,
+    starts_ranks_itself,
+)
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
@@ -36,13 +43,14 @@ SHARED = "shared"  # the folder of `exercises/` whose files travel beside the sc
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
     """What the learner typed after `run`. `lab`: the module on whose lab a script of the learner's own runs, where that is not
-    the exercise's."""
+    the exercise's. `python_module`: the name by which `python -m` finds the script in this folder, if it is started so."""
 
     exercise: str
     lab: str | None = None
     nodes: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     script: Path | None = None
+    python_module: str = ""
     launcher: str | None = None
     arguments: tuple[str, ...] = ()
     timeout_s: float | None = None
@@ -132,7 +140,14 @@ def make_launch_request(
     lab = _own_lab(context, find_lab_module(context, module, run_request), run_request) if by_us else None
     if lab is not None and run_request.nodes is None and script == exercise.script:
         _tell_of_few(context, exercise, lab)
+    if lab is not None and lab.inventory is not None and run_request.script is not None and launcher == "python":
+        count = min(exercise.launch.nodes, len(lab.inventory.nodes))
+        if run_request.nodes is None and count > 1:
+            text = f"{run_request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
+            context.watch(Note(text=text, level="warning"))
     typed = (*arguments(exercise, passed), *run_request.arguments)
+    if run_request.python_module:
+        script, typed = "-m", (run_request.python_module, *typed)
     needs_torch = launcher == "torchrun" or run_request.profile
     if run_request.profile:
         typed = (script, *typed)
@@ -272,7 +287,7 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
         for name, place in places.items()
     ]
     if script is None:
-        named = find_named_files(run_request.extra, uploads[0].source)
+        named = find_named_files(run_request.extra, uploads[0].source.resolve().parent)
         _refuse_same_names(exercise, uploads, named)
         return exercise.script, (*uploads, *named, *earlier_runs(context.paths, exercise))
     from gpucourse.launch import own_batch
@@ -280,17 +295,29 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
     if not script.is_file():
         why = "it is no plain file" if script.exists() else "there is no such file"
         raise UsageError(f"--script {script}: {why}", hint="name a Python file on this computer")
+    if script.suffix == ".ipynb":
+        raise UsageError(
+            f"--script {script}: a notebook is no Python script",
+            hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
+            f"{quote(str(script.with_suffix('.py')))}",
+        )
     launcher = run_request.launcher or exercise.launch.kind
     if launcher == "torchrun" and starts_ranks_itself(script):
         text = f"{script.name} starts its ranks itself, and torchrun would start it once for each rank"
         once = f"gpucourse run --script {script} --launcher python starts it once a node"
         context.watch(Note(text=f"{text}. {once}", level="warning"))
     shell = launcher in SLURM and not own_batch.is_python(script)
-    beside = find_mentioned_files(script) if shell else find_imports(script)
+    if shell:
+        base = script.resolve().parent
+    else:
+        base = Path.cwd() if run_request.python_module else find_base(script, run_request.extra)
+    beside = find_mentioned_files(script) if shell else find_imports(script, base, run_request.python_module)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
         how = "names" if shell else "imports"
         context.watch(Note(text=f"{script.name} {how} files beside it, so they are uploaded too: {names}"))
-    own = [Upload(name=script.name, source=script.resolve()), *find_named_files(run_request.extra, script), *beside]
+    source = script if run_request.python_module else script.resolve()
+    name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
+    own = [Upload(name=name, source=source), *find_named_files(run_request.extra, base), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
-    return f"./{script.name}" if script.name.startswith("-") else script.name, tuple(taken.values())  # else Python's own flag
+    return f"./{name}" if name.startswith("-") else name, tuple(taken.values())  # else Python's own flag

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from gpucourse import __version__
@@ -97,6 +98,8 @@ def run(
         refuse_shell_script(run_request.script)
     lab = slurm_runs.lab_of(context, module) if scheduled else find_lab_module(context, module, run_request)
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
+    if not scheduled and lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
+        raise _refuse_login_node(deployment, run_request)
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
@@ -145,6 +148,17 @@ def run(
             return RunResult(plan=plan, record=record, followed_run=follow.follow_to_end(context, fleet, record))
 
 
+def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
+    """Return the refusal of a run that would compute on the one machine of a Slurm cluster that the lab enters."""
+    place = deployment.inventory.head.label if deployment.inventory else deployment.stack
+    own = f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
+    meant = own if run_request.script else run_request.exercise
+    return UsageError(
+        f"{place} is the login node of a Slurm cluster, and this run would compute on it",
+        hint=f"hand it to Slurm: gpucourse run {meant} --launcher slurm",
+    )
+
+
 def _limit(context: Context, plan: LaunchPlan) -> LaunchPlan:
     """The plan with the limits for what is collected."""
     from gpucourse.remote.execute import max_files_of
@@ -177,6 +191,7 @@ def new_record(
         own_script=os.path.normpath(run_request.script.absolute())
         if run_request.script
         else None,  # two folders may have one name
+        own_module=run_request.python_module or None,
         place=run_request.place if run_request.script else None,
         profiled=run_request.profile,
         state="planned",

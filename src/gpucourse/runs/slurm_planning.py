@@ -74,7 +74,7 @@ def plan_on(
     nodes = launcher.nodes_of(wanted, run_request.nodes)
     slurm_cluster = cluster(fleet.link(head))
     partition = _partition(wanted, slurm_cluster)
-    gpus = _gpus(wanted, partition, nodes)
+    gpus = choose_gpus(wanted, partition, nodes)
     _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
     place = launcher.ClusterFacts(
         partition=partition.name, threads=LOCAL_THREADS if head.is_simulated else None, gpus=gpus, python=_python_of(deployment)
@@ -90,10 +90,10 @@ def _own(
     own: own_batch.OwnBatch,
     slurm_cluster: SlurmCluster,
 ) -> LaunchPlan:
-    """The plan for a batch file of the learner's own. What it wishes for is between it and sbatch, but for a partition."""
-    typed, named = launcher.partition_of(wanted)
-    default = next((partition.name for partition in slurm_cluster.partitions if partition.default), "")
-    chosen = typed if named else own.partition
+    """Return the plan for a batch file of the learner's own. What it wishes for is between it and sbatch, but for a
+    partition."""
+    typed = launcher.partition_of(wanted)
+    chosen = typed or slurm_cluster.batch_partition or own.partition
     if chosen and slurm_cluster.partition(chosen) is None:
         raise _no_partition(chosen, slurm_cluster, f"gpucourse run --script {run_request.script}")
     return own_batch.plan(
@@ -101,8 +101,9 @@ def _own(
         head,
         own,
         nodes=run_request.nodes,
-        partition=typed if named else "",
-        default=default,
+        partition=typed,
+        default=slurm_cluster.default.name if slurm_cluster.default else "",
+        login=slurm_cluster.batch_partition,
         time_s=run_request.timeout_s,
         module=lab.id,
     )
@@ -115,26 +116,30 @@ def _no_partition(name: str, slurm_cluster: SlurmCluster, again: str) -> UsageEr
 
 
 def _partition(wanted: planning.LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
-    name, named = launcher.partition_of(wanted)
-    partition = slurm_cluster.partition(name)
-    default = next((candidate for candidate in slurm_cluster.partitions if candidate.default), None)
-    if partition is None and ((named and name != launcher.PARTITION) or default is None):
-        raise _no_partition(name, slurm_cluster, f"gpucourse run {wanted.exercise.id}")
-    chosen = partition or default
+    """Return the partition that the job goes to: the one that was named; else gpu, which the course's files prefer, if it
+    exists and the file is the course's; else the cluster's own default. Raises UsageError if it does not exist, or is down."""
+    session = wanted.launcher == "slurm-pty"
+    login = slurm_cluster.session_partition if session else slurm_cluster.batch_partition
+    written = wanted.written is not None
+    name = launcher.partition_of(wanted, login) or ("" if written else launcher.PARTITION)
+    chosen = slurm_cluster.partition(name)
+    if chosen is None and (not name or (name == launcher.PARTITION and not written)):
+        chosen = slurm_cluster.default
     if chosen is None:
-        raise AssertionError(name)
+        raise _no_partition(name, slurm_cluster, f"gpucourse run {wanted.exercise.id}")
     if not chosen.open:
         raise UsageError(f"the partition {chosen.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
     return chosen
 
 
-def _gpus(wanted: planning.LaunchRequest, partition: Partition, nodes: int) -> int:
-    """GPUs of each node for the job. An exercise that was not written for Slurm takes what the nodes have."""
-    asked = launcher.gpus_of(wanted)
+def choose_gpus(wanted: planning.LaunchRequest, partition: Partition, nodes: int) -> int:
+    """Return the GPUs that the job gets on each node. An exercise that was not written for Slurm gets one for each of its
+    processes, as far as the nodes have them."""
     has = sorted((node.gpus for node in partition.nodes), reverse=True)
     if wanted.exercise.launch.slurm is None:
-        return min(has[:nodes], default=0)
-    return asked if has and has[0] else 0
+        available = min(has[:nodes], default=0)
+        return min(available, launcher.tasks_of(wanted, available))
+    return launcher.gpus_of(wanted) if has and has[0] else 0
 
 
 def _python_of(deployment: Deployment) -> str:
@@ -186,14 +191,14 @@ def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: in
     if tasks > cores:
         raise UsageError(
             f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
-            hint="gpucourse ssh 2 -- sinfo -N -o '%N %c' shows what each node has; one process per GPU is usual",
+            hint="gpucourse ssh 2 -- \"sinfo -N -o '%N %c'\" shows what each node has; one process per GPU is usual",
         )
     fitting = [node for node in partition.nodes if node.gpus >= gpus]
     if gpus and not fitting:
         most = max((node.gpus for node in partition.nodes), default=0)
         raise UsageError(
             f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
-            hint="gpucourse ssh 2 -- sinfo -N -o '%N %G' shows what each node has",
+            hint="gpucourse ssh 2 -- \"sinfo -N -o '%N %G'\" shows what each node has",
         )
     return fitting
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpucourse.errors import GpucourseError, ManifestError
+from gpucourse.guard import guard
 from gpucourse.model.node import is_simulated
 from gpucourse.ui.line import paint
 from gpucourse.ui.out import Out
@@ -26,7 +29,7 @@ class Console:
 
     `json`: standard output holds one JSON document and nothing else. `quiet`: how it went in one line where a result has such
     a line, warnings and errors. `verbose`: everything that is known, errors with their traceback. A terminal gets colour unless
-    NO_COLOR is set, and movement unless TERM=dumb.
+    NO_COLOR is set, and movement unless TERM=dumb. `log` returns the file for failures of what is only shown, if there is one.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class Console:
         self._colourless = bool(environ.get("NO_COLOR"))
         self._columns = environ.get("COLUMNS", "")
         self._said: set[object] = set()
+        self.log: Callable[[], Path] | None = None
         self._documented = False
 
     def width(self, out: Out | None = None) -> int:
@@ -138,7 +142,21 @@ class Console:
         from gpucourse.ui.live import Live
 
         moving = self.can_redraw(self.err)
-        return Live(self.err, colour=self.colour(self.err), moving=moving, quiet=self.quiet, verbose=self.verbose, brief=brief)
+        return Live(
+            self.err,
+            colour=self.colour(self.err),
+            moving=moving,
+            quiet=self.quiet,
+            verbose=self.verbose,
+            brief=brief,
+            log=self.log,
+        )
+
+    def guard(self, part: str, *, except_for: tuple[type[Exception], ...] = ()) -> AbstractContextManager[None]:
+        """Return a block whose failure does not end the command: it becomes a line in the log and a warning.
+
+        `part` completes the sentence "could not ..."; the errors `except_for` are raised."""
+        return guard(part, self.log, self.warn, except_for=except_for)
 
     def _error_document(self, error: GpucourseError) -> None:
         told = {
@@ -182,8 +200,6 @@ class Console:
         except OSError as error:
             if out is self.err:
                 return
-            from pathlib import Path
-
             raise storage_error(error, Path("/dev/stdout")) or error from error
 
 

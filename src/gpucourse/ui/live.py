@@ -9,14 +9,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from gpucourse.errors import Interrupted
+from gpucourse.guard import guard
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, RankEvent, ResourceEvent, SilentRanks, Stage
 from gpucourse.ui.line import Line, Segment, ansi, line, plain, wrap_log_line
-from gpucourse.ui.loglines import Source, leave_out_tables, visible
+from gpucourse.ui.loglines import LONGEST, Source, leave_out_tables, visible
+from gpucourse.ui.logpipe import LONGEST as LONGEST_IN_PIPE
 from gpucourse.ui.logpipe import LogPipe
 from gpucourse.ui.logscreen import LogScreen
 from gpucourse.ui.out import Out
@@ -33,10 +37,10 @@ KEPT = 200  # finished lines kept for the recorded screen
 
 
 class Live:
-    """A `Watcher`, called from any thread; a context manager. Never raises because of the terminal or the pipe.
+    """A `Watcher`, called from any thread; a context manager. Never raises: after a failure of its own it goes on as in a pipe.
 
     `verbose`: what launchers and libraries write, and every node's steps, are shown too. `brief`: of what goes well nothing
-    stays, and no logs are shown: for one of many runs, and for an end that was asked for.
+    stays, and no logs are shown: for one of many runs, and for an end that was asked for. `log` returns the file for failures.
     """
 
     def __init__(
@@ -48,14 +52,15 @@ class Live:
         quiet: bool = False,
         verbose: bool = False,
         brief: bool = False,
+        log: Callable[[], Path] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._out, self._colour, self._clock = out, colour, clock
+        self._out, self._colour, self._clock, self._log_file = out, colour, clock, log
         self._quiet, self._brief, self._fold = quiet, brief, not verbose
         self._moving = moving and not quiet
         self._progress = Progress(out.glyphs, at_once=not self._moving, verbose=verbose)
         self._screen = LogScreen(out.glyphs, fold=self._fold)
-        self._pipe = LogPipe(out, fold=self._fold)
+        self._pipe = LogPipe(out, fold=self._fold, most=LONGEST if out.terminal else LONGEST_IN_PIPE)
         self._region = Region(out, colour=colour)
         self._lock = threading.RLock()
         self._above: list[Line] = []
@@ -63,6 +68,7 @@ class Live:
         self._heard = self._drawn = clock()
         self._stop = threading.Event()
         self._printer: threading.Thread | None = None
+        self._has_failed = False
 
     def __enter__(self) -> Self:
         if self._moving:
@@ -77,14 +83,19 @@ class Live:
                 self._printer.join()
         finally:  # whatever happens, the terminal gets its cursor back
             self._printer = None
-            with self._lock:
-                failed = kind is not None and not issubclass(kind, (KeyboardInterrupt, Interrupted))
-                self._settle()
-                self._finish(self._progress.end_open_stages(self._clock(), failed=failed))
-            self._last_frame()
+            failed = kind is not None and not issubclass(kind, (KeyboardInterrupt, Interrupted))
+            with self._guard():
+                with self._lock:
+                    self._settle()
+                    self._finish(self._progress.end_open_stages(self._clock(), failed=failed))
+                self._last_frame()
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
+        with self._guard():
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         if isinstance(event, LogBytes):
             self._log(event)
             return
@@ -137,11 +148,10 @@ class Live:
         )
         with self._lock:
             kept = list(self._kept)[-stages:]
-        if len(said) > logs or any(source.more for source in self._sources()):
-            earlier = line(Segment(f"{self._out.glyphs.ellipsis} earlier lines are in logs/", "dim"))
-            said[-logs:-logs] = [(said[-logs:][0][0], earlier)]
-            logs += 1
-        return [row for _, row in sorted([*kept, *said[-logs:]], key=_when)]
+        shown = said[-logs:]
+        if shown and (len(said) > logs or any(source.more for source in self._sources())):
+            shown.insert(0, (shown[0][0], line(Segment(f"{self._out.glyphs.ellipsis} earlier lines are in logs/", "dim"))))
+        return [row for _, row in sorted([*kept, *shown], key=_when)]
 
     def _log(self, event: LogBytes) -> None:
         if event.rank is not None:
@@ -186,15 +196,20 @@ class Live:
         self._finish([] if self._brief else [part for row in rows for part in wrap_log_line(row, width)], keep=False)
 
     def _tick_on(self) -> None:
-        while not self._stop.wait(TICK_S):
-            with self._lock:
-                self._finish_logs(self._screen.take())
-                now = self._clock()
-                if not self._above and now - self._drawn < REDRAW_S:
-                    continue
-                self._drawn = now
-                above, rows = self._take_scrolled_rows(), self._rows(now)
-            self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal stops nobody else
+        while not self._stop.wait(TICK_S) and not self._has_failed:
+            with self._guard():
+                self._tick()
+
+    def _tick(self) -> None:
+        with self._lock:
+            self._finish_logs(self._screen.take())
+            now = self._clock()
+            if not self._above and now - self._drawn < REDRAW_S:
+                return
+            self._drawn = now
+            rows = self._rows(now)
+            above = self._take_scrolled_rows()
+        self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal stops nobody else
 
     def _rows(self, now: float) -> list[Line]:
         width, lines = self._out.size()
@@ -226,6 +241,20 @@ class Live:
 
     def _sources(self) -> list[Source]:
         return self._screen.sources() + self._pipe.sources()
+
+    def _guard(self) -> AbstractContextManager[None]:
+        log = None if self._has_failed else self._log_file  # what fails on every line is told once
+        return guard("draw the live screen", log, self._fail)
+
+    def _fail(self, warning: str) -> None:
+        """Go on as in a pipe, and say why once: what was not painted yet is written as it is."""
+        with self._lock:
+            if self._has_failed:
+                return
+            self._has_failed, was_moving, self._moving = True, self._moving, False
+            rows = self._take_scrolled_rows()
+            text = "".join(f"{row}\n" for row in [*rows, f"{self._out.glyphs.error} {clean_line(warning)}"])
+            self._write(partial(self._out.write, f"{self._region.clear() if was_moving else ''}{text}"))
 
     def _write(self, writing: Callable[[], None]) -> None:
         """A full disk behind a redirected stream has silenced the stream; the work itself continues."""

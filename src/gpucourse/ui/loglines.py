@@ -125,6 +125,36 @@ class Source:
         self.last.extend((now, bytes(text[: LONGEST + 1])) for text in lines[-LAST:])
 
 
+class LineLimit:
+    """Cuts the lines of one log after `most` bytes, and says how much is left out. A line may come in several pieces."""
+
+    def __init__(self, file: str, most: int = LONGEST) -> None:
+        self._file, self._most = file, most
+        self._length = 0  # of the line that has no newline yet
+
+    def cut(self, piece: bytes) -> bytes:
+        """Return what is shown of the piece that follows the one before."""
+        lines = piece.split(b"\n")
+        if self._length + len(lines[0]) <= self._most and max(map(len, lines)) <= self._most:
+            self._length = len(lines[-1]) + (self._length if len(lines) == 1 else 0)
+            return piece
+        shown = [self._cut_line(lines[0])]
+        for text in lines[1:]:
+            shown.append(self.end() + b"\n")
+            shown.append(self._cut_line(text))
+        return b"".join(shown)
+
+    def end(self) -> bytes:
+        """Return what is shown where the line ends: how many of its bytes are left out, if any are."""
+        more, self._length = self._length - self._most, 0
+        return f" ... {more:,} more bytes, whole in {self._file}".encode() if more > 0 else b""
+
+    def _cut_line(self, text: bytes) -> bytes:
+        room = max(0, self._most - self._length)
+        self._length += len(text)
+        return text[:room]
+
+
 def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
     """These lines of one log without the tables that the result shows, each from its marker to an empty line."""
     inside = False

@@ -6,7 +6,7 @@ import threading
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.line import paint
-from gpucourse.ui.loglines import Source, source_of, visible_block
+from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block
 from gpucourse.ui.out import Out
 
 LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
@@ -15,27 +15,34 @@ LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank c
 class LogPipe:
     """Prints what it is fed, from any thread, line by line, never parts of two lines mixed.
 
-    `fold`: lines of launchers and libraries are counted, not printed.
+    `fold`: lines of launchers and libraries are counted, not printed. `most`: how many bytes of a line are printed; None for
+    all.
     A line waits for its newline however long that takes: a pause of the writer must not tear it in two.
     """
 
-    def __init__(self, out: Out, *, colour: bool = False, fold: bool = False) -> None:
+    def __init__(self, out: Out, *, colour: bool = False, fold: bool = False, most: int | None = None) -> None:
         self._out = out
         self._fold = fold
         self._colour = colour
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
+        self._most = most
+        self._limits: dict[tuple[str, int | None], LineLimit] = {}
 
     def feed(self, event: LogBytes) -> None:
         """Print the complete lines that this piece ends."""
         with self._lock:
             source = source_of(self._sources, event)
-            cut = event.data.rfind(b"\n")
+            data = event.data
+            if self._most is not None:
+                key = (source.node, source.rank)
+                data = self._limits.setdefault(key, LineLimit(source.file, self._most)).cut(data)
+            cut = data.rfind(b"\n")
             if cut >= 0:
-                self._print(source, source.partial + event.data[:cut])
-                source.partial = event.data[cut + 1 :]
+                self._print(source, source.partial + data[:cut])
+                source.partial = data[cut + 1 :]
             else:
-                source.partial += event.data
+                source.partial += data
             while len(source.partial) > LONGEST:
                 self._print(source, source.partial[:LONGEST])
                 source.partial = source.partial[LONGEST:]
@@ -43,8 +50,9 @@ class LogPipe:
     def close(self) -> None:
         """Print the lines that never got their newline."""
         with self._lock:
-            for source in self._sources.values():
+            for key, source in self._sources.items():
                 if source.partial:
+                    source.partial += self._limits[key].end() if key in self._limits else b""
                     self._print(source, source.partial)
                     source.partial = b""
 

@@ -47,6 +47,11 @@ class Region:
         if not shown:  # nothing of the region is left, so the page is as it was
             self._out.apart, self._out.written_at = self._page
 
+    def clear(self) -> str:
+        """Return what removes the region and shows the cursor again, for text that is written instead of another frame."""
+        home, self._painted = self._home(self._out.size()[0]), []
+        return f"{home}\x1b[J{_SHOW}"
+
     def _home(self, width: int) -> str:
         """To the first row of what is there; a terminal made narrower since has folded its lines."""
         rows = sum(max(1, -(-columns // width)) for columns in self._painted)

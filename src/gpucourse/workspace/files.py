@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gpucourse.errors import DamagedFile, NewerFormat, StorageError
-from gpucourse.outside.documents import parse_json
+from gpucourse.outside.documents import CONVERT_LOCK, parse_json
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, check_part, printable
 from gpucourse.storage import write_bytes, writing
@@ -78,14 +78,12 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
     known = getattr(kind, "version", None)
     version = document.get("version") if isinstance(document, dict) else None
     if isinstance(known, int) and isinstance(version, int) and version > known:
-        raise NewerFormat(
-            f"{path} has format {version}; this gpucourse reads up to {known}. The file was left as it is.",
-            hint="upgrade: pip install --upgrade gpucourse",
-        )
+        raise NewerFormat(path, version, known)
     try:
-        return msgspec.convert(document, kind, strict=False)
+        with CONVERT_LOCK:
+            return msgspec.convert(document, kind, strict=False)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise DamagedFile(path, str(error)) from error
+        raise DamagedFile(path, printable(str(error))) from error  # it may quote what the file holds
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
@@ -145,10 +143,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     document = read_record(path, dict[str, Any]) or {}
     version = document.pop("version", None)
     if isinstance(version, int) and version > _MAPPING:
-        raise NewerFormat(
-            f"{path} has format {version}; this gpucourse reads up to {_MAPPING}. The file was left as it is.",
-            hint="upgrade: pip install --upgrade gpucourse",
-        )
+        raise NewerFormat(path, version, _MAPPING)
     return document
 
 

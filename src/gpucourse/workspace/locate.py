@@ -6,14 +6,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from gpucourse.errors import HomeMissing, MissingError, UsageError
-from gpucourse.storage import find_home, storing, write_text
+from gpucourse.storage import find_home, make_folder, storing, write_text
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
-_NAME_ANOTHER = "name a folder: gpucourse --workspace DIR ..."
+_NAME_ANOTHER = "name a folder: gpucourse init DIR, then gpucourse --workspace DIR ..."
 _SETTINGS = """\
 # Settings of this workspace: the only file here to edit by hand.
 
@@ -31,6 +32,12 @@ rendezvous_ports: 29500-29599
 # ttl: 4h                  # a lab ends itself after that
 # budget_usd: 20           # deploy refuses to go above it
 # owner: your-name         # a tag on everything
+
+# For the target hosts.
+# hosts: [me@gpu1, "me@gpu2:2222"]
+# node_python: /opt/conda/bin/python      # the Python with torch there; else the first one that is found
+# host_pythons: {{me@gpu1: /home/me/venv/bin/python}}  # of machines that need another one
+# shared_folder: /scratch/me              # on a Slurm cluster whose machines do not share the home folders
 """
 
 
@@ -124,9 +131,11 @@ def personal_cache(environ: Mapping[str, str]) -> Path:
     return Path(base) / "gpucourse"
 
 
-def open_workspace(root: Path, *, make: bool = True) -> Workspace:
+def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -> Workspace:
     """Open the workspace at `root`, creating what is missing; without `make`, one that does not exist is not created and has no
-    id. Commands that run at the same time make one workspace: what they build in the cloud carries its id, and is found by it.
+    id. If it `must_exist`, a folder without settings is refused: its name is probably misspelt.
+
+    Commands that run at the same time make one workspace: what they build in the cloud carries its id, and is found by it.
     Raises NewerFormat, StorageError, UsageError."""
     if root == Path("/"):
         raise UsageError("the folder / belongs to the whole computer: no workspace is made there", hint=_NAME_ANOTHER)
@@ -136,13 +145,17 @@ def open_workspace(root: Path, *, make: bool = True) -> Workspace:
     identity = read_record(paths.identity, Identity)
     if identity is not None:
         return Workspace(paths=paths, id=identity.id, created=False)
+    if must_exist and not paths.settings.is_file():
+        raise UsageError(
+            f"no such workspace: {root}", hint=f"correct the name after --workspace, or: gpucourse init {quote(str(root))}"
+        )
     if not make:
         return Workspace(paths=paths, id="", created=False)
     import secrets
 
     with storing(paths.private):
         try:
-            root.mkdir(parents=True, exist_ok=True, mode=0o755)  # never writable by others, whatever the umask
+            make_folder(root)
             paths.private.mkdir(exist_ok=True, mode=0o700)
         except FileNotFoundError as error:  # as in /proc, where nobody can create a folder
             raise UsageError(f"no folder can be made at {root}", hint=_NAME_ANOTHER) from error

@@ -63,6 +63,10 @@ class WorkspacePaths:
         """How the learner's own parts of one exercise were judged."""
         return self.deliverables(exercise) / "yours.json"
 
+    def list_yours(self) -> list[Path]:
+        """The file `yours` of every exercise that has one."""
+        return list(self.deliverables_root.glob("*/yours.json"))
+
     def yours_file(self, exercise: str, file: str) -> Path:
         """The learner's file as it was when `yours` was written."""
         return self.deliverables(exercise) / "yours" / file

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
-from gpucourse.storage import storing
+from gpucourse.storage import make_folder, storing
 from gpucourse.workspace.files import RECORD_BYTES, check_record, read_file, read_record, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
@@ -58,9 +58,9 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
         run_id = f"{stamp}-{secrets.choice(words)}"
         folder = paths.run(place, run_id).folder
         with storing(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(folder.parent)
             try:
-                folder.mkdir()
+                folder.mkdir(mode=0o755)
             except FileExistsError:
                 continue
             return run_id
@@ -140,6 +140,15 @@ def read(paths: WorkspacePaths, place: str, run_id: str) -> RunRecord | None:
     return _read(paths.run(place, run_id).record) if _has_date(run_id) and "/" not in run_id else None
 
 
+def is_newer(paths: WorkspacePaths, run_id: str, record: RunRecord) -> bool:
+    """Return whether the run with that id is here and came after `record`, another run of the same exercise."""
+    try:
+        other = read(paths, record.folder, run_id)
+    except MissingError:  # damaged: its id is all there is
+        return run_id > record.id
+    return other is not None and _order(other) > _order(record)
+
+
 def list_collected(paths: WorkspacePaths, stack: str, *, most: int = 40) -> list[str]:
     """The ids of the runs on a stack, among the newest `most` of the workspace, that have ended and of which the nodes have
     nothing that is not here: every output was collected, and the run is sealed."""
@@ -199,6 +208,11 @@ def _find_by_name(paths: WorkspacePaths, wanted: str | None) -> RunRecord | None
         return None
     place = name if _NUMBER.fullmatch(name) else script_place(Path(name))
     newest = next(iterate_newest_first(paths, place), None)
+    if (
+        newest is not None and newest.place and name != wanted
+    ):  # of scripts of one name in several folders, the one that is meant
+        meant = (record for record in iterate_newest_first(paths, place) if record.is_of_script(wanted.strip("/")))
+        newest = next(meant, newest)
     if newest is not None and name == (newest.subject if newest.place else newest.exercise):
         return newest
     folders = [folder for folder in list_folders(paths) if _fits(folder.name, name) and RunPaths(folder).record.exists()]

@@ -43,6 +43,10 @@ class Settings(BaseModel):
     node_python: str = Field(
         default="", description="the interpreter with torch on cloud nodes, hosts and this computer; the stack's by default"
     )
+    host_pythons: dict[str, str] = Field(
+        default_factory=dict,
+        description="the interpreter of hosts that need another one than node_python: user@name:port to path",
+    )
     shared_folder: str = Field(
         default="", description="on a cluster that exists already: a folder that all its machines share, where homes are not"
     )
@@ -60,10 +64,11 @@ class Settings(BaseModel):
             raise ValueError(f"Input should be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}.{suggest(value, known)}")
         return value
 
-    @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "shared_folder", "hosts")
+    @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "host_pythons", "shared_folder", "hosts")
     @classmethod
-    def _check_text(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        if not all(is_shown(text) for text in ((value,) if isinstance(value, str) else value)):
+    def _check_text(cls, value: str | tuple[str, ...] | dict[str, str]) -> str | tuple[str, ...] | dict[str, str]:
+        texts = (value,) if isinstance(value, str) else (*value, *(value.values() if isinstance(value, dict) else ()))
+        if not all(map(is_shown, texts)):
             raise ValueError("must not hold control characters")
         return value
 

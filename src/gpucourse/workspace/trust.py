@@ -49,14 +49,14 @@ def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
     # Nobody else gets below a folder that is closed to them, whatever the modes there.
     inner = _find_objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
     scripts = _find_objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
-    _require(root, chain(outer, inner, scripts), "workspace", environ)
+    _require(root, chain(_find_objections_above(root, owners), outer, inner, scripts), "workspace", environ)
 
 
 def require_course(root: Path, environ: Mapping[str, str]) -> None:
     """Refuse the course in `root` if somebody else could have changed what it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
-    parts = chain((root, *folders), *map(_tree, folders))
-    _require(root, _find_objections(parts, _find_accepted_owners(environ)), "course", environ)
+    owners, parts = _find_accepted_owners(environ), chain((root, *folders), *map(_tree, folders))
+    _require(root, chain(_find_objections_above(root, owners), _find_objections(parts, owners)), "course", environ)
 
 
 def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -155,6 +155,17 @@ def _is_closed(folder: Path) -> bool:
         return False
 
 
+def _find_objections_above(root: Path, owners: frozenset[int]) -> Iterator[str]:
+    """Yield why a folder above `root` cannot be relied on: another user could put a folder of their own in the place of `root`
+    after it was checked. In a sticky folder, such as /tmp, they cannot. Root may own any of them."""
+    if not os.access(root, os.F_OK):
+        return
+    for folder in dict.fromkeys((*root.absolute().parents, *root.resolve().parents)):
+        sticky = folder.stat().st_mode & stat.S_ISVTX
+        if (objection := _find_objection(folder, owners | {0}, writable_matters=not sticky)) is not None:
+            yield f"{objection}: another folder could be put in the place of what is in it"
+
+
 def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matters: bool = True) -> Iterator[str]:
     for path in paths:
         if (objection := _find_objection(path, owners, writable_matters=writable_matters)) is not None:
@@ -178,9 +189,21 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
         return None
     if status.st_mode & stat.S_IWOTH:
         return f"everybody on this computer may write to {shown}"
+    if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits are then what the list allows at most
+        return f"an access list (getfacl) lets others write to {shown}"
     if status.st_mode & stat.S_IWGRP and not _private_group(status):
         return f"the group {_group(status.st_gid)} may write to {shown}"
     return None
+
+
+def _has_access_list(path: Path) -> bool:
+    """Whether a POSIX access list names more than the owner, the group and the others. Only Linux has them as an attribute."""
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except OSError:
+        return False
 
 
 def _private_group(status: os.stat_result) -> bool:

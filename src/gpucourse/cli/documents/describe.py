@@ -100,6 +100,8 @@ def describe_comparison(comparison: Comparison) -> runs.ComparisonDocument:
         "runs": [describe_run(record) for record in comparison.records],
         "grids": list(comparison.grids),
         "files": [str(path) for path in comparison.files],
+        "conclusion": comparison.conclusion,
+        "repeat": comparison.repeat,
     }
 
 

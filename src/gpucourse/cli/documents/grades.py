@@ -44,7 +44,7 @@ class PartDocument(TypedDict):
 
 class PointsDocument(TypedDict):
     """The points of one learner. `own` are the modules with a score of their own; `done` of `exercises` are done; `changed`
-    names files of a run that were changed after it."""
+    names files of a run that were changed after it; `learner_judged` the parts that only the learner's computer judged."""
 
     points: float
     earned: float
@@ -58,6 +58,7 @@ class PointsDocument(TypedDict):
     parts: list[PartDocument]
     quiz: QuizScore | None
     changed: dict[str, list[str]]
+    learner_judged: dict[str, list[str]]
 
 
 class Points(PointsDocument):
@@ -159,6 +160,7 @@ def describe_points(points: Grade) -> PointsDocument:
         ],
         "quiz": points.quiz,
         "changed": {name: list(files) for name, files in points.changed.items()},
+        "learner_judged": {name: list(parts) for name, parts in points.learner_judged.items()},
     }
 
 

@@ -163,7 +163,8 @@ class RepairDocument(TypedDict):
 
 
 class ComparisonDocument(TypedDict):
-    """`compare`: `labels` names each run, by its id, as the tables do; `files` are the pictures and the page."""
+    """`compare`: `labels` names each run, by its id, as the tables do; `files` are the pictures and the page; `conclusion` says
+    what the differences tell, and `repeat` is the command that shows how much of them is noise, or empty."""
 
     exercise: str
     title: str
@@ -172,3 +173,5 @@ class ComparisonDocument(TypedDict):
     runs: list[RunDocument]
     grids: list[Grid]
     files: list[str]
+    conclusion: str
+    repeat: str

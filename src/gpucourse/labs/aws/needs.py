@@ -25,7 +25,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
     lab = lab_of(module)
     kind = type_for(gpu or lab.gpu, size or lab.size)
     smaller = type_for(gpu or lab.gpu, lab.smaller).name if lab.smaller else ""
-    workers = Machines(instance_type=kind.name, count=nodes or lab.nodes, disk_gib=lab.disk_gib)
+    workers = Machines(instance_type=kind.name, count=nodes or lab.nodes, disk_gib=lab.disk_gib, disk_mb_s=500)
     return LabNeed(
         module=module.id,
         title=module.title,

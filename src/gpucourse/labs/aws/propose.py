@@ -22,6 +22,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws import new_deployment, quota_fit
 from gpucourse.labs.aws.account import check_identity
+from gpucourse.labs.aws.cheapest import replace_any_gpu
 from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.cleanup import unmanaged
 from gpucourse.labs.aws.environment import make_environment, request_command
@@ -80,10 +81,12 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
     TerraformFailed.
     """
 
+    request, notes = replace_any_gpu(context, request)
     with ExitStack() as held:
         for stack in sorted(choice.stack for choice in choices(context, request)):
             held.enter_context(context.lock(stack, f"deploy {request.module}"))
         proposal = _make_proposal(context, request, choices(context, request))
+        proposal.notes[:0] = notes
         try:
             yield proposal
         finally:

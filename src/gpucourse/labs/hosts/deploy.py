@@ -69,6 +69,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
         with fleet:
             if module.lab.scheduler == "slurm":
                 _has_slurm(module, entered, fleet)
+            elif not request.on_login_node:
+                _refuse_login_nodes(context, module, entered, former)
             _warn(context, entered)
             with stage(context.watch, "sight", "finding how they reach each other"):
                 nodes, meet = find_private_addresses(context, entered, fleet)
@@ -158,6 +160,20 @@ def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> 
         raise MissingError(
             f"{first.node.typed} has no Slurm (sbatch, squeue, sinfo, scancel)",
             hint=f"name the login node of a cluster, or: gpucourse deploy {module.id} --target local",
+        )
+
+
+def _refuse_login_nodes(context: Context, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
+    """Raises UsageError for a login node of a Slurm cluster, unless the lab has it already: runs of this lab start on the
+    machines themselves."""
+    known = {_machine(node) for node in former}
+    login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in known]
+    slurm = next((other for other in context.catalog.modules if other.lab.scheduler == "slurm"), None)
+    if login_nodes and slurm is not None:
+        raise UsageError(
+            f"{login_nodes[0]} is a login node of a Slurm cluster, and runs of this lab would compute on it",
+            hint=f"hand them to Slurm: gpucourse deploy {slurm.id} --target hosts --hosts {login_nodes[0]}, then "
+            f"gpucourse run {module.exercises[0].id} --launcher slurm; if you may compute there: --on-login-node",
         )
 
 

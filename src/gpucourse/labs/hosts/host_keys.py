@@ -52,7 +52,11 @@ def with_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
 
 def explain_other_key(error: OtherHostKey, node: Node, route: SshRoute) -> OtherHostKey:
     """The same error with the way on: which key is expected stands in the learner's known hosts, or in the lab's record."""
-    if route.host_key:
+    if len(route.host_keys) > 1:
+        hint = f"if one more machine answers as {route.known_as}, compare this key with the one that its owner publishes, then "
+        add = f"ssh-keyscan -p {route.port} {route.address} >> ~/.ssh/known_hosts"
+        return OtherHostKey(error.what, hint=f"{hint}{add}. If not, it is a stranger")
+    if route.host_keys:
         way = f"ssh-keygen -R '{route.known_as}' forgets the old key; then log in once with plain ssh"
     else:
         way = "gpucourse destroy N --forget-unreachable forgets the lab and with it the old key; then deploy again"

@@ -69,7 +69,7 @@ class HostsLab:
 
     def up(self, fleet: Fleet) -> None:
         """Leave our mark on every machine that the fleet leads to."""
-        values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid)))
+        values(fleet.do_on_each(lambda link: host_probe.mark(link, self.deployment.uid, self._find_shared(link.node))))
 
     def inspect(self) -> list[NodeHealth]:
         """Whether each machine lets us in right now."""
@@ -137,16 +137,16 @@ class HostsLab:
 
     def _write_removal(self, node: Node, ids: Sequence[str], *, scheduled: bool) -> str:
         """The command that removes by hand what these runs and the lab left on a node."""
-        mark = f".gpucourse/labs/{self.deployment.uid}"
-        if not ids:
-            return f"cd && rm -rf {mark}"
         shared = self._find_shared(node)
         homes = ["", *([f"{shlex.quote(shared)}/gpucourse-$(id -un)/"] if shared else [])]
+        marks = " ".join(f"{home}.gpucourse/labs/{self.deployment.uid}" for home in homes)
+        if not ids:
+            return f"cd && rm -rf {marks}"
         links = " ".join([f"{LINKS}*", *(f"{home}.gpucourse/tmp-*" for home in homes)])
         jobs = " ".join(f"{home}.gpucourse/jobs/{run}" for home in homes for run in ids)
         end = ((_END_JOBS if scheduled else "") + _END + _UNLINK).format(runs="|".join(ids), links=links)
         # In a shell that understands it, whatever the login shell is.
-        return shlex.join(["sh", "-c", f"cd || exit; {end}rm -rf {mark} {jobs}"])
+        return shlex.join(["sh", "-c", f"cd || exit; {end}rm -rf {marks} {jobs}"])
 
     def _runs(self) -> list[RunRecord]:
         return [record for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from gpucourse.context import Context
@@ -61,9 +60,13 @@ def enter(
 
 
 def _look_around(context: Context, fleet: Fleet) -> list[EnteredHost]:
-    pythons = (context.settings.node_python,) if context.settings.node_python else PYTHONS
-    began = time.monotonic()
-    facts = values(fleet.do_on_each(partial(look, pythons=pythons)))
+    settings, began = context.settings, time.monotonic()
+
+    def look_at(link: Link) -> HostFacts:
+        python = settings.host_pythons.get(link.node.typed, settings.node_python)
+        return look(link, (python,) if python else PYTHONS)
+
+    facts = values(fleet.do_on_each(look_at))
     seconds = time.monotonic() - began
     _distinct(fleet.nodes, facts)
     entered: list[EnteredHost] = []
@@ -95,7 +98,8 @@ def _node(context: Context, index: int, route: SshRoute) -> Node:
         instance_type="",
         python="",
         mode="hosts",
-        host_key=route.host_key,
+        host_key=next(iter(route.host_keys), ""),
+        other_host_keys=route.host_keys[1:],
         proxy=route.proxy or context.settings.ssh_proxy_command,
         typed=route.said,
     )
@@ -103,7 +107,10 @@ def _node(context: Context, index: int, route: SshRoute) -> Node:
 
 def _as_before(node: Node, before: Mapping[tuple[str, str, int], Node]) -> Node:
     known = before.get((node.user, node.address, node.port))
-    return replace(node, host_key=node.host_key or known.host_key, key=known.key) if known else node
+    if known is None:
+        return node
+    pinned = node if node.host_key else known
+    return replace(node, host_key=pinned.host_key, other_host_keys=pinned.other_host_keys, key=known.key)
 
 
 def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:

@@ -78,8 +78,13 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         return bool(request.hosts)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
-        """Which machines, what opens them, and who they are."""
-        typed = {"--hosts": request.hosts, "--key": request.key, "--trust": request.trust}
+        """Which machines, what opens them, who they are, and whether runs may compute on a login node."""
+        typed = {
+            "--hosts": request.hosts,
+            "--key": request.key,
+            "--trust": request.trust,
+            "--on-login-node": request.on_login_node,
+        }
         return [flag for flag, given in typed.items() if given]
 
     def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:

@@ -6,10 +6,12 @@ Every user of the computer can reach a port on loopback, so the address contains
 from __future__ import annotations
 
 import secrets
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import unquote
 
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
@@ -49,6 +51,11 @@ class PageServer(ThreadingHTTPServer):
         """The address of the first page."""
         return f"http://{ADDRESS}:{self.port}/{self.token}/index.html"
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing about a client that went away; a fault of this program is printed."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
 
 class _Request(BaseHTTPRequestHandler):
     server: PageServer
@@ -81,8 +88,8 @@ class _Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _is_for_us(self) -> bool:
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
-        return host in HOSTS
+        name, _, _ = self.headers.get("Host", "").partition(":")
+        return name.lower() in HOSTS
 
     def _read(self) -> bytes | None:
         """The file that the path names; None for a wrong token, and for everything that is not a page."""

@@ -19,26 +19,62 @@ MOST_ROWS = 24
 """Rows of one table of a run: of a longer one the first."""
 
 NOISE = "≈ "
-"""Before a difference that may be noise: the spreads of both values overlap."""
+"""Before a difference that may be noise: the spreads of both values overlap, or of the times that they are computed from."""
+
+UNKNOWN = "? "
+"""Before a difference of measured values whose spread is not known."""
+
+MEASURED = "measured"
+"""The group of what a script of the learner's own measured."""
+
+SAME_FACTOR = 0.005
+"""How far two factors may be apart, relative to one of them, that are the same but for rounding."""
 
 LONGEST = 120  # characters of a text that is compared
 
 
+@dataclass(frozen=True)
+class Spread:
+    """A median, and how far it spread in its own run: the 20th and the 80th percentile around it."""
+
+    median: float
+    low: float
+    high: float
+
+    def overlaps(self, other: Spread) -> bool:
+        """Return whether the difference of two medians may be noise."""
+        return self.low <= other.high and other.low <= self.high
+
+    def divide(self, other: Spread) -> Spread:
+        """The spread of this time divided by another, as a speed-up is. All numbers must be positive."""
+        return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
+
+    def changed_like(self, other: Spread, factor: float) -> bool:
+        """Whether the other median is this one times the factor, or divided by it: so are values computed from both."""
+        own = other.median / self.median
+        return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (own, 1 / own))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparedValue:
-    """A value of one run as text, and as a number where it is one. `low` and `high` are how far it spread in its own run (the
-    20th and 80th percentile around a median), where that was measured."""
+    """A value of one run as text, and as a number where it is one. `measured` is true of a number that the next run may have
+    otherwise. `times` are the spreads in its row and its table that it may be computed from, its own first."""
 
     text: str
     number: float | None = None
-    low: float | None = None
-    high: float | None = None
+    measured: bool = False
+    times: tuple[Spread, ...] = ()
 
-    def overlaps(self, other: ComparedValue) -> bool:
-        """Whether the spreads of both were measured and overlap: such a difference may be noise."""
-        if self.low is None or self.high is None or other.low is None or other.high is None:
-            return False
-        return self.low <= other.high and other.low <= self.high
+    def find_mark(self, base: ComparedValue) -> str:
+        """What is to be written before the difference from a base: NOISE, UNKNOWN, or nothing if it is larger than the
+        spreads, or if nothing was measured."""
+        if not self.number or not base.number:
+            return UNKNOWN if self.measured else ""
+        factor = self.number / base.number
+        for before, after in zip(base.times, self.times, strict=False):
+            if before.changed_like(after, factor):
+                return NOISE if before.overlaps(after) else ""
+        return UNKNOWN if self.measured else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +93,12 @@ class ComparedRow:
         """How far each value is from the first one, such as `+12 %`; empty if that is not known."""
         base = self.values[0]
         return [_tell_difference(base, value) for value in self.values]
+
+    def list_marks(self) -> set[str]:
+        """The marks of all numbers that differ from the first one; an empty one for a difference larger than the spreads."""
+        base, *others = self.values
+        numbers = [value for value in others if base and value and value.number is not None and value.text != base.text]
+        return {value.find_mark(base) for value in numbers} if base and base.number is not None else set()
 
 
 Values = dict[tuple[str, str], ComparedValue]
@@ -77,7 +119,7 @@ def list_values(content: RunContent) -> Values:
     for name, value in _list_environment(content.environment):
         values["environment", name] = _text(value)
     if content.exercise is None:  # a script of the learner's own: no manifest says what its numbers are
-        values |= {("measured", name): _value(value) for name, value in _list_scalars(content.metrics)}
+        values |= {(MEASURED, name): _measure(value) for name, value in _list_scalars(content.metrics)}
     for table in content.exercise.tables if content.exercise else ():
         values |= {(table.title, name): value for name, value in list_cells(table, content.metrics)}
     for check in content.verdict.checks if content.verdict else ():
@@ -112,22 +154,33 @@ def _list_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[
 def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
     """The values of a run's table, each named by its row and its column."""
     first, *others = table.columns
+    first_time: Spread | None = None
     for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MOST_ROWS], 1):
         name = printable(str(row.get(first.key)), LONGEST) if others else f"row {number}"
         if others and isinstance(row.get(first.key), int | float):
             name = f"{first.title} {name}"
+        time = _read_time(row)
+        first_time = first_time or time
+        times = (time, first_time.divide(time)) if time and first_time else ()
         for column in others or [first]:
             if row.get(column.key) is not None:
-                yield f"{name} · {column.title}", _with_spread(_value(row[column.key], column.digits), column.key, row)
+                yield f"{name} · {column.title}", replace(_measure(row[column.key], column.digits), times=times)
 
 
-def _with_spread(value: ComparedValue, key: str, row: Mapping[str, Any]) -> ComparedValue:
-    """The value with its percentiles: those of `median_ms` are `p20_ms` and `p80_ms` in the same row."""
-    name, _, unit = key.partition("_")
-    low, high = row.get(f"p20_{unit}"), row.get(f"p80_{unit}")
-    if name != "median" or not isinstance(low, int | float) or not isinstance(high, int | float):
-        return value
-    return replace(value, low=float(low), high=float(high))
+def _read_time(row: Mapping[str, Any]) -> Spread | None:
+    """The time that a row has with its spread, such as `median_ms` with `p20_ms` and `p80_ms`; None without one."""
+    for key in row:
+        name, _, unit = key.partition("_")
+        spread = [row.get(f"{part}_{unit}") for part in ("median", "p20", "p80")]
+        numbers = [float(number) for number in spread if isinstance(number, int | float) and 0 < number < math.inf]
+        if name == "median" and len(numbers) == 3:
+            return Spread(*numbers)
+    return None
+
+
+def _measure(value: object, digits: int | None = None) -> ComparedValue:
+    """A value that a run measured; a whole number is a count, which the next run has again."""
+    return replace(_value(value, digits), measured=isinstance(value, float))
 
 
 def _value(value: object, digits: int | None = None) -> ComparedValue:
@@ -153,9 +206,8 @@ def _tell_difference(base: ComparedValue | None, value: ComparedValue | None) ->
     if base is None or value is None or base.number is None or value.number is None or base.number == value.number:
         return ""
     if base.number == 0:
-        return _round(value.number)
-    noise = NOISE if value.overlaps(base) else ""
-    return f"{noise}{_round((value.number - base.number) / abs(base.number) * 100)} %"
+        return f"{value.find_mark(base)}{_round(value.number)}"
+    return f"{value.find_mark(base)}{_round((value.number - base.number) / abs(base.number) * 100)} %"
 
 
 def _round(value: float) -> str:

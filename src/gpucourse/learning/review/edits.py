@@ -1,34 +1,73 @@
-"""What a learner changed in the scripts of the runs that count."""
+"""What a learner changed in the scripts of the runs that count, and the parts that are handed in."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.grading.edits import LARGEST, FileEdit, compare_files
 from gpucourse.learning import evidence
-from gpucourse.model.manifest import Exercise
+from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import PartResult
 from gpucourse.outside.files import file_inside, read_bounded
 from gpucourse.outside.names import OutsideError
+from gpucourse.runs.parts import is_as_delivered, is_solution, read_part_results
 from gpucourse.workspace import runs
 
 NO_COPY = "edited, and no copy of it is with the run"
 
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
-    """The edits behind the run that counts, by the exercise's number; exercises without any are left out."""
+    """Return what the learner edited and handed in, by the exercise's number; exercises without any are left out."""
     every = (exercise for module in context.catalog.modules for exercise in module.exercises)
     return {exercise.id: edits for exercise in every if (edits := list_edits(context, exercise))}
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
-    """The edits behind the run that counts for an exercise: the course's own scripts first, then the learner's parts. Empty
-    if there is no such run, or nothing was edited."""
+    """Return the edits behind the run that counts for an exercise: the course's own scripts first, then the learner's parts
+    as that run had them, if others are handed in or none. After these come the parts that are handed in, from whatever run."""
     try:
         record = evidence.find_counting_run(context, exercise)
     except GpucourseError:  # the grade says why
-        return ()
-    return read_edits(context, exercise, record) if record else ()
+        record = None
+    behind_run = read_edits(context, exercise, record) if record else ()
+    handed_in = {edit.file: edit for edit in _read_handed_in(context, exercise)}
+    others = [edit for edit in behind_run if edit.file not in handed_in or edit.lines != handed_in[edit.file].lines]
+    return (*others, *handed_in.values())
+
+
+def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
+    """Yield the parts that are handed in, each as an edit of the delivered file, with its mark."""
+    module, _ = context.catalog.exercise(exercise.id)
+    places = context.catalog.part_places(module, exercise)
+    try:
+        results = read_part_results(context, exercise)
+    except GpucourseError:  # the grade says why
+        return
+    for part, result in zip(exercise.yours, results, strict=True):
+        try:
+            file = file_inside(context.paths.deliverables(exercise.id), f"yours/{part.file}")
+            original, edited = (context.folders.exercises / places[part.id]).read_bytes(), read_bounded(file, LARGEST)
+        except (OutsideError, OSError):
+            continue
+        edit = compare_files(part.file, original, edited, part=True)
+        mark = _describe_mark(context, exercise, part, result, file)
+        yield replace(edit, note=f"{edit.note}; {mark}" if edit.note and edited != original else mark)
+
+
+def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, file: Path) -> str:
+    """Return what a handed-in part is worth, for whoever reads it."""
+    if is_as_delivered(context, exercise, part, file):
+        return "handed in as the course delivers it: open"
+    if result.verdict == "passed" and is_solution(context, exercise, part, file):
+        return "handed in; a solution of the course, comments and blanks apart"
+    right = "right" if part.checks else "right, as only the learner's computer says"
+    words = {"passed": right, "failed": f"wrong: {result.says}", "error": f"not judged: {result.says}"}
+    return f"handed in; {words.get(result.verdict, 'another file than the one that was judged: open')}"
 
 
 def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple[FileEdit, ...]:

@@ -1,4 +1,5 @@
-"""`grade --rerun`: repeats the runs of a bundle, with the scripts that are in it, on simulated nodes of this computer.
+"""`grade --rerun`: repeats the runs of a bundle, with the scripts that are in it, on simulated nodes of this computer, and
+judges the handed-in parts again.
 
 A bundle comes from outside, and this runs what is in it: in a workspace of its own that is removed afterwards, with the limits
 of every run and a home folder of its own, without the credentials of this environment. It is nevertheless the learner's code,
@@ -11,7 +12,7 @@ import shutil
 import site
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,8 +26,10 @@ from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import SLURM
+from gpucourse.model.verdict import PartResult, choose_needed
 from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import OutsideError
+from gpucourse.runs.parts import read_part_results
 from gpucourse.runs.results import material, verdict_on
 from gpucourse.storage import storing, writing
 from gpucourse.workspace import runs
@@ -48,7 +51,8 @@ RerunVerdict = Literal["agrees", "differs", "skipped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """One exercise, run again. `run` is the bundle's; `why` says what differs beside figures, or why it was left out."""
+    """One exercise, run again, with its parts, judged again. `run` is the bundle's, empty if there is none that counts; `why`
+    says what differs beside figures, or why the run was left out."""
 
     exercise: str
     run: str
@@ -71,9 +75,13 @@ class _Place:
         return type_command(self.environment, *words)
 
 
+_Due = Sequence[tuple[Exercise, RunRecord | None]]
+
+
 def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> Iterator[Rerun]:
-    """Run every exercise of a bundle again that has a run which counts (of `only`, where some are named, and of those that they
-    build on), each as soon as it is done. `original`: with the course's own scripts in place of the learner's edits.
+    """Run every exercise of a bundle again that has a run which counts, and judge its handed-in parts again, each exercise as
+    soon as it is done; of `only`, where some are named, and of those that they build on. `original`: with the course's own
+    scripts in place of the learner's edits.
 
     Raises UnknownName. Whatever happens, nothing keeps running, and the workspace is removed.
     """
@@ -86,31 +94,43 @@ def rerun(bundle: Context, only: Sequence[str], *, original: bool = False) -> It
         place = _Place(bundle, paths, make_environment(bundle.environ, paths, home), original)
         try:
             for module in bundle.catalog.modules:
-                if due := [(exercise, record) for exercise, record in wanted if exercise in module.exercises]:
-                    yield from _rerun_module(place, module, due)
+                due = {exercise.id: (exercise, record) for exercise, record in wanted if exercise in module.exercises}
+                for done in _rerun_module(place, module, tuple(due.values())):
+                    yield _judge_parts(place, module, due[done.exercise][0], done)
         finally:
             if paths.deployments.is_dir():
                 place.types("destroy", "--all", "--yes", "--discard")
 
 
-def _choose(bundle: Context, only: Sequence[str]) -> list[tuple[Exercise, RunRecord]]:
-    """The exercises to run, in the course's order, each with the run of the bundle that counts."""
+def _choose(bundle: Context, only: Sequence[str]) -> _Due:
+    """The exercises to run or to judge, in the course's order, each with the run of the bundle that counts."""
     every = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
     names = set(only)
     for name in only:
         names |= set(bundle.catalog.exercise(name)[1].builds_on)
-    counting: list[tuple[Exercise, RunRecord]] = []
-    for exercise in every:
+    due: list[tuple[Exercise, RunRecord | None]] = []
+    for exercise in (exercise for exercise in every if not only or exercise.id in names):
         try:
-            record = evidence.find_counting_run(bundle, exercise) if not only or exercise.id in names else None
+            record = evidence.find_counting_run(bundle, exercise)
         except GpucourseError:  # a record that cannot be read: the grade says so
-            continue
-        if record is not None:
-            counting.append((exercise, record))
-    missing = [name for name in only if name not in {exercise.id for exercise, _ in counting}]
+            record = None
+        if record is not None or _list_handed_in(bundle, exercise):
+            due.append((exercise, record))
+    missing = [name for name in only if name not in {exercise.id for exercise, _ in due}]
     if missing:
-        raise UnknownName("run of", missing[0], [exercise.id for exercise, _ in counting])
-    return counting
+        raise UnknownName("run or part of", missing[0], [exercise.id for exercise, _ in due])
+    return due
+
+
+def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
+    """Return the parts with a judge that are handed in, each with the file that was judged; of two that replace each other
+    one."""
+    judged = {part.id for part in exercise.yours if part.judge}
+    try:
+        results = choose_needed(exercise.yours, read_part_results(bundle, exercise))
+    except GpucourseError:  # a record that cannot be read: the grade says so
+        return ()
+    return tuple(result for result in results if result.sha256 and result.id in judged)
 
 
 def make_home(environ: Mapping[str, str], home: Path) -> Path:
@@ -137,12 +157,15 @@ def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Pa
     return {**kept, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}
 
 
-def _rerun_module(place: _Place, module: Module, due: Sequence[tuple[Exercise, RunRecord]]) -> Iterator[Rerun]:
-    able = [(exercise, record) for exercise, record in due if not _find_obstacle(place, module, exercise, record)]
+def _rerun_module(place: _Place, module: Module, due: _Due) -> Iterator[Rerun]:
+    able: list[tuple[Exercise, RunRecord]] = []
     for exercise, record in due:
-        if (exercise, record) not in able:
-            why = _find_obstacle(place, module, exercise, record)
+        if record is None:
+            yield Rerun(exercise=exercise.id, run="", verdict="skipped", why="no run that counts")
+        elif why := _find_obstacle(place, module, exercise, record):
             yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=why)
+        else:
+            able.append((exercise, record))
     if not able:
         return
     nodes = max(module.lab.local.nodes, *(_count_nodes(record) for _, record in able))
@@ -209,6 +232,41 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
         return Rerun(exercise=exercise.id, run=record.id, verdict="differs", why=error.what)
     differs = why or any(figure.verdict == "differs" for figure in figures)
     return Rerun(exercise=exercise.id, run=record.id, verdict="differs" if differs else "agrees", figures=figures, why=why)
+
+
+def _judge_parts(place: _Place, module: Module, exercise: Exercise, done: Rerun) -> Rerun:
+    """Return what was done again of an exercise, with its handed-in parts, judged again."""
+    handed_in = _list_handed_in(place.bundle, exercise)
+    if not handed_in:
+        return done
+    place.bundle.watch(Note(text=f"{exercise.id}: judging again what is handed in"))
+    places = place.bundle.catalog.part_places(module, exercise)
+    shutil.rmtree(place.paths.exercises, ignore_errors=True)
+    for result in handed_in:
+        copy_file(place.bundle.paths.yours_file(exercise.id, result.file), place.paths.exercises / places[result.id])
+    _, document = place.types("try", exercise.id)
+    again = {str(part.get("id")): part for part in document.get("parts") or ()}
+    if not again:
+        return replace(done, why="; ".join(filter(None, (done.why, f"parts not judged: {_say_error(document)}"))))
+    figures = tuple(compare_part(exercise, result, again.get(result.id, {})) for result in handed_in)
+    differs = done.verdict == "differs" or any(figure.verdict == "differs" for figure in figures)
+    verdict: RerunVerdict = "differs" if differs else done.verdict if done.run else "agrees"
+    return replace(done, verdict=verdict, figures=(*done.figures, *figures))
+
+
+def compare_part(exercise: Exercise, result: PartResult, again: Mapping[str, Any]) -> RepeatedFigure:
+    """Compare what a bundle says of a part with what its judge says here, in `try --json`. One that checks of a run found wrong
+    may be right for its judge."""
+    word = str(again.get("verdict") or "not judged")
+    decided_by_check = result.way in next(part.checks for part in exercise.yours if part.id == result.id)
+    expected = "failed" if result.verdict == "failed" and not decided_by_check else "passed"
+    return RepeatedFigure(
+        value=f"part {result.id}",
+        bundle=result.verdict,
+        again=word,
+        verdict="agrees" if word == expected else "differs",
+        note=str(again.get("says") or "")[:300] if word != expected else "",
+    )
 
 
 def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpucourse.local import layout, processes
+from gpucourse.local.environment import extend_path
 from gpucourse.local.hosted import Spec
 from gpucourse.local.machines import reports, root
 from gpucourse.local.machines.controller import SlurmController
@@ -25,7 +26,6 @@ MUNGED, SLURMCTLD, SLURMD = "munged", "slurmctld", "slurmd"
 
 _HEAD = (MUNGED, SLURMCTLD)
 _ATTEMPTS = 3
-_SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # where the daemons are, outside a plain user's PATH
 
 
 class SlurmDaemons:
@@ -198,11 +198,6 @@ class SlurmDaemons:
 
     def _log(self, key: str) -> Path:
         return self._folder / "log" / f"{key if key in _HEAD else f'{SLURMD}.{key}'}.log"
-
-
-def extend_path(path: str) -> str:
-    """A PATH on which Slurm's daemons are found as well."""
-    return f"{path}:{_SYSTEM}"
 
 
 def _list_daemons(spec: Spec) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpucourse.local import layout
 from gpucourse.local.hosted import HostedNode, Spec
-from gpucourse.local.one_host.cluster import SlurmDaemons, extend_path
+from gpucourse.local.one_host.cluster import SlurmDaemons
 
 # The host's name is the same on every node, so the prompt names Slurm's.
 _BASHRC = "PS1='[${{SLURMD_NODENAME:-{name}}}] \\w \\$ '\n"
@@ -42,4 +42,4 @@ class SlurmNode(HostedNode):
 
     def _environment(self) -> dict[str, str]:
         environment = super()._environment()
-        return {**environment, "PATH": extend_path(environment["PATH"]), **self._cluster.environment}
+        return {**environment, **self._cluster.environment}

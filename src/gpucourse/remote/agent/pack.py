@@ -118,16 +118,19 @@ def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tupl
     """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have; and what may not
     be.
 
-    An uploaded file that is unchanged, and what Python keeps of its modules, are no results.
+    An uploaded file that is unchanged, and what Python keeps of its modules, are no results; nor is a link to what is sent
+    under its own name.
     """
     brought = read_upload_times(job)
+    work = os.path.realpath(job.path("work"))
+    whole = [os.path.realpath(job.path("outputs")), *([work] if EVERYTHING in globs else [])]
     left: list[dict[str, object]] = []
     offers: dict[str, str] = {}
     for name, path in walk(job.path("outputs"), ""):
         if len(offers) >= max_files:
             return offers, [_too_many(name, max_files)]
-        offers[name] = path
-    work = os.path.realpath(job.path("work"))
+        if not _leads_into(path, whole):
+            offers[name] = path
     for pattern in globs:
         if pattern.startswith("/") or ".." in pattern.split("/"):
             left.append({"name": pattern, "reason": "the pattern leads out of the work folder", "bytes": 0})
@@ -137,6 +140,8 @@ def list_offers(job: Job, globs: list[str], max_files: int = MOST_FILES) -> tupl
             place = "" if os.path.normpath(path) == work else os.path.relpath(path, work)
             for name, inner in walk(path, place) if _is_folder(path) else [(place, path)]:
                 if name in offers or "__pycache__" in name.split("/") or is_unchanged(inner, brought.get(name)):
+                    continue
+                if _leads_into(inner, whole):
                     continue
                 if max(len(offers), len(left)) >= max_files:
                     return offers, [*left, _too_many(name, max_files)]
@@ -166,6 +171,13 @@ def walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
                 waiting.append((entry.path, name))
             else:
                 yield name, entry.path
+
+
+def _leads_into(path: str, folders: list[str]) -> bool:
+    """Return whether it is a link to something in one of these folders."""
+    if not os.path.islink(path) or not os.path.exists(path):
+        return False
+    return any(os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, "")) for folder in folders)
 
 
 def _spell_out(name: str) -> str:

@@ -57,13 +57,15 @@ def run(job: Job, argv: list[str]) -> int:
 
 
 def largest_group(path: str) -> int | None:
-    """The size of the largest process group in the lines that torch's extension wrote; None if it wrote none."""
+    """Return the size of the largest process group in the lines that torch's extension wrote. None if it wrote no lines, or if
+    the rank made only groups of simulated ranks: then nothing says whether it worked with others."""
     try:
         with open(path, "rb") as file:
             lines = file.read(_MOST_BYTES).split()
     except OSError:
         return None
-    return max((int(line) for line in lines if line.isdigit() and len(line) < _MOST_DIGITS), default=None)
+    largest = max((int(line) for line in lines if line.isdigit() and len(line) < _MOST_DIGITS), default=None)
+    return None if b"simulated" in lines and not largest else largest
 
 
 def _count_restarts(job: Job) -> int:

@@ -22,9 +22,10 @@ CACHES = {
     "NUMBA_CACHE_DIR": "numba",
     "CUDA_CACHE_PATH": "cuda",
     "TORCH_EXTENSIONS_DIR": "torch_extensions",
+    "GPUCOURSE_CACHE": "course",
 }
-"""What libraries keep in the home folder from one run to the next: by the variable that names the place, the folder below
-`cache`. It goes with the lab."""
+"""What libraries and exercises keep in the home folder from one run to the next: by the variable that names the place, the
+folder below `cache`. It goes with the lab."""
 
 
 def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
@@ -36,16 +37,27 @@ def make_caches(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
-    """Make the folder; the path to give to the run. Where the job's own path is too long for sockets, a short link to it."""
+    """Make the folder; the path to give to the run. Where the job's own path is too long for sockets, or has a colon, at which
+    lists of paths are split, a short link to it."""
     folder, link = job.path("tmp"), link_of(job, links)
     os.makedirs(folder, 0o700, exist_ok=True)
-    if len(os.fsencode(folder)) <= longest:
+    if len(os.fsencode(folder)) <= longest and os.pathsep not in folder:
         return folder
     try:
         os.symlink(folder, link)
     except OSError:
         if not _leads_to(link, folder):  # somebody else's: sockets then have to use the long path
             return folder
+    return link
+
+
+def avoid_colon(job: Job, folder: str) -> str:
+    """A path of the folder that PYTHONPATH does not split: where its own has a colon, a link in the run's own folder."""
+    if os.pathsep not in folder:
+        return folder
+    link = os.path.join(make(job), f".{os.path.basename(folder)}")
+    with suppress(FileExistsError):
+        os.symlink(folder, link)
     return link
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -23,6 +24,12 @@ NOTHING: Mapping[str, str] = {}
 
 _MUNGE = "/run/munge/munge.socket.2"
 _PLACES = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin"
+
+
+_DROPPED = re.compile(
+    r"SSH_|SQUEUE_|SINFO_|SACCT_|GPUCOURSE_|(SBATCH|SLURM)_(ARRAY_INX|CHDIR|DEPENDENCY|ERROR|INPUT|JOB_NAME|OPEN_MODE|OUTPUT|"
+    r"REMOTE_CWD|STD[A-Z]+MODE|SUBMIT_DIR|WAIT|WORKING_DIR)$"
+)
 
 
 class Controller(JobRefused):
@@ -73,12 +80,13 @@ def ask(
 
 
 def environment() -> dict[str, str]:
-    """The environment of Slurm's commands: nothing that overrules the file, times without a zone, the person's real home."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "SLURM_CONF" or not name.startswith(("SSH_", "SBATCH_", "SLURM_", "SQUEUE_", "SINFO_", "GPUCOURSE_"))
-    }
+    """Return the environment of Slurm's commands: what the login sets for jobs (an account, a QoS, a partition), but nothing
+    that moves a job's output or folder, or changes what the commands print; the person's real home."""
+    kept = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
+    if "SLURM_JOB_ID" in os.environ:  # the shell itself is a job: these describe that one
+        kept = {name: value for name, value in kept.items() if name == "SLURM_CONF" or not name.startswith("SLURM_")}
+    if "SBATCH_CLUSTERS" in kept:  # squeue and scancel look for the jobs in the same cluster
+        kept["SLURM_CLUSTERS"] = kept["SBATCH_CLUSTERS"]
     return {**kept, "HOME": pwd.getpwuid(os.getuid()).pw_dir, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"}
 
 
@@ -132,10 +140,19 @@ def find(job: Job) -> list[dict[str, object]]:
 
 
 def cluster(_wanted: dict[str, object]) -> dict[str, object]:
-    """What the cluster has: its version, every node of every partition, who asks, and where a run's folder lies."""
+    """Return what the cluster has: its version, every node of every partition, who asks, where a run's folder lies, and which
+    partition the login sets for sbatch and for srun."""
     version = ask("sinfo", "--version").strip()
     nodes = say.nodes(ask("sinfo", "-h", "-a", "-N", "-o", say.NODES))
-    return {"version": version, "nodes": nodes, "user": user_name(), "home": os.path.expanduser("~")}
+    login = {name: environment().get(name + "_PARTITION", "") for name in ("SBATCH", "SLURM")}
+    return {
+        "version": version,
+        "nodes": nodes,
+        "user": user_name(),
+        "home": os.path.expanduser("~"),
+        "batch_partition": login["SBATCH"],
+        "session_partition": login["SLURM"],
+    }
 
 
 def picture() -> str:

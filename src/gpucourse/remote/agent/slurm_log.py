@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 
@@ -14,6 +15,9 @@ MOST_LINES = 32
 """With more jobs than that, each no longer has its own lines."""
 
 _INDENT = " " * 9  # below the words, beside the clock
+
+_LOG_END_BYTES = 64 << 10
+_PREEMPTED = re.compile(rb"CANCELLED AT (\S+) DUE TO PREEMPTION")
 
 Row = dict[str, object]
 
@@ -53,6 +57,11 @@ def log_change(job: Job, old: Row, new: Row) -> None:
         _note(job, *_describe_forgotten(new, was))
     elif now == "TIMEOUT":
         _note(job, f"{_name(new)} is TIMEOUT: it reached its time limit, and Slurm ended it")
+    elif now == "PREEMPTED":
+        _note(job, f"{_name(new)} is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it")
+    elif reason == say.SIGNALLED:
+        why = "its time limit, scancel or preemption; Slurm does not know the job any more, so nobody can say which"
+        _note(job, f"{_name(new)} is {now}: a signal ended it ({why})")
     else:
         _note(job, "{} is {}{}".format(_name(new), now, " on {}".format(new["node"]) if new.get("node") else ""))
 
@@ -81,7 +90,7 @@ def warn_of_unshared_folder(job: Job, rows: list[Row], session: bool) -> None:
         if row["state"] == "FAILED" and row.get("node") and str(row["job"]) not in jobs_with_log and not session:
             where = f"{_name(row)} ran on {row['node']}, and nothing that it wrote is in {job.folder}. "
             mend = "Do all machines share that folder? If not, name one that they do: shared_folder in gpucourse.yaml, "
-            _note(job, where + mend + f"then gpucourse deploy {_module(job)}")
+            _note(job, where + mend + f"then gpucourse deploy {_module(job)} --target hosts")
             return
 
 
@@ -89,8 +98,10 @@ def _describe_requeue(job: Job, old: Row, new: Row) -> tuple[str, ...]:
     node = str(old.get("ran_on") or old.get("node") or "its node")
     down = _down(node)
     why = f"because its node failed ({down})"
-    if not down:  # it is back already, or it was not the node
-        why = f"because {node} or the controller failed, or somebody typed scontrol requeue"
+    if _is_preempted(job, old):
+        why = f"because a job of higher priority needed {node} (preemption)"
+    elif not down:  # it is back already, or it was not the node
+        why = f"because {node} or the controller failed, a job of higher priority came, or somebody typed scontrol requeue"
     lines = [
         f"{_name(new)} was put back into the queue, {why}: it will start again from the beginning.",
         "Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: "
@@ -102,6 +113,18 @@ def _describe_requeue(job: Job, old: Row, new: Row) -> tuple[str, ...]:
             f"In a lab of your own, this brings it back: gpucourse deploy {_module(job)}"
         )
     return tuple(lines)
+
+
+def _is_preempted(job: Job, row: Row) -> bool:
+    """Return whether a log of the job says that Slurm ended this start of it for a job of higher priority."""
+    started = str(row.get("started") or "")
+    for name in os.listdir(job.path("logs")):
+        if name.startswith("{}-".format(row["job"])):
+            with open(job.path("logs", name), "rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_END_BYTES))
+                if any(moment.decode("ascii", "replace") >= started for moment in _PREEMPTED.findall(log.read())):
+                    return True
+    return False
 
 
 def _down(nodes: str) -> str:

@@ -126,7 +126,7 @@ def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str
     ]
     slurm_errors.make_folder(job, str(file.get("error") or ""))
     number = (
-        slurm_jobs.ask(*words, folder=job.path("work") if script else job.folder, variables=variables)
+        slurm_jobs.ask(*words, folder=job.path("work") if script else job.folder, variables=_export_too(variables))
         .strip()
         .splitlines()[-1]
         .partition(";")[0]
@@ -135,6 +135,15 @@ def _sbatch(job: Job, file: dict[str, object], variables: dict[str, str]) -> str
         raise slurm_jobs.Controller(f"sbatch --parsable did not answer with a number: {number}")
     slurm_jobs.note(job, "{} {} -> job {}".format(time.strftime("%H:%M:%S"), " ".join(words), number))
     return number
+
+
+def _export_too(variables: dict[str, str]) -> dict[str, str]:
+    """Return the variables of a run, and with them the list of what sbatch exports, if the login sets one that lacks them."""
+    words = slurm_jobs.environment().get("SBATCH_EXPORT", "ALL").split(",")
+    if "ALL" in words:
+        return variables
+    kept = [word for word in words if word not in ("NONE", "NIL", "")]
+    return {**variables, "SBATCH_EXPORT": ",".join([*kept, *variables]) or "NONE"}
 
 
 def _make_places(job: Job) -> dict[str, str]:

@@ -13,7 +13,7 @@ from gpucourse.remote.agent.supervise import finish
 
 _PROOF_S = 60.0
 _SAME_MOMENT_S = 1.0
-_KILLED = 137
+_KILLED, _TERMINATED = 137, 143
 _RANK_NOTE = re.compile(
     r"(\d{1,3}(?= \S+ \d)|-(?= \S+ -)) (\S+) (\d+(?:\.\d+)?|-)\n"
 )  # without the end of its line it is not complete
@@ -154,7 +154,7 @@ def _query_rows(job: Job, before: list[Row]) -> list[Row]:
         elif job_id in answers:
             after.append(_merge_row(row, answers[job_id]))
         else:
-            after.append(dict(row, **(accounts.get(job_id) or _own_note(job, job_id)), reason=""))
+            after.append({**row, "reason": "", **(accounts.get(job_id) or _own_note(job, job_id))})
     return after
 
 
@@ -198,12 +198,13 @@ def _accounts(numbers: list[str]) -> dict[str, dict[str, object]]:
 
 
 def _own_note(job: Job, job_id: str) -> dict[str, object]:
+    """Return how a job ended by the note that it left; FORGOTTEN if it left none. The note does not say who sent a signal."""
     try:
         with open(job.path("ended-" + job_id)) as file:
             code = int(file.read())
     except (OSError, ValueError):
         return {"state": "FORGOTTEN"}
-    return {"state": "FAILED" if code else "COMPLETED", "code": code}
+    return {"state": "FAILED" if code else "COMPLETED", "code": code, "reason": say.SIGNALLED if code == _TERMINATED else ""}
 
 
 def _with_details(rows: list[Row]) -> list[Row]:

@@ -49,6 +49,8 @@ NODE_FLAGS = "-+$^@#%!~"
 """What sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer."""
 
 FAILED_START = "launch failed requeued held"
+SIGNALLED = "a signal ended it"
+"""Ours: the reason of a job that left a note of it. Slurm has forgotten whether that was its time limit or a scancel."""
 
 # Why a job waits, for a person. A reason that is not here is shown as it is.
 REASONS = {

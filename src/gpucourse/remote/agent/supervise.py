@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _LEFT_GRACE_S = 2.0
 _TRIM_S = 0.5  # a loop that prints writes some hundred megabytes in that time
 _MACHINE_S = 8.0
+_SYSTEM = ":/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl: Debian leaves them out of a plain user's PATH
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -127,10 +128,15 @@ def request_end(job: Job, grace_s: float) -> None:
 
 def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:
     full = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
+    full["PATH"] = full.get("PATH", os.defpath) + _SYSTEM
     full.update(scratch.make_caches(full))
     full["TMPDIR"] = scratch.make(job)
     asked = {name: str(value) for name, value in {**mapping(spec["env"]), **mapping(spec.get("secrets", {}))}.items()}
-    folders = (asked.get("PYTHONPATH"), full.get("PYTHONPATH"), os.path.join(agent, "torch_extension"))
+    folders = (
+        asked.get("PYTHONPATH"),
+        full.get("PYTHONPATH"),
+        scratch.avoid_colon(job, os.path.join(agent, "torch_extension")),
+    )
     full.update(asked, PYTHONPATH=os.pathsep.join(folder for folder in folders if folder))
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"

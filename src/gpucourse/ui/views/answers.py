@@ -43,13 +43,19 @@ def answers(
         blocks.append(Facts(described, title=_GOOD))
         blocks.append(Paragraph(_COMPARE, "dim"))
     blocks.append(Paragraph(summary(results)))
-    open_ones = [result.id for result in results if result.verdict == "open"]
+    open_ones = [result.id for result in results if result.verdict == "open" and result.kind != "mutation"]
+    mutations = [
+        f"{result.id} is answered by a run: {exercise.mutation_command}"
+        for result in results
+        if result.kind == "mutation" and result.verdict != "passed"
+    ]
     answer = f"gpucourse answer {exercise.id}"
     how = "" if next_step == answer else f" Answer: {answer}"
+    still_open = [f"Still open: {', '.join(open_ones)}.{how}"] if open_ones else []
     return View(
         title=f"{exercise.id}  questions{f', run {run}' if run else ''}",
         blocks=tuple(blocks),
-        footer=(f"Still open: {', '.join(open_ones)}.{how}",) if open_ones else (),
+        footer=(*still_open, *mutations),
         mode=mode,
         next=next_step,
     )
@@ -63,6 +69,11 @@ def question(asked: Question, number: int, of: int, *, now: str | None = None) -
     if now is not None:
         blocks.append(Paragraph(f"Your answer so far: {now}", "dim"))
     return View(title=f"{number} of {of}  {asked.id}", blocks=tuple(blocks))
+
+
+def mutation(asked: Question, number: int, of: int, command: str) -> View:
+    """A question that a run answers, and the command of that run."""
+    return View(title=f"{number} of {of} is answered by a run: {command}", blocks=(Paragraph(asked.text),))
 
 
 def judgement(result: AnswerResult) -> View:

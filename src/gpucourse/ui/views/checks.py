@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from gpucourse.model.node import SIMULATED
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, View, table
+from gpucourse.ui.text import format_count
 from gpucourse.ui.views.course import VERDICTS, name_evidence
 
 FAILED = 3  # checks that did not pass, with their hints; more are counted
@@ -31,17 +33,32 @@ def checks(verdict: ExerciseVerdict) -> list[Block]:
     return blocks
 
 
-def list_open_checks(verdict: ExerciseVerdict) -> list[Cell]:
-    """A line for each check that did not pass, with its hint, and for some that were not measured."""
+def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[Cell]:
+    """A line for each check that did not pass, with its hint, and for some that were not measured; if `brief`, one line for
+    all checks that were not measured for the same reason."""
     lines = list_failed_checks(verdict, FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"]
+    if brief:
+        reasons = Counter(map(_find_reason, unmeasured))
+        shown_reasons = reasons.most_common(None if len(reasons) <= UNMEASURED else UNMEASURED - 1)
+        lines += [
+            Cell(f"{UNICODE.absent} {format_count(count, 'check')} not measured: {reason}", "dim")
+            for reason, count in shown_reasons
+        ]
+        return lines + _count_rest(len(unmeasured) - sum(count for _, count in shown_reasons))
     shown = unmeasured if len(unmeasured) <= UNMEASURED else unmeasured[: UNMEASURED - 1]
-    for check in shown:
-        reason = check.observed.removeprefix("not measured").removeprefix(": ") or "needs a GPU"
-        lines.append(Cell(f"{UNICODE.absent} {check.title}: not measured, {reason}", "dim"))
-    if len(shown) < len(unmeasured):
-        lines.append(Cell(f"{UNICODE.absent} and {len(unmeasured) - len(shown)} more were not measured", "dim"))
-    return lines
+    lines += [Cell(f"{UNICODE.absent} {check.title}: not measured, {_find_reason(check)}", "dim") for check in shown]
+    return lines + _count_rest(len(unmeasured) - len(shown))
+
+
+def _count_rest(count: int) -> list[Cell]:
+    """A line for checks that were not measured and are not named."""
+    return [Cell(f"{UNICODE.absent} and {count} more {'was' if count == 1 else 'were'} not measured", "dim")] if count else []
+
+
+def _find_reason(check: CheckResult) -> str:
+    """Return why a check was not measured."""
+    return check.observed.removeprefix("not measured").removeprefix(": ") or "needs a GPU"
 
 
 def list_failed_checks(verdict: ExerciseVerdict, most: int) -> list[Cell]:

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from gpucourse.learning.compare import Comparison
 
 
-def compare(result: Comparison) -> View:
-    """What is compared, its tables, and where the charts are."""
+def compare(result: Comparison, next_step: str = "") -> View:
+    """What is compared, its tables, what the differences say, and where the charts are. `next_step`: the command that `next`
+    names."""
     blocks: list[Block] = [
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]
@@ -26,6 +27,13 @@ def compare(result: Comparison) -> View:
         blocks.append(table(columns, list(grid.rows), title=grid.title))
         if grid.note:
             blocks.append(Paragraph(grid.note, "dim"))
+    blocks.append(Paragraph(result.conclusion, "strong"))
     if result.files:
         blocks.append(Facts(tuple(("file", str(path)) for path in result.files), title="Saved"))
-    return View(title=f"{result.exercise}  {result.title}, compared", blocks=tuple(blocks), mode=result.mode)
+    return View(
+        title=f"{result.exercise}  {result.title}, compared",
+        blocks=tuple(blocks),
+        footer=(f"How much of it is noise? Run it again, and compare that run: {result.repeat}",) if result.repeat else (),
+        mode=result.mode,
+        next=next_step,
+    )

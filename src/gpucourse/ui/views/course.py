@@ -78,7 +78,7 @@ def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
     about = facts(
         [
             ("time", _hours(module.hours)),
-            ("lab", f"{format_count(module.lab.local.nodes, 'node')}, up to {module.lab.local.max_nodes}"),
+            ("lab", _lab(module)),
             ("first", ", ".join(f"module {needed}" for needed in module.needs)),
         ]
     )
@@ -101,6 +101,13 @@ def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
         blocks=(Markdown(lessons[number - 1]),),
         footer=_next_part(module, number, len(lessons)),
     )
+
+
+def _lab(module: Module) -> str:
+    """How many nodes the lab has, and how many it may have; a Slurm cluster has a head besides."""
+    lab = module.lab.local
+    head = ", and a head" if module.lab.scheduler == "slurm" else ""
+    return f"{format_count(lab.nodes, 'node')}, up to {lab.max_nodes}{head}"
 
 
 def _next_part(module: Module, number: int, total: int) -> tuple[str, ...]:

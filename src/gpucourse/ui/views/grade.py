@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.score import NO_RUN, Grade, PartScore, RowScore, Signs
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, table
-from gpucourse.ui.text import clean_line, format_count, format_points
+from gpucourse.ui.text import clean, clean_line, format_count, format_points
 
 if TYPE_CHECKING:
     from gpucourse.grading.edits import FileEdit
@@ -29,24 +29,29 @@ _MOST_NOTES = 8
 COUNTS = {"course": "", "bonus": ", bonus", "own": ", scored separately"}
 FIELDS = (
     "who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing", "edited_lines",
+    "learner_judged",
 )  # fmt: skip
 
 OF_A_RUN = ("checks", "deliverables")
 """The kinds of evidence that a run leaves; without one, the note of their pieces is NO_RUN."""
 
 
-def grade(result: Grade, *, who: str = "", bundle: str = "", verbose: bool = False) -> View:
+def grade(result: Grade, *, who: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
     """The rows of the rubric with their points, the evidence for them and what is missing. Modules that are not begun are one
-    line, unless it is `verbose`. `bundle`: the file that holds the work, if a reviewer sees it."""
-    shown = [part for part in result.parts if verbose or not part.here or _is_begun(part, result)]
-    blocks: list[Block] = [_part(part) for part in shown]
+    line, unless it is `verbose`. `bundle`: the file that holds the work, if a reviewer sees it. `subject`: the exercise or
+    module that the grade was narrowed to; all of it is shown, and of one exercise everything that is missing is named."""
+    shown = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
+    blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in shown]
+    if subject and not shown:
+        blocks.append(Paragraph("The rubric gives no points for it."))
     if waiting := sorted((part.module for part in result.parts if part not in shown), key=lambda module: module.rjust(9)):
         command = f"gpucourse grade{f' --open {bundle}' if bundle else ''} --verbose"
         blocks.append(Paragraph(f"Not begun: {_name_modules(waiting)} rows: {command}", "dim"))
     if result.quiz is not None:
         quiz = result.quiz
         blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
-    blocks.append(Paragraph(_say_total(result), "strong"))
+    if shown or not subject:
+        blocks.append(Paragraph(_say_total(result), "strong"))
     if result.signs:
         blocks.append(Paragraph(_signs(list(result.signs.values()))))
     if result.changed:
@@ -58,7 +63,7 @@ def grade(result: Grade, *, who: str = "", bundle: str = "", verbose: bool = Fal
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
         footer.append(f"{format_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
     footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
-    return View(title=f"Points{f' of {who}' if who else ''}", blocks=tuple(blocks), footer=tuple(footer))
+    return View(title=f"Points{f' of {who or subject}' if who or subject else ''}", blocks=tuple(blocks), footer=tuple(footer))
 
 
 def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
@@ -73,6 +78,7 @@ def bundle_grade(graded: GradedBundle, *, verbose: bool = False) -> View:
             ("files", format_count(len(card.files), "file")),
             ("left out", ", ".join(card.left_out)),
             ("edited", _say_edited(graded)),
+            ("not judged here", _say_learner_judged(graded)),
             ("points", then),
         ]
     )
@@ -98,11 +104,12 @@ def class_table(graded: Sequence[GradedBundle], broken: int = 0) -> View:
                 Cell(format_points(result.waiting), "" if result.waiting else "dim"),
                 f"{done} of {len(result.signs)}",
                 Cell(str(item.edited_lines), "" if item.edits else "dim"),
+                Cell(str(trusted := sum(map(len, result.learner_judged.values()))), "" if trusted else "dim"),
                 Cell(format_count(files, "file"), "bad") if files else Cell(UNICODE.absent, "dim"),
                 clean_line(item.bundle.path.name),
             )
         )
-    right = [Column(name, align="right") for name in ("points", "to review", "done", "lines edited")]
+    right = [Column(name, align="right") for name in ("points", "to review", "done", "lines edited", "parts not judged here")]
     columns: list[Column | str] = [Column("who", wrap=True), *right, "changed", Column("bundle", wrap=True)]
     earned = sorted(item.grade.earned for item in graded)
     middle = (
@@ -125,11 +132,11 @@ def edits(graded: GradedBundle, exercise: str) -> View:
         counts = "" if edit.added is None else f": {edit.added} added, {edit.removed} removed"
         blocks.append(Paragraph(f"{edit.file}{counts}{', which the learner writes' if edit.part else ''}", "strong"))
         if edit.lines:
-            blocks.append(Code("\n".join(clean_line(line) for line in edit.lines)))
+            blocks.append(Code("\n".join(map(clean, edit.lines))))
         if edit.note:
             blocks.append(Paragraph(edit.note, "dim"))
     if not changed:
-        blocks.append(Paragraph("No file of the run that counts was edited, or there is no such run."))
+        blocks.append(Paragraph("No file of the run that counts was edited, or there is no such run; no part is handed in."))
     return View(title=f"{exercise}, edited by {clean_line(graded.bundle.card.by)}", blocks=tuple(blocks))
 
 
@@ -186,11 +193,12 @@ def new_bundle(card: Card, path: str) -> View:
 
 
 def to_judge(waiting: Pending, number: int, of: int) -> View:
-    """One free text, for the person who judges it."""
-    blocks: list[Block] = [Paragraph(waiting.question.text, "strong"), Paragraph(waiting.answer)]
-    if waiting.question.look_for:
-        blocks.append(facts([("look for", waiting.question.look_for)]))
-    return View(title=f"{number} of {of}  {waiting.exercise.id} {waiting.question.id}", blocks=tuple(blocks))
+    """One free text, or one part, for the person who judges it."""
+    code = Code("\n".join(map(clean, waiting.answer.splitlines()))) if waiting.is_code else None
+    blocks: list[Block] = [Paragraph(waiting.text, "strong"), code or Paragraph(waiting.answer)]
+    if waiting.look_for:
+        blocks.append(facts([("look for", waiting.look_for)]))
+    return View(title=f"{number} of {of}  {waiting.exercise} {waiting.id}", blocks=tuple(blocks))
 
 
 Edits = Mapping[str, Sequence["FileEdit"]]
@@ -199,7 +207,8 @@ Edits = Mapping[str, Sequence["FileEdit"]]
 
 def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
     """One line a row of the rubric, and one for each total; for each name and date one after the other. `edited_lines` are
-    those of the course's own scripts that were changed for the exercises of the row."""
+    those of the course's own scripts that were changed for the exercises of the row, `learner_judged` the parts that count by
+    the word of the learner's computer alone."""
     page = io.StringIO()
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
@@ -218,23 +227,27 @@ def as_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                     row.level,
                     say_missing(row),
                     sum(edited.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
+                    _name_learner_judged(result, {piece.exercise for piece in row.pieces if piece.kind == "yours"}),
                 ]
                 lines.writerow([_safe(cell) for cell in (who, made, *told)])
         name = (_safe(who), _safe(made))
         if result.quiz:
-            lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, "", "", ""])
-        total = (result.points, result.earned, result.waiting, "", "", sum(edited.values()))
+            lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, *[""] * 4])
+        judged = _name_learner_judged(result, result.learner_judged)
+        total = (result.points, result.earned, result.waiting, "", "", sum(edited.values()), judged)
         lines.writerow([*name, "", "total", "All points", "course", *total])
-        lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, "", "", ""])
+        lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, *[""] * 4])
     return page.getvalue()
 
 
 def _say_total(result: Grade) -> str:
     """`17.5 of 25 points and 0 of 10 as a bonus`; modules that are scored separately are named apart, or alone."""
     own = [part for part in result.parts if part.counts == "own" and part.here]
-    told = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or not own else []
+    none_counts = not own and not result.bonus_points
+    told = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
     if result.bonus_points:
-        told.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)} as a bonus")
+        word = "" if told else " points"
+        told.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)}{word} as a bonus")
     if own:
         earned, points = sum(part.earned for part in own), sum(part.points for part in own)
         told.append(f"{format_points(earned)} of {format_points(points)}{'' if told else ' points'} scored separately")
@@ -248,14 +261,21 @@ def _signs(signs: Sequence[Signs]) -> str:
     return f"{sum(item.is_done for item in signs)} of {format_count(len(signs), 'exercise')} done: {', '.join(words)}"
 
 
-def _part(part: PartScore) -> Block:
+def _part(part: PartScore, *, name_missing: bool = False) -> Block:
     title = f"{part.module}  {part.title}: {format_points(part.earned)} of {format_points(part.points)}{COUNTS[part.counts]}"
     if not part.here:
         return Paragraph(f"{title} (not in this course)", "dim")
     columns: list[Column | str] = [
         Column("for", wrap=True), Column("points", align="right", wrap=True), "evidence", Column("what is missing", wrap=True)
     ]  # fmt: skip
-    return table(columns, [_row(row, _without_run(part)) for row in part.rows], title=title)
+    without_run = _without_run(part)
+    missing = [
+        "; ".join(dict.fromkeys(piece.note for piece in row.pieces if piece.note))
+        if name_missing
+        else _say_missing_briefly(row, without_run)
+        for row in part.rows
+    ]
+    return table(columns, [_row(row, note) for row, note in zip(part.rows, missing, strict=True)], title=title)
 
 
 def _is_begun(part: PartScore, result: Grade) -> bool:
@@ -277,11 +297,11 @@ def _name_modules(modules: Sequence[str]) -> str:
     return f"modules {', '.join(first)} and {last}. Their" if first else f"module {last}. Its"
 
 
-def _row(row: RowScore, without_run: Collection[str]) -> Sequence[Content]:
+def _row(row: RowScore, missing: str) -> Sequence[Content]:
     style: Style = "good" if row.earned >= row.points else "" if row.earned else "dim"
     waiting = f" (+{format_points(row.waiting)} waiting)" if row.waiting else ""
     points = f"{format_points(row.earned)} of {format_points(row.points)}{waiting}"
-    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), _say_missing_briefly(row, without_run)
+    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), missing
 
 
 def _say_edited(graded: GradedBundle) -> str:
@@ -290,7 +310,22 @@ def _say_edited(graded: GradedBundle) -> str:
     listed = [f"{name} ({format_count(lines, 'line')})" for name, lines in counted.items() if lines]
     if not listed:
         return ""
-    return f"{', '.join(listed)}; see: gpucourse grade --open {graded.bundle.path} --exercise {listed[0].split()[0]}"
+    bundle = shlex.quote(str(graded.bundle.path))
+    return f"{', '.join(listed)}; see: gpucourse grade --open {bundle} --exercise {listed[0].split()[0]}"
+
+
+def _say_learner_judged(graded: GradedBundle) -> str:
+    """Which parts only the learner's computer judged, and how to judge them again; empty if there is none."""
+    if not (named := _name_learner_judged(graded.grade, graded.grade.learner_judged)):
+        return ""
+    again = f"gpucourse grade --rerun {shlex.quote(str(graded.bundle.path))}"
+    return f"parts that only the learner's computer judged: {named}; judge them again: {again}"
+
+
+def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
+    """`3.1 ring, 3.8 hook`: of these exercises the parts that count by the word of the learner's computer alone."""
+    parts = result.learner_judged.items()
+    return ", ".join(f"{exercise} {part}" for exercise, ids in parts for part in ids if exercise in exercises)
 
 
 def say_missing(row: RowScore, *, short: bool = False) -> str:

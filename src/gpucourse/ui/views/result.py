@@ -1,11 +1,14 @@
-"""The result of a run in one look, at most 25 lines: how it went, its main table, what did not pass, what is next.
+"""The result of a run in one look: how it went, its main table, what did not pass, what is next. It takes at most 25 lines,
+or as many more as a table of 12 rows needs.
 
 Everything else about a run is `views.run.details`: --verbose, and `show 3.2 --run RUN --verbose`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +17,14 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict, PartResult
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.render import render
-from gpucourse.ui.tables import Block, Cell, Content, Facts, Lines, Style, Table, View, facts
+from gpucourse.ui.tables import Block, Cell, Content, Facts, Lines, Style, Table, View, facts, text_of
 from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.checks import count_checks, list_failed_checks, list_open_checks
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import WORDS
-from gpucourse.units import format_seconds, seconds_since
+from gpucourse.units import format_bytes, format_seconds, seconds_since
 
 if TYPE_CHECKING:
     from gpucourse.model.answer import PredictionResult
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 
 LINES = 25
 _COLUMNS = 80
+_LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
+WHOLE_ROWS = 12
+"""A table of at most as many rows is shown whole."""
 FEWEST_ROWS = 3
 JOBS = 6
 
@@ -52,23 +58,31 @@ def result(
     if record.own_script:
         exercise = metrics = None
         verdict = verdict if record.brings_checks else None
-    lines = [
-        *_failure(record, _next(record, next_step)),
-        *_list_warnings(record),
-        *(list_open_checks(verdict) if verdict else ()),
-    ]
-    below: list[Block] = [Lines(tuple(lines))] if lines else []
+    part: Block | None = None
+    if metrics is not None and exercise is not None:
+        part = _find_main_table(exercise, metrics)
+    elif record.state != "succeeded":
+        part = next(iter(slurm.jobs(record, exercise, measured=False)), None)
     view = View(
         title=f"{record.subject}{f'  {exercise.title}' if exercise else ''}",
         headline=headline(record, verdict),
-        blocks=(*below, _facts(record, files, exercise, verdict, prediction)),
         mode=record.mode,
         next=_next(record, next_step),
     )
-    if metrics is not None and exercise is not None:
-        return _add_table(view, _find_main_table(exercise, metrics))
-    jobs = slurm.jobs(record, exercise, measured=False) if record.state != "succeeded" else []
-    return _add_table(view, jobs[0] if jobs else None)
+    for brief_facts, brief in ((False, False), (True, False), (True, True)):
+        lines = [
+            *_failure(record, _next(record, next_step)),
+            *_list_warnings(record),
+            *(list_open_checks(verdict, brief=brief) if verdict else ()),
+        ]
+        below: list[Block] = [
+            *([Lines(tuple(lines))] if lines else []),
+            _facts(record, files, exercise, verdict, prediction, brief=brief_facts),
+        ]
+        whole = view._replace(blocks=(*([part] if part else []), *below))
+        if _count_lines(whole) <= LINES:
+            return whole
+    return _shorten_table(view, part, below) if isinstance(part, Table) and len(part.rows) > WHOLE_ROWS else whole
 
 
 def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
@@ -187,25 +201,47 @@ def _find_main_table(exercise: Exercise, metrics: Mapping[str, Any]) -> Block | 
     return next((part for part in [*blocks, *others] if isinstance(part, Table)), next(iter(blocks), None))
 
 
-def _add_table(view: View, part: Block | None) -> View:
-    """The view with a table before its other parts, with as many rows as there is room for: the first and the last."""
-    if not isinstance(part, Table):
-        return view if part is None else view._replace(blocks=(part, *view.blocks))
-    for rows in range(min(len(part.rows), LINES), FEWEST_ROWS - 1, -1):
-        whole = view._replace(blocks=(_shorten(part, rows), *view.blocks))
-        if len(render(whole, width=_COLUMNS).splitlines()) <= LINES:
-            return whole
-    return view._replace(blocks=(_shorten(part, FEWEST_ROWS), *view.blocks))
+def _count_lines(view: View) -> int:
+    return len(render(view, width=_COLUMNS).splitlines())
 
 
-def _shorten(part: Table, most: int) -> Table:
-    """The table with its first and last rows, and a row of dots for those between."""
+def _shorten_table(view: View, part: Table, below: list[Block]) -> View:
+    """The view with as many rows of a long table as there is room for."""
+    for most in range(min(len(part.rows), LINES), FEWEST_ROWS, -1):
+        shorter = view._replace(blocks=(_choose_rows(part, most), *below))
+        if _count_lines(shorter) <= LINES:
+            return shorter
+    return view._replace(blocks=(_choose_rows(part, FEWEST_ROWS), *below))
+
+
+def _choose_rows(part: Table, most: int) -> Table:
+    """The table with `most` rows in their order, and a row of dots for each gap: rows that matter, then the first and the
+    last."""
     if len(part.rows) <= most:
         return part
-    first, last = most // 2, most - most // 2 - 1
+    matters = list(_mark_rows(part))
+    order = sorted(range(len(matters)), key=lambda index: (not matters[index], min(index, len(matters) - 1 - index)))
+    kept = sorted(order[:most])
     gap: tuple[Content, ...] = (Cell(UNICODE.ellipsis, "dim"), *("" for _ in part.columns[1:]))
-    rows = (*part.rows[:first], gap, *part.rows[len(part.rows) - last :])
-    return part._replace(rows=rows, title=f"{part.title} ({first + last} of {part.total or len(part.rows):,} rows)")
+    rows: list[tuple[Content, ...]] = []
+    for before, index in zip([-1, *kept], [*kept, len(matters)], strict=True):
+        rows += [gap] if index - before > 1 else []
+        rows += [part.rows[index]] if index < len(matters) else []
+    return part._replace(rows=tuple(rows), title=f"{part.title} ({most} of {part.total or len(matters):,} rows)")
+
+
+def _mark_rows(part: Table) -> Iterator[bool]:
+    """For each row whether it matters: it is the learner's, it says `false`, or it differs from 0 if most rows of its column
+    do not."""
+    texts = [[text_of(content) for content in row] for row in part.rows]
+    mostly_zero = [sum(map(_is_zero, column)) > len(column) / 2 for column in zip(*texts, strict=True)]
+    for row in texts:
+        differs = any(zero and not _is_zero(text) for text, zero in zip(row, mostly_zero, strict=True))
+        yield differs or "false" in row or any(_LEARNERS.search(text) for text in row)
+
+
+def _is_zero(text: str) -> bool:
+    return bool(re.fullmatch(r"0(?:\.0+)?", text))
 
 
 def _facts(
@@ -214,32 +250,50 @@ def _facts(
     exercise: Exercise | None,
     verdict: ExerciseVerdict | None,
     prediction: PredictionResult | None,
+    *,
+    brief: bool,
 ) -> Facts:
-    """The learner's part and prediction, where the pictures are, and how to see the rest."""
+    """The learner's part and prediction, where the pictures are, and how to see the rest; if `brief`, in fewer lines."""
     plots = [path for item in exercise.plots if (path := files.plot(item.file, "png")).is_file()] if exercise else []
-    nodes = slurm.summary(record) or f"{format_count(record.world_size, 'rank')} on {format_count(len(record.nodes), 'node')}"
+    nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
     refused = f"{format_count(len(record.refused), 'file')} not collected from the nodes" if record.refused else ""
     later = slurm.describe_later(record) if record.has_ended else ""
     return facts(
         [
-            *(("your part", _part(part)) for part in (verdict.parts if verdict else ())),
+            *(("your part", text) for text in _list_parts(verdict.parts if verdict else ())),
             ("predicted", _prediction(prediction) if prediction else None),
             ("predicted", f"{record.expected_red} fails" if record.expected_red else ""),
             ("logs", Cell(full, "warn") if full else None),
-            ("refused", Cell(refused, "warn") if refused else None),
-            ("pictures", f"{len(plots)} in {shorten_path(files.folder)}" if plots else ""),
-            ("page", "gpucourse open" if plots else ""),
-            ("run", f"{record.id}, {nodes}"),
+            ("left out", Cell(refused, "warn") if refused else None),
+            ("pictures", f"{len(plots)} in {shorten_path(files.folder)}{': gpucourse open' if brief else ''}" if plots else ""),
+            ("page", "gpucourse open" if plots and not brief else ""),
+            ("run", f"{record.id}, {nodes}" if not brief or not record.has_ended else ""),
             ("later", Cell(f"{later}; gpucourse logs {record.id} collects what they write", "warn") if later else None),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
             ("stop it", "" if record.has_ended else f"gpucourse cancel {record.id}"),
             ("counts", describe_own(record)),
             ("script", shorten_path(Path(record.own_script)) if record.own_script else ""),
+            ("collected", _describe_collected(record)),
             ("folder", shorten_path(files.folder) if record.own_script else ""),
             ("details", record.show_command(" --verbose") if record.has_ended else ""),
         ]
     )
+
+
+def _list_parts(parts: Sequence[PartResult]) -> list[Cell]:
+    """A line for each part of the learner, and one for all that are still open."""
+    open_parts = [part for part in parts if part.verdict == "open"]
+    together = [replace(open_parts[0], file=", ".join(part.file for part in open_parts))] if open_parts else []
+    return [_part(part) for part in [*(part for part in parts if part.verdict != "open"), *together]]
+
+
+def _describe_collected(record: RunRecord) -> str:
+    """Return how many files of a script of the learner's own were collected, their size, and where they are."""
+    if not (record.own_script and record.has_ended and record.collected):
+        return ""
+    count, size = record.output_totals
+    return f"{format_count(count, 'file')}, {format_bytes(size)}, in its outputs/" if count else "no file"
 
 
 def _part(part: PartResult) -> Cell:

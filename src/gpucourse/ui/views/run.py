@@ -135,7 +135,7 @@ def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
         name,
         Cell(_state(record), _style(record)),
         _word(record.shown_verdict),
-        str(record.world_size),
+        str(record.rank_count),
         format_duration(record),
         age(seconds_since(record.created)),
         listed.detail
@@ -147,7 +147,7 @@ def _run_row(listed: ListedRun, name: str) -> tuple[Content, ...]:
 def _summary(record: RunRecord) -> Facts:
     took = format_duration(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
-    ranks = f"{record.world_size} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
+    ranks = f"{record.rank_count} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
     return facts(
         [
             ("run", record.id),

@@ -30,7 +30,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
         "state",
         Column("nodes", align="right"),
         Column("age", align="right"),
-        "runs",
+        "running",
     ]
     blocks: list[Block] = [table(columns, [_stack(stack) for stack in stacks])]
     if lacking := [

@@ -5,6 +5,9 @@ that does not import torch, and none is changed. A line with 0 says that torch w
 group. It must run with the Python of any node.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 
+A group whose ranks torch only simulates is no group of the run's ranks: a script makes one to predict something, such as the
+memory of a rank among 64. For such a group a word is written instead of a size.
+
 Looked at is the function with which torch keeps a group that was made, not init_process_group itself: where that fails, its
 traceback must hold no line that is not the script's or torch's.
 """
@@ -17,6 +20,8 @@ from typing import Any
 
 FILE = "GPUCOURSE_GROUP_FILE"
 MODULE, FUNCTION = "torch.distributed.distributed_c10d", "_update_default_pg"
+SIMULATED = {"fake", "threaded"}
+"""The backends of torch whose ranks are no processes."""
 
 
 def note_groups() -> None:
@@ -31,12 +36,20 @@ def note_groups() -> None:
     def keep_and_note(group: Any) -> None:
         keep(group)
         if group is not None:
-            _note(path, group.size())
+            _note(path, "simulated" if _get_backend(module, group) in SIMULATED else group.size())
 
     setattr(module, FUNCTION, keep_and_note)
 
 
-def _note(path: str, size: int) -> None:
+def _get_backend(module: Any, group: Any) -> str:
+    """Return the name of a group's backend; empty if torch does not say it."""
+    try:
+        return str(module.get_backend(group))
+    except (AttributeError, ValueError):
+        return ""
+
+
+def _note(path: str, size: int | str) -> None:
     try:
         with open(path, "a", encoding="ascii") as file:
             file.write(f"{size}\n")

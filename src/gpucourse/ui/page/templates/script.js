@@ -122,7 +122,9 @@ if (compared) {
       for (const box of boxes) {
         const cell = row.cells[Number(box.value)];
         cell.hidden = !box.checked;
-        cell.querySelector(".delta").textContent = difference(numberOf(row.cells[base]), numberOf(cell));
+        const delta = cell.querySelector(".delta");
+        delta.dataset.first ??= delta.textContent; // to the first column, with its mark
+        delta.textContent = base === 1 ? delta.dataset.first : difference(numberOf(row.cells[base]), numberOf(cell));
       }
     }
   };

@@ -1,0 +1,135 @@
+"""Comparing what a part gave with what is right, and saying what was seen: on which input, where, and beside what passes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_SHORT = 100  # characters of a value that is shown whole
+MAX_CHANGES = 3  # that are named, of those that make an input pass
+Knobs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input: `name` for the learner, what the part gave, what is right, and what each wrong way gives.
+
+    A way that gives what is right here is left out of `ways`; a way that may go wrong in several forms has keys (way, form).
+    `values` fill the names in the words of a way. `knobs` are the sizes and settings of this input, by their names in words:
+    where no way is known, the simplest input that fails is shown, beside the nearest with the same knobs that passes.
+    """
+
+    name: str
+    given: Any
+    right: Any
+    ways: Mapping[Any, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
+    knobs: Knobs = field(default_factory=dict)
+
+
+def same(given: Any, right: Any, tolerance: float) -> bool:
+    """Return whether two values are equal: numbers to `tolerance` of the larger, sequences, mappings, tensors item by item."""
+    given, right = plain(given), plain(right)
+    if isinstance(right, bool) or isinstance(given, bool) or right is None:
+        return given is right
+    if isinstance(right, (int, float)):
+        return isinstance(given, (int, float)) and math.isclose(given, right, rel_tol=tolerance, abs_tol=1e-12)
+    if isinstance(right, Mapping):
+        return (
+            isinstance(given, Mapping)
+            and given.keys() == right.keys()
+            and all(same(given[k], right[k], tolerance) for k in right)
+        )
+    if is_list(right):
+        if not is_list(given) or len(given) != len(right):
+            return False
+        return all(same(mine, its, tolerance) for mine, its in zip(given, right, strict=True))
+    return bool(given == right)
+
+
+def is_list(value: Any) -> bool:
+    """Return whether a value is a sequence of values, and not a text."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def plain(value: Any) -> Any:
+    """Return a tensor or an array as nested lists, a number of one of their types as a number, everything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def brief(value: Any) -> str:
+    """Return a value as text, at most MAX_SHORT characters."""
+    value = plain(value)
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= MAX_SHORT else f"{text[: MAX_SHORT - 3]}..."
+
+
+def describe(given: Any, right: Any, tolerance: float) -> str:
+    """Return what is wrong with a value: both values where they are short, otherwise the first place that differs."""
+    given, right = plain(given), plain(right)
+    if len(str(right)) <= MAX_SHORT and len(str(given)) <= MAX_SHORT:
+        return f"it gave {brief(given)}; right is {brief(right)}"
+    if is_list(given) and is_list(right) and len(given) != len(right):
+        return f"it gave {len(given)} items, {brief(given)}; right are {len(right)}, {brief(right)}"
+    leaves = list(_walk(given, right, ""))
+    wrong = [(place, mine, its) for place, mine, its in leaves if not same(mine, its, tolerance)]
+    if len(leaves) < 2 or not wrong:
+        return f"it gave {brief(given)}; right is {brief(right)}"
+    place, mine, its = wrong[0]
+    return f"{len(wrong)} of {len(leaves)} values are wrong; the first is {place}: it gave {brief(mine)}; right is {brief(its)}"
+
+
+def _walk(given: Any, right: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each pair of values that are no sequences or mappings of the same shape, with its place."""
+    if is_list(given) and is_list(right) and len(given) == len(right):
+        for number, (mine, its) in enumerate(zip(given, right, strict=True)):
+            yield from _walk(mine, its, f"{place}[{number}]")
+    elif isinstance(given, Mapping) and isinstance(right, Mapping) and given.keys() == right.keys():
+        for key in right:
+            yield from _walk(given[key], right[key], f"{place}[{key!r}]")
+    else:
+        yield place, given, right
+
+
+def find_simplest(knobs: Sequence[Knobs]) -> int:
+    """Return the number of the simplest input: the one whose sizes are the smallest of all; the first of several."""
+    places = _rank_values(knobs)
+    return min(range(len(knobs)), key=lambda at: sum(places[name][value] for name, value in knobs[at].items()))
+
+
+def describe_passing(bad: Knobs, passing: Sequence[Knobs]) -> str:
+    """Return what to change in the input that fails so that it passes, as a sentence to append; empty if nothing is known."""
+    alike = [knobs for knobs in passing if knobs.keys() == bad.keys() and knobs != bad]
+    if not alike:
+        return ""
+    places = _rank_values([bad, *alike])
+
+    def list_changes(knobs: Knobs) -> tuple[str, ...]:
+        return tuple(name for name in bad if knobs[name] != bad[name])
+
+    def distance(knobs: Knobs) -> int:
+        return sum(abs(places[name][knobs[name]] - places[name][bad[name]]) for name in list_changes(knobs))
+
+    fewest = min(len(list_changes(knobs)) for knobs in alike)
+    nearest: dict[tuple[str, ...], Knobs] = {}  # the nearest for each choice of what to change
+    for knobs in sorted(alike, key=distance):
+        if len(list_changes(knobs)) == fewest:
+            nearest.setdefault(list_changes(knobs), knobs)
+    changes = [" and ".join(f"{name} = {brief(knobs[name])}" for name in names) for names, knobs in nearest.items()]
+    return f". With {' or with '.join(changes[:MAX_CHANGES])} it is right"
+
+
+def _rank_values(knobs: Sequence[Knobs]) -> dict[str, dict[Any, int]]:
+    """Return the place of each value among all of its knob: numbers by size, others in the order in which they come."""
+    values: dict[str, list[Any]] = {}
+    for setting in knobs:
+        for name, value in setting.items():
+            if value not in values.setdefault(name, []):
+                values[name].append(value)
+    ordered = {
+        name: sorted(items) if all(isinstance(item, (int, float)) for item in items) else items
+        for name, items in values.items()
+    }
+    return {name: {value: place for place, value in enumerate(items)} for name, items in ordered.items()}

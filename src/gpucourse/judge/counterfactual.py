@@ -1,0 +1,87 @@
+"""Naming a cause only if it is one: the course's own version of a wrong way must give the same output on the same case.
+
+A judge that recognises a way by its effects may be mistaken, because another error can have the same effects. So a `Way` with
+`seen` is a suspicion. `settle` judges the solution with the change of this way in it. Only if that gets the same verdict on the
+same case, with the same output, the learner is told the cause; otherwise the learner is told what was seen.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpucourse.judge.cases import is_list, plain
+
+MAX_ITEMS = 200  # of each list in an output that is compared; of a longer one, as many places all over it
+TOLERANCE, NEAR_ZERO = 1e-4, 1e-6  # relative, and absolute
+Answer = dict[str, Any]
+
+
+class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes with a verdict on a suspected way: its `change` to the solution, what was `seen`, the part's `output`."""
+
+    change: tuple[str, str]
+    seen: str
+    output: Any
+
+
+def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer], Answer | None]) -> Answer | None:
+    """Return the answer with its cause if that is proved, otherwise with what was seen; None if the asker went away meanwhile.
+
+    `judge` judges another request.
+    """
+    given = answer.pop("suspicion", None)
+    if given is None:
+        return answer
+    try:
+        suspicion = msgspec.convert(given, Suspicion)
+    except msgspec.ValidationError:  # the part's process wrote it
+        return {**answer, "way": "other"}
+    unproved = {**answer, "way": "other", "says": suspicion.seen}
+    solution_file = _find_solution(request)
+    if not solution_file.is_file():
+        return unproved
+    solution = solution_file.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="gpucourse-way-", ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / Path(request["file"]).name
+        file.write_text(solution.replace(*suspicion.change), encoding="utf-8")
+        planted = judge({**request, "file": str(file)})
+    if planted is None:
+        return None
+    seconds = round(answer["seconds"] + planted["seconds"], 3)
+    same_verdict = all(planted.get(key) == answer.get(key) for key in ("word", "way", "case"))
+    proved = same_verdict and is_alike(suspicion.output, planted.get("suspicion", {}).get("output"))
+    return {**(answer if proved else unproved), "seconds": seconds}
+
+
+def _find_solution(request: Mapping[str, Any]) -> Path:
+    """Return where the course's solution of the judged file lies: beside the folder of its judges."""
+    return Path(request["judge"]).parent.parent / "solutions" / Path(request["file"]).name
+
+
+def sample(value: Any) -> Any:
+    """Return an output as what JSON can hold: tensors as lists, of long lists their length and the items at some places."""
+    value = plain(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): sample(item) for key, item in value.items()}
+    if is_list(value):
+        step = -(-len(value) // MAX_ITEMS) or 1
+        return [len(value), *map(sample, value[::step])] if step > 1 else [sample(item) for item in value]
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+
+
+def is_alike(output: Any, other: Any) -> bool:
+    """Return whether two samples are the same output: numbers that another order of sums may change need only be close."""
+    if isinstance(output, dict) and isinstance(other, dict):
+        return output.keys() == other.keys() and all(is_alike(output[key], other[key]) for key in output)
+    if isinstance(output, list) and isinstance(other, list):
+        return len(output) == len(other) and all(map(is_alike, output, other))
+    numbers = all(isinstance(value, (int, float)) for value in (output, other))
+    return math.isclose(output, other, rel_tol=TOLERANCE, abs_tol=NEAR_ZERO) if numbers else output == other

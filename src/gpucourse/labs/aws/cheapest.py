@@ -1,0 +1,119 @@
+"""`deploy --gpu any`: chooses the GPU, and the market if none was typed, whose nodes are cheapest today."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gpucourse.aws import offerings, quota
+from gpucourse.aws.pricing import PriceBook, refresh_prices
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.hardware import hardware
+from gpucourse.labs.aws.choice import list_labs
+from gpucourse.labs.aws.money.prices import read_prices
+from gpucourse.labs.aws.needs import need_of, validate_node_count, validate_size
+from gpucourse.model.cloud import LabNeed, Market
+from gpucourse.model.manifest import Module
+
+if TYPE_CHECKING:
+    from gpucourse.labs.request import DeployRequest
+
+ANY = "any"
+_LISTED = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A GPU in one market, with the price of one of its nodes."""
+
+    gpu: str
+    market: Market
+    instance_type: str
+    usd_per_hour: Decimal
+
+    def __str__(self) -> str:
+        market = "on spot" if self.market == "spot" else "on demand"
+        return f"{self.gpu.upper()} ({self.instance_type}) {market} ${self.usd_per_hour:.3f}"
+
+
+def replace_any_gpu(
+    context: Context, request: DeployRequest, account: Account | None = None
+) -> tuple[DeployRequest, list[str]]:
+    """Return the request with a GPU and a market instead of `any`, and a note that compares the prices; a request for another
+    GPU as it is, without a note. A lab that stands keeps its GPU.
+
+    Raises UsageError for `any` beside other GPUs, MissingError if no GPU can be started, CloudError.
+    """
+    gpus = [gpu.lower() for gpu in request.gpu]
+    if ANY not in gpus:
+        return request, []
+    if len(gpus) > 1:
+        command = f"gpucourse deploy {request.module} --target aws --gpu any"
+        raise UsageError("--gpu any cannot be combined with other GPUs: it is the one that is cheapest today", hint=command)
+    module = context.catalog.module(request.module)
+    if existing := list_labs(context, module.id):
+        gpu = existing[0].cloud.gpu
+        return replace(request, gpu=(gpu,)), [f"--gpu any: the lab {existing[0].stack} keeps its GPU, {gpu.upper()}"]
+    region = offerings.validate_region(request.region or context.settings.region)
+    account = account or Account(region, context.environ)
+    markets: list[Market] = ["on-demand", "spot"] if request.spot is None else ["spot" if request.spot else "on-demand"]
+    needs = _list_needs(module, request)
+    offered = _find_offered(account, needs)
+    needs = {gpu: need for gpu, need in needs.items() if gpu in offered}
+    book = refresh_prices(read_prices(context, region), account, map(_type_of, needs.values()), datetime.now(UTC))
+    candidates = sorted(
+        (candidate for market in markets for candidate in _list_candidates(account, needs, market, book)),
+        key=lambda candidate: (candidate.usd_per_hour, candidate.market == "spot"),
+    )
+    if not candidates:
+        raise MissingError(
+            f"no GPU of the course can be started for module {module.id} in {region}: none is offered there within your quota",
+            hint=f"gpucourse doctor --target aws --module {module.id}; without an account: --target here or --target hosts",
+        )
+    best, *others = candidates
+    beaten = f"; then {', '.join(map(str, others[:_LISTED]))}" if others else ""
+    note = f"--gpu any: a node costs least today with {best} an hour{beaten}"
+    return replace(request, gpu=(best.gpu,), spot=best.market == "spot", region=region), [note]
+
+
+def _list_needs(module: Module, request: DeployRequest) -> dict[str, LabNeed]:
+    nodes = None if request.nodes is None else validate_node_count(module, request.nodes)
+    size = None if request.size is None else validate_size(module, request.size)
+    return {gpu: need_of(module, gpu=gpu, nodes=nodes, size=size) for gpu in hardware().choices}
+
+
+def _type_of(need: LabNeed) -> str:
+    return need.machines[-1].instance_type
+
+
+def _find_offered(account: Account, needs: dict[str, LabNeed]) -> set[str]:
+    """Return the GPUs for which a zone has every type that the lab needs."""
+    types = {gpu: [machines.instance_type for machines in need.machines] for gpu, need in needs.items()}
+    zone_offers = offerings.offers(account, (name for names in types.values() for name in names))
+    return {
+        gpu
+        for gpu, names in types.items()
+        if offerings.first_attempt(zone_offers, names[-1], with_types=names[:-1]) is not None
+    }
+
+
+def _list_candidates(account: Account, needs: dict[str, LabNeed], market: Market, book: PriceBook) -> list[Candidate]:
+    """Return the GPUs that fit into the quota of that market, or whose quota is not known."""
+    assessed = {item.code: item for item in quota.assess(account, list(needs.values()), market)}
+    return [
+        Candidate(
+            gpu=gpu,
+            market=market,
+            instance_type=_type_of(need),
+            usd_per_hour=book.instance(_type_of(need), market).usd_per_hour,
+        )
+        for gpu, need in needs.items()
+        if all(
+            replace(assessed[code], needed=sum(taken.values())).enough is not False
+            for (code, _market), taken in quota.needs([need], market).items()
+        )
+    ]
