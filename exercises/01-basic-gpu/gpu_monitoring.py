@@ -21,6 +21,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
+import engines
 import gpus
 import loads
 import nvidia_smi
@@ -58,6 +59,8 @@ if device.type == "cpu":
     say("No GPU here: what follows are this computer's CPU and memory, including other programs. (local mode)")
 gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 limit_tflops = gpu.fp16 if gpu else gpus.cpu_limit_tflops(os.cpu_count() or 1) if device.type == "cpu" else None
+if args.watched == "1.2":
+    engines.choose(args.engine)  # it waits while the node installs vLLM: nothing would be recorded but a GPU at rest
 
 
 def settings_of_other() -> list[str]:

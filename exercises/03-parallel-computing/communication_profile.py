@@ -119,9 +119,11 @@ for collective in collectives:
             "busbw_gb_per_s": bandwidth.busbw(collective, 4 * count, median, size), "link_gb_per_s": link, "wrong": wrong,
         }  # fmt: skip
         sweep.append(row)
-        if rank == 0:
-            speed = f"{row['busbw_gb_per_s']:>9.3g} GB/s on the bus"
-            say(f"{TITLES[collective]:<13} {4 * count:>13,} bytes {median * 1e6:>12,.1f} us {speed}   {wrong} wrong")
+    if rank == 0:
+        rows = [row for row in sweep if row["collective"] == TITLES[collective]]
+        best = max(row["busbw_gb_per_s"] for row in rows)
+        say(f"{TITLES[collective]}: {len(rows)} sizes up to {rows[-1]['bytes']:,} bytes, at most {best:.3g} GB/s on the bus")
+        bench.say_table(rows, {"bytes": "bytes", "median_us": "median us", "busbw_gb_per_s": "busbw GB/s", "wrong": "wrong"})
 
 # --- results of the sweep: t = latency + S / bandwidth, and where the curve becomes flat ---------------------------------
 summary = []

@@ -62,7 +62,8 @@ class Operations(TorchDispatchMode):
 
     `operations`: all of them. `values_read`: numbers that the program's own lines read out of a tensor; those that torch's
     optimizers and scalers read do not count. `from_python`: tensors built from Python numbers. `float64_results`: results in
-    64 bits. `moves`: copies between devices. `flop` and `half_flop`: of matrix products, all and those with 16-bit factors.
+    64 bits. `moves`: copies between devices. `flop` and `half_flop`: of matrix products, all and those with 16-bit factors;
+    `flop_of_type`: those whose first factor has that type.
     `weight_copies`: copies of a parameter of `model`, once that is set. With `file`: `lines` counts the operations of each
     line of that file, without those of the libraries that it calls; `lines_read` and `lines_built` count two kinds of them.
     """
@@ -72,6 +73,7 @@ class Operations(TorchDispatchMode):
         self.file = file
         self.operations = self.values_read = self.from_python = self.float64_results = 0
         self.flop = self.half_flop = self.weight_copies = 0
+        self.flop_of_type: Counter[torch.dtype] = Counter()
         self.moves: list[Move] = []
         self.lines: Counter[int] = Counter()
         self.lines_read: Counter[int] = Counter()
@@ -140,6 +142,7 @@ class Operations(TorchDispatchMode):
     def _count_product(self, first: torch.Tensor, second: torch.Tensor) -> None:
         flop = 2 * first.numel() * second.shape[-1]
         self.flop += flop
+        self.flop_of_type[first.dtype] += flop
         self.half_flop += flop * (first.dtype in HALF and second.dtype in HALF)
 
 

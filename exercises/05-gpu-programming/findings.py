@@ -89,7 +89,8 @@ def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Seq
         "kernel": kernel,
         "sizes": [*plain_sizes, COUNTED],
         "wrong_sizes": len(wrong),
-        "wrong": _describe(wrong[0]) if wrong else "",
+        "wrong": _describe(kernel, wrong[0]) if wrong else "",
+        "wrong_rows": [[row["size"], row["wrong"], row["first_wrong"], row["given"]] for row in wrong],
         "max_error": max((row["error"] for row in [*plain.rows, *counted.rows]), default=None),
         "orders_wrong": sum(any(row["wrong"] for row in run.rows) or bool(run.ended) for run in others),
         "ended": next((run.ended for run in (plain, *others, counted) if run.ended), ""),
@@ -125,9 +126,12 @@ def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequ
     return _Run([row for row in rows if "size" in row], ended, item)
 
 
-def _describe(row: dict[str, Any]) -> str:
+def _describe(kernel: str, row: dict[str, Any]) -> str:
     """The first wrong number of a row, in words."""
     place = f"number {row['first_wrong']} is" if row["numbers"] > 1 else "it gives"
+    if kernel == "transpose":
+        rows, columns = shape_of_transpose(row["size"])
+        place = f"({rows} rows of {columns}) row {row['first_wrong'] // rows}, column {row['first_wrong'] % rows} of out is"
     return f"with n = {row['size']} {place} {row['given']} and should be {row['right']}"
 
 

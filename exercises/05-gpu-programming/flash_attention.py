@@ -1,4 +1,4 @@
-"""FlashAttention: your tiled kernel against plain attention, value by value and byte by byte.
+"""FlashAttention-2: your tiled kernel against plain attention, value by value and byte by byte.
 
 You will learn    why its matrix of scores limits attention, and how an online softmax avoids it
 You will produce  errors in float32 and float16, causal and full; the bytes of both ways by length; your kernel as PTX

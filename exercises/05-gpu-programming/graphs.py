@@ -28,6 +28,7 @@ class Graphs:
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.captures, self.failures, self.replays, self.moved = device, 0, 0, 0, 0
+        self.last: Graph | None = None  # the one that was replayed last
         self.looks_at_addresses = True  # False where replays are timed: to look at every weight takes longer than a launch
 
     def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
@@ -55,9 +56,14 @@ class Graph:
     def replay(self) -> None:
         """Repeat everything that was captured, on the memory that it was captured with. On a GPU: one launch."""
         self._graphs.replays += 1
+        self._graphs.last = self
         if self._graphs.looks_at_addresses:
             self._graphs.moved += self._recorder.has_moved()
         self._execute()
+
+    def list_memory(self) -> list[torch.Tensor]:
+        """The memory from outside that every replay reads: weights, and inputs."""
+        return self._recorder.list_memory()
 
 
 def capture_on_gpu(call: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
@@ -116,6 +122,10 @@ class Recorder(Mode):
     def has_moved(self) -> bool:
         """Whether a tensor from outside has other memory than when it was captured."""
         return any(tensor.data_ptr() != memory.data_ptr() for tensor, memory in self._outside.values())
+
+    def list_memory(self) -> list[torch.Tensor]:
+        """The memory of tensors from outside, as it was captured."""
+        return [memory for _, memory in self._outside.values()]
 
     def replay(self) -> None:
         """Execute all operations on the tensors that they were captured with."""

@@ -185,6 +185,8 @@ class Observation:
     gradient: float
     gradient_at_step: float
     keeps_graph: bool
+    scalers: int  # gradient scalers that scaled a loss
+    weights: torch.Tensor  # all of them, at the end
 
 
 def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int, batch_size: int, steps: int) -> Observation:
@@ -209,7 +211,7 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int
     weight.register_hook(note_gradient)
     hook, operations = register_optimizer_step_pre_hook(note_step), Operations(train.__code__.co_filename)
     try:
-        with operations:
+        with operations, _collect_scalers() as scalers:
             given = train(model, *data, batch_size, device, steps, dtype)
     finally:
         hook.remove()
@@ -223,4 +225,28 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, hidden: int
         gradient=float(norms.get("backward", math.nan)),
         gradient_at_step=float(norms.get("step", math.nan)),
         keeps_graph=isinstance(given, torch.Tensor) and given.requires_grad,
+        scalers=len(scalers),
+        weights=join_weights(model),
     )
+
+
+def join_weights(model: nn.Module) -> torch.Tensor:
+    """All parameters of a model as one vector on the CPU."""
+    return torch.cat([parameter.detach().flatten().float().cpu() for parameter in model.parameters()])
+
+
+@contextmanager
+def _collect_scalers() -> Iterator[list[Any]]:
+    """The scalers that scale a loss inside the `with`, each once, without those that are switched off."""
+    plain, scalers = torch.amp.GradScaler.scale, []
+
+    def scale(self: Any, outputs: Any) -> Any:
+        if self.is_enabled() and not any(scaler is self for scaler in scalers):
+            scalers.append(self)
+        return plain(self, outputs)
+
+    torch.amp.GradScaler.scale = scale
+    try:
+        yield scalers
+    finally:
+        torch.amp.GradScaler.scale = plain

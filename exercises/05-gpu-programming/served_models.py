@@ -1,4 +1,5 @@
-"""The two models that exercise 5.5 serves: a decoder transformer, and one that reads a value before it continues.
+"""The models that exercise 5.5 serves: a decoder transformer, one that reads a value before it continues, and one that does so
+for one batch size only.
 
 Causal attention (Vaswani et al., 2017) with the normalisation before each half, as GPT-2 has it.
 """
@@ -55,4 +56,17 @@ class EarlyExit(nn.Module):
         scores = self.small(tokens.float())
         if tokens.float().mean() < self.model.vocabulary / 2:  # the host waits for the device here
             return scores
+        return self.model(tokens)
+
+
+class OneSizeLooks(nn.Module):
+    """A model that reads a value where a batch has `size` sequences, and for no other batch size."""
+
+    def __init__(self, model: Transformer, size: int) -> None:
+        super().__init__()
+        self.model, self.size = model, size
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        if len(tokens) == self.size and not tokens.float().mean().isfinite():  # the host waits for the device here
+            raise ValueError("tokens are numbers")
         return self.model(tokens)

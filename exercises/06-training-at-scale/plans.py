@@ -18,7 +18,10 @@ from dataclasses import dataclass
 
 from targets import Cluster, Shape, Work
 
-CHECKPOINTING, PRECISIONS, ZERO = ("none", "attention", "every-2", "all"), ("bf16", "fp16", "fp32"), (0, 1, 2, 3)
+PRECISIONS, ZERO = ("bf16", "fp16", "fp32"), (0, 1, 2, 3)
+SUMS = {"none": 4.0, "attention": 4.0, "every-2": 4.75, "all": 5.5}  # of a layer on average, which its next product waits for
+CHECKPOINTING = tuple(SUMS)
+GATHERED_AGAIN = 1.0  # two all_gathers of a layer, as many bytes as a sum, which are sent during a product of backward
 STATES = {"bf16": (2, 2, 12), "fp16": (2, 2, 12), "fp32": (4, 4, 8)}  # bytes per parameter: weights, gradients, optimizer
 SAVED_BYTES = 12  # of a checkpoint, for each parameter: weights and two moments, in 32 bits
 STORAGE_GB_PER_S = 1.0  # that each node writes: an assumption; 6.4 measures it
@@ -48,19 +51,20 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
     """Bytes of one layer for each token of a micro-batch: what it keeps for its backward (on average, where layers differ),
     and what it takes temporarily while it is computed again.
 
-    The terms are those of Korthikanti et al.: what every slice keeps whole (10 h in 16 bits), what tp divides (24 h), and the
-    matrices of the attention (5 a s). They are counted here number by number, so that 32 bits and a gated MLP are covered.
+    The terms are those of Korthikanti et al.: what lies outside the slices (10 h in 16 bits), what lies inside (24 h), and the
+    matrices of the attention (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence
+    parallelism). They are counted here number by number, so that 32 bits and a gated MLP are covered.
     """
     h, masks = shape.width, 0 if shape.gated else 1
-    whole = (4 * element + 2 * masks) * h
-    wide = element * ((2 + 2 * shape.kv_heads / shape.heads) * h + (4 if shape.gated else 2) * shape.inner)
+    outside = (4 * element + 2 * masks) * h
+    inside = element * ((2 + 2 * shape.kv_heads / shape.heads) * h + (4 if shape.gated else 2) * shape.inner)
     attention = ((1 + masks) * element + masks) * shape.heads * length
-    everything, inputs = whole + (wide + attention) / tp, element * h
+    everything, inputs = (outside + inside + attention) / tp, element * h / tp
     return {
         "none": (everything, 0.0),
-        "attention": (whole + wide / tp, attention / tp),
+        "attention": ((outside + inside) / tp, attention / tp),
         "every-2": ((everything + inputs) / 2, everything - inputs),
-        "all": (float(inputs), everything - inputs),
+        "all": (inputs, everything - inputs),
     }[checkpointing]
 
 
@@ -105,17 +109,19 @@ def _activations(work: Work, plan: Plan, stage: int) -> float:
 # --- bytes sent ------------------------------------------------------------------------------------------------------------
 def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
     """Bytes that the busiest GPU sends in a step, by dimension. An all_reduce among n sends 2 (n - 1) / n of its size, a
-    reduce_scatter or an all_gather half of that. A layer has two sums in its forward and two in its backward; computed again
-    it has one, as torch stops before the second, which no gradient needs. ZeRO 2 and 3 send for every micro-batch."""
+    reduce_scatter or an all_gather half of that: a sum of tp is one of each. A layer has two sums in its forward and two in its
+    backward. Computed again it has one and a half, as torch stops before the last reduce_scatter, which no gradient needs.
+    Backward also gathers the inputs of the attention and of the MLP again. Between stages a GPU sends its share of the tokens.
+    ZeRO 2 and 3 send for every micro-batch."""
     element = STATES[plan.precision][0]
     activation = plan.sequences(work) * work.length * work.shape.width * element
-    sums = {"none": 4.0, "attention": 4.0, "every-2": 4.5, "all": 5.0}[plan.checkpointing]  # of a layer, on average
+    sums = SUMS[plan.checkpointing] + GATHERED_AGAIN
     tp = 2 * (plan.tp - 1) / plan.tp * activation * sums * work.shape.layers / plan.pp * plan.micro_batches
     neighbours = min(2, plan.pp - 1)
     weights = max(stage_parameters(work, plan, stage) for stage in {0, plan.pp - 1}) * element
     times = {0: 2, 1: 2, 2: plan.micro_batches + 1, 3: 3 * plan.micro_batches}[plan.zero]
     dp = (plan.dp - 1) / plan.dp * weights * times
-    return {"tp": tp, "pp": neighbours * activation * plan.micro_batches, "dp": dp}
+    return {"tp": tp, "pp": neighbours * activation / plan.tp * plan.micro_batches, "dp": dp}
 
 
 def bubble(plan: Plan) -> float:
@@ -137,15 +143,16 @@ def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
     """A lower bound of a step: every GPU at the peak of its data sheet, every link at its full speed, and whatever may be sent
     while something is computed costs nothing.
 
-    The sums of tp cannot overlap with computing, as the next product needs them, and the bubble is added to both. The bytes of
-    pp and dp can: the step takes at least as long as they take on their link. Raises ValueError where the GPU lacks the
-    precision.
+    The sums of tp cannot overlap with computing, as the next product needs them, and the bubble is added to both. What backward
+    gathers again can, and so can the bytes of pp and dp: the step takes at least as long as the latter take on their link.
+    Raises ValueError where the GPU lacks the precision.
     """
     peak, sent = work.cluster.flops(plan.precision), sent_bytes(work, plan)
     if peak is None:
         raise ValueError(f"no {plan.precision} on {work.cluster.gpu.gpu}")
     compute = hardware_flops(work, plan) / (work.cluster.size * peak)
-    sums = sent["tp"] / (work.cluster.inside * 1e9)
+    waiting = SUMS[plan.checkpointing] / (SUMS[plan.checkpointing] + GATHERED_AGAIN)
+    sums = waiting * sent["tp"] / (work.cluster.inside * 1e9)
     pipeline = (compute + sums) / (1 - bubble(plan))
     links = _link_seconds(work.cluster, plan, sent)
     return {"compute": compute, "sums": sums, "pipeline": pipeline, "links": links, "step": max(pipeline, links)}

@@ -27,8 +27,12 @@ def find_faults(objects: list[dict[str, Any]], profiles: Mapping[str, int]) -> I
         name = manifests.name_of(pod)
         for box in manifests.containers(pod):
             yield from _find_of_container(name, box, profiles)
-        if sharing and sharing[0] == "mps" and pod in shared and manifests.mapping(pod, "spec").get("hostIPC") is not True:
-            yield "host-ipc", f"pod {name}: MPS clients reach the daemon over the host's IPC, so it needs hostIPC: true"
+        if manifests.mapping(pod, "spec").get("hostIPC"):
+            yield (
+                "host-ipc",
+                f"pod {name}: hostIPC opens the shared memory of the node's other processes to it; MPS clients do not need it, "
+                "because the device plugin mounts the daemon's pipe and its shared memory",
+            )
     yield from (("schema", text) for text in manifests.ask_schemas(objects))
 
 

@@ -223,7 +223,7 @@ def trace_by_bpftrace(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
     with own_runtime(folder, runtime) as built, make_engine(workload, built) as engine:
-        program = text.replace(":$1:", f":{engine.library}:")
+        program = text.replace(":$1:", f":{bpf.quote(engine.library)}:")
         return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
 
 

@@ -39,11 +39,16 @@ def find_reason(library: Path) -> str | None:
     if os.geteuid() != 0:
         return "bpftrace needs root"
     try:
-        with run_bpftrace(f"uprobe:{library}:cudaMalloc {{ @calls = count(); }}"):
+        with run_bpftrace(f"uprobe:{quote(library)}:cudaMalloc {{ @calls = count(); }}"):
             pass
     except TracerFailed as error:
         return f"bpftrace is refused here: {str(error).partition('; ')[0].removeprefix('ERROR: ')}"
     return None
+
+
+def quote(library: Path) -> str:
+    """The path as a probe takes it, whatever is in it: a space or a colon ends it otherwise."""
+    return json.dumps(str(library), ensure_ascii=False)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def trace(program: str) -> list[dict[str, Any]]:
     """
     with ExitStack() as stack:
         ranks = _start_ranks(stack)
-        with bpf.run_bpftrace(program.replace(":$1:", f":{_find_library()}:")) as maps:
+        with bpf.run_bpftrace(program.replace(":$1:", f":{bpf.quote(_find_library())}:")) as maps:
             for rank in ranks:
                 _tell(rank)
             for rank in ranks:

@@ -13,7 +13,7 @@ echo "tracefs $([ -w /sys/kernel/tracing/uprobe_events ] && echo yes || echo no)
 library=
 find_engine() {
     for place in /proc/[0-9]*; do
-        library=$(sed -n 's|^[^/]* \(/[^ ]*/libcudart\.so[.0-9]*\)$|\1|p' "$place/maps" 2>/dev/null | head -n 1)
+        library=$(sed -n 's|^[^/]* \(/.*/libcudart\.so[.0-9]*\)$|\1|p' "$place/maps" 2>/dev/null | head -n 1)
         if [ -n "$library" ]; then
             engine=${place#/proc/}
             return 0
@@ -48,8 +48,9 @@ if [ ! -r "$path" ]; then
 fi
 apis='cudaMalloc|cudaFree|cudaMemcpy|cudaMemcpyAsync|_*cudaLaunchKernel|cudaGraphLaunch|cudaDeviceSynchronize'
 names=$(tr '\0' '\n' <"$path" | grep -xE "$apis" | sort -u) # a probe on a function that the library lacks is refused
+quoted=\"$(printf '%s' "$path" | sed 's/[\\"]/\\&/g')\" # it may have a space or a colon
 probes=
 for name in $names; do
-    probes="$probes uprobe:$path:$name { @calls[\"$name\"] = count(); }"
+    probes="$probes uprobe:$quoted:$name { @calls[\"$name\"] = count(); }"
 done
 exec bpftrace -f json -e "$probes interval:ms:200 { print(@calls); printf(\"counted\\n\"); }" 2>&1

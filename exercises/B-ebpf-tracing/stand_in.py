@@ -110,7 +110,8 @@ def _find_compiler() -> str:
 def _choose_store(cache: Path | None) -> Path:
     """A writable folder that belongs to this user alone, for built files. Raises UnsupportedMachine."""
     home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or ".") / ".cache"
-    for place in (cache or Path(home) / "gpucourse" / "tracing", Path("build").absolute()):
+    caches = Path(os.environ.get("GPUCOURSE_CACHE") or Path(home) / "gpucourse")  # the lab's on a node, and removed with it
+    for place in (cache or caches / "tracing", Path("build").absolute()):
         with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
             status = place.stat()

@@ -191,7 +191,7 @@ def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | N
 
 
 def _write_probes(library: Path, api: str, size: int | None, only: str) -> str:
-    place = f"probe:{library}:{api}"
+    place = f"probe:{bpf.quote(library)}:{api}"
     entry = f'@calls["{api}"] = count(); @began_{api}[tid] = nsecs;'
     good = ""
     if size is not None:
@@ -279,14 +279,17 @@ class Preload:
     def __init__(self, library: Path) -> None:
         self._file = os.memfd_create("counters")  # in memory; gone when the last process closes it
         os.ftruncate(self._file, SLOTS * SLOT.size)
-        self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TRACE_COUNTERS": str(self._file)}
-        self.descriptors: Sequence[int] = (self._file,)
+        self._library = library.resolve()
+        opened = os.open(library, os.O_RDONLY)
+        # By its descriptor: the loader splits LD_PRELOAD at spaces and colons, which a path may have.
+        self.environment: Mapping[str, str] = {"LD_PRELOAD": f"/proc/self/fd/{opened}", "TRACE_COUNTERS": str(self._file)}
+        self.descriptors: Sequence[int] = (self._file, opened)
 
     @contextmanager
     def count(self, pid: int, library: Path) -> Iterator[Counters]:  # noqa: ARG002 (another tracer needs them)
         counters: Counters = {}
         before = self._read()
-        if f"{self.environment['LD_PRELOAD']}\n" not in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
+        if f"{self._library}\n" not in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
             raise TracerFailed("the engine was started without this tracer: give it to Engine(tracer=...)")
         yield counters
         counters.update({key: number - before.get(key, 0) for key, number in self._read().items()})

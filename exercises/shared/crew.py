@@ -91,17 +91,20 @@ def _free_port() -> int:
 
 
 class _LinesOfARank(io.TextIOBase):
-    """A stream that several ranks share: whole lines only, each with the number of its rank."""
+    """A stream that several ranks share: whole lines only, each with the number of its rank, once."""
 
     def __init__(self, stream: TextIO, rank: int) -> None:
-        self._stream, self._mark, self._begun = stream, f"rank {rank}: ", ""
+        self._stream, self._rank, self._begun = stream, f"rank {rank}", ""
 
     def write(self, text: str) -> int:
         *lines, self._begun = (self._begun + text).split("\n")
         if lines:
-            self._stream.write("".join(f"{self._mark}{line}\n" for line in lines))
+            self._stream.write("".join(self._mark(line) + "\n" for line in lines))
             self._stream.flush()
         return len(text)
+
+    def _mark(self, line: str) -> str:
+        return line if line.startswith((f"{self._rank} ", f"{self._rank}: ")) else f"{self._rank}: {line}"
 
     def flush(self) -> None:
         self._stream.flush()

@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import bench
 import language_models
 import torch
 
@@ -33,6 +34,8 @@ UNREACHED = (
     "Max retries exceeded",
     "name resolution",
 )
+# A node on AWS writes here how far it is with vLLM, which it installs once the rest is ready.
+VLLM_STATE = Path(os.environ.get("GPUCOURSE_NODE_ROOT") or "/", "var/lib/gpucourse/vllm")
 READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads weights and compiles
 
 
@@ -61,9 +64,34 @@ class Engine:
         return psutil.Process(self.process.pid).memory_info().rss
 
 
+def wait_for_vllm(pause_s: float = 2.0) -> None:
+    """Wait until this node has finished installing vLLM, and print what is waited for. Return at once on any other computer.
+
+    The node says when it will stop the installation; the wait ends then at the latest.
+    """
+    shown, shown_at = "", 0.0
+    while True:
+        text = VLLM_STATE.read_text(encoding="utf-8", errors="replace")[:200] if VLLM_STATE.is_file() else ""
+        state, _, rest = text.strip().partition(" ")
+        until, _, step = rest.partition(" ")
+        seconds = float(until) - time.time() if until.isdigit() else 0.0
+        if state == "failed":
+            bench.say(f"vLLM could not be installed on this node: {rest}")
+        if state != "installing" or seconds <= 0:
+            return
+        if step != shown or time.monotonic() > shown_at + 60:
+            bench.say(
+                f"waiting for vLLM, which this node is still installing ({step}); at most {seconds / 60:.0f} more minutes"
+            )
+            shown, shown_at = step, time.monotonic()
+        time.sleep(pause_s)
+
+
 def choose(wanted: str) -> str:
-    """The engine for this computer. Ends the script with a message if the requested one cannot run here."""
+    """Return the engine for this computer. End the script with a message if the requested one cannot run here."""
     has_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
+    if has_gpu and wanted != "transformers":
+        wait_for_vllm()
     if wanted == "auto":
         return "vllm" if has_gpu and shutil.which("vllm") else "transformers"
     if wanted == "vllm" and not has_gpu:

@@ -160,6 +160,7 @@ def not_orphaned() -> None:
 
 threading.Thread(target=not_orphaned, daemon=True).start()
 threading.Thread(target=route, daemon=True).start()
+ThreadingHTTPServer.request_queue_size = 1024  # Linux resets connections beyond the queue, and the default is 5
 server = ThreadingHTTPServer(("127.0.0.1", args.port), Completions)
 print(f"serving {args.model} on {device} at port {args.port}", file=sys.stderr, flush=True)
 server.serve_forever()

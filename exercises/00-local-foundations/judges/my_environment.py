@@ -72,16 +72,15 @@ WAYS = {
         ('        "LOCAL_WORLD_SIZE": processes[node],\n', ""),
     ),
 }
-GROUPS = (([3, 4, 2], 23456), ([2, 2], 29500), ([1], 20001), ([1, 8, 1, 2, 5], 30000))  # processes of each node, port
+GROUPS = (([1], 20001), ([2, 2], 29500), ([3, 4, 2], 23456), ([1, 8, 1, 2, 5], 30000))  # processes of each node, port
 
 
 def judge(part: Part) -> None:
     """Every process of each group."""
     describe = part.function("describe_process")
-    count = 0
+    cases: list[Case] = []
     for processes, port in GROUPS:
         hosts = [f"10.0.{len(processes)}.{node + 7}" for node in range(len(processes))]
-        cases = []
         for node, local_rank in [(node, own) for node, many in enumerate(processes) for own in range(many)]:
             name = f"node {node}, local rank {local_rank}, with {processes} processes on the nodes"
             given = part.call(describe, node, local_rank, hosts, list(processes), port, case=name)
@@ -90,10 +89,10 @@ def judge(part: Part) -> None:
             right, ways = _describe(node, local_rank, hosts, processes, port)
             world, rank = sum(processes), int(right["RANK"])
             values = {"nodes": len(processes), "rank": rank, "count": processes[node], "world": world}
-            cases.append(Case(name, given, right, ways, values))
-        count += len(cases)
-        _compare_each(part, cases)
-    part.note(f"right for all {count} processes of {len(GROUPS)} groups of nodes")
+            knobs = {"nodes": len(processes), "node": node, "local rank": local_rank, "processes": str(processes)}
+            cases.append(Case(name, given, right, ways, values, knobs))
+    _compare_each(part, cases)
+    part.note(f"right for all {len(cases)} processes of {len(GROUPS)} groups of nodes")
 
 
 def _require_text(part: Part, given: Any, case: str) -> None:
@@ -113,7 +112,7 @@ def _compare_each(part: Part, cases: list[Case]) -> None:
         part.compare([
             Case(
                 f"{name} of {case.name}", case.given[name], case.right[name],
-                {way: values[name] for way, values in case.ways.items() if name in values}, case.values,
+                {way: values[name] for way, values in case.ways.items() if name in values}, case.values, case.knobs,
             )
             for case in cases
         ])  # fmt: skip

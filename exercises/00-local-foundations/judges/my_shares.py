@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpucourse.judge import Part, Way
+from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "no-epoch": Way(
@@ -26,9 +26,14 @@ WAYS = {
         ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
     ),
     "rank-in-the-shuffle": Way(
-        "ranks shuffled differently: sample {sample} came {times} times, and others of the {samples} not at all. What all have "
-        "to agree on needs the same seed on every rank; only the share that a rank takes depends on its number",
+        "sample {sample} came {times} times, and {missing} of the {samples} not at all. Did the ranks shuffle differently? "
+        "What all have to agree on needs the same seed on every rank; only the share that a rank takes depends on its number",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch + 1000 * rank)"),
+    ),
+    "same-for-all": Way(
+        "every rank got the same {shortest} samples, and {missing} of the {samples} came to no rank: the share that a rank "
+        "takes depends on its number",
+        ("return padded[rank::ranks]", "return padded[::ranks]"),
     ),
     "not-repeatable": Way(
         "called twice, the same rank got another share: the shuffle depends on more than seed and epoch. The ranks would not "
@@ -41,8 +46,8 @@ WAYS = {
         ("padded = (order * ranks)[: count * ranks]", "padded = order"),
     ),
     "padded-once": Way(
-        "with {samples} samples for {ranks} ranks, rank {least} got {shortest}: with so few samples, repeating the order once "
-        "is not enough padding. Repeat it as often as needed",
+        "with {samples} samples for {ranks} ranks, rank {least} got {shortest}: is the order repeated often enough? With "
+        "so few samples, repeating it once is not enough padding",
         ("(order * ranks)[: count * ranks]", "(order * 2)[: count * ranks]"),
     ),
     "dropped": Way(
@@ -61,8 +66,8 @@ WAYS = {
         ("torch.randperm(samples, generator=generator)", "torch.arange(samples)"),
     ),
     "same-share": Way(
-        "the order changes with the epoch, but the same {shortest} samples are always together in one share: shuffle all "
-        "samples first, and split them afterwards",
+        "the order changes with the epoch, but the same {shortest} samples are together in one share in several epochs: "
+        "shuffle all samples first, and split them afterwards",
         (
             "torch.randperm(samples, generator=generator).tolist()",
             "[ranks * place + own for place in torch.randperm(samples // ranks, generator=generator).tolist() "
@@ -93,9 +98,9 @@ def judge(part: Part) -> None:
     for samples, ranks in SPLITS:
         for epoch in (0, 3):
             case = f"{samples} samples, {ranks} rank{'s' * (ranks > 1)}, epoch {epoch}"
-            _judge_split(
-                part, samples, ranks, [_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)], case
-            )
+            with part.trying({"samples": samples, "ranks": ranks, "epoch": epoch}):
+                shares = [_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)]
+                _judge_split(part, samples, ranks, shares, case)
     _judge_shuffle(part, choose)
     part.note(f"complete, even and the same for all ranks in {len(SPLITS)} splits, and shuffled again for each epoch")
 
@@ -143,6 +148,8 @@ def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], 
         raise part.wrong("padded-once" if samples < ranks else "uneven", case, **values)
     if lengths[0] > needed:
         raise part.wrong("too-many", case, **values)
+    if missing and len(set(map(frozenset, shares))) == 1 < ranks:
+        raise part.wrong("same-for-all", case, **values)
     if missing and lengths[0] == needed:
         sample, count = times.most_common(1)[0]
         raise part.wrong("rank-in-the-shuffle", case, **values, sample=sample, times=count)
@@ -165,6 +172,11 @@ def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
     groups = [{frozenset(share) for share in shares} for shares in epochs]
     if any(groups[0] & group for group in groups[1:]):
         raise part.wrong("same-share", case, shortest=len(epochs[0][0]))
-    other = [_ask(part, choose, f"{case}, seed 6", samples, ranks, rank, 0, seed=6) for rank in range(ranks)]
-    if other == epochs[0]:
-        raise part.wrong("no-seed", f"{case}, seed 6")
+    case = f"{case}, seed 6"
+    others = [[_ask(part, choose, case, samples, ranks, rank, epoch, seed=6) for rank in range(ranks)] for epoch in EPOCHS]
+    alike = [epoch for epoch, shares, other in zip(EPOCHS, epochs, others, strict=True) if shares == other]
+    if len(alike) == len(EPOCHS):
+        raise part.wrong("no-seed", case)
+    if alike:
+        says = f"seeds 5 and 6 give the same order in epoch {alike[0]}, and different ones in other epochs"
+        raise Verdict("failed", "other", says, f"{samples} samples, {ranks} ranks, epoch {alike[0]}, seeds 5 and 6")

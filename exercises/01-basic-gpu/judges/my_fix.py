@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_iter
 
-from gpucourse.judge import Case, Part, Way
+from gpucourse.judge import Case, Part, Verdict, Way
 
 COLUMNS, PERIOD = 64, 97
 ROOM = (240 << 20) // (4 * 1024)  # rows of 1024 columns that fit on a device of 256 MiB with a context of 16 MiB
@@ -46,7 +47,7 @@ WAYS = {
         ("min(PIECE, rows - first)", "PIECE"),
     ),
     "rows-twice": Way(
-        "it read {rows:,} rows of a table that has {wanted:,}: the parts overlap. Where does the next one begin?",
+        "it read {rows:,} rows of a table that has {wanted:,}: the part from row {begun:,} on begins before the last one ends",
         ("load(first, min(PIECE, rows - first))", "load(first, min(PIECE + 1, rows - first))"),
     ),
     "last-part-only": Way(
@@ -153,8 +154,18 @@ def _run(part: Part, function: Any, table: Table) -> Any:
 def _judge_sums(part: Part, table: Table, given: Any) -> None:
     case = f"{table.rows:,} rows"
     counts = {"rows": table.read, "wanted": table.rows}
-    if table.read != table.rows:
-        raise part.wrong("rows-missing" if table.read < table.rows else "rows-twice", case, **counts)
+    if table.read < table.rows:
+        if table.read == max((first + count for first, count in table.parts), default=0):  # all rows up to there
+            raise part.wrong("rows-missing", case, **counts)
+        raise Verdict(
+            "failed", "other", f"it read {table.read:,} of {table.rows:,} rows, and left out some before the last", case
+        )
+    if table.read > table.rows:
+        overlaps = [begun for (first, count), (begun, _) in pairwise(sorted(set(table.parts))) if begun < first + count]
+        if overlaps:
+            raise part.wrong("rows-twice", case, **counts, begun=overlaps[0])
+        says = f"it read {table.read:,} rows of a table that has {table.rows:,}: it loaded the same rows again"
+        raise Verdict("failed", "other", says, case)
     if given is not None:
         given = part.call(torch.as_tensor, given, case=case).detach().double()
         if given.shape != (COLUMNS,):

@@ -79,6 +79,8 @@ STREAMS: dict[str, tuple[float, Events]] = {
     "a single token": (98.0, _stream(0.05, 0.5, [0, 1, 0])),
     "all tokens but one in the first event": (99.0, _stream(0.4, 0.5, [7, 1, 0])),
 }
+AT_ONCE: tuple[float, Events] = (99.0, _stream(0.4, 0.5, [0, 3]))
+"""All tokens in one event: no time passes after the first, so a rate of the others alone does not exist."""
 
 
 def judge(part: Part) -> None:
@@ -94,7 +96,10 @@ def judge(part: Part) -> None:
                 raise part.wrong("missing", name, key=key, given=f"there is {', '.join(map(str, given)) or 'nothing'}")
             cases.append(_case(key, name, given[key], sent, events))
         part.compare(cases)
-    part.note(f"all four figures of {len(STREAMS)} streams")
+    name = "three tokens in one event"
+    tpot = part.call(summarise, AT_ONCE[0], list(AT_ONCE[1]), case=name)["tpot_s"]
+    part.compare([_case("tpot_s", name, tpot, *AT_ONCE)])
+    part.note(f"all four figures of {len(STREAMS) + 1} streams")
 
 
 def _case(key: str, name: str, given: Any, sent: float, events: Events) -> Case:

@@ -98,6 +98,7 @@ RECORDINGS: dict[str, list[Sample]] = {
     "even, from 0": [
         Sample(200.0 * at, power, busy) for at, power, busy in ((0, 30, 0), (1, 40, 50), (2, 70, 90), (3, 65, 100))
     ],
+    "uneven, with an idle interval": [Sample(*row) for row in ((0, 30, 10), (100, 35, 0), (400, 60, 80))],
     "two samples": [Sample(1000, 10, 20), Sample(1500, 50, 80)],
     "uneven, with moments without an answer": [
         Sample(*row)

@@ -81,6 +81,8 @@ class Setting:
     queued: float = 0.0  # seconds of other work in the queue at the start
     slow_from: int = 0  # from this call on, some are disturbed
     fast_from: int = 0  # from this call on, some are faster
+    turns: bool = False  # the calls of every other sample are faster
+    work: float = WORK  # device seconds of a call in the median sample
 
 
 SETTINGS = (
@@ -90,6 +92,7 @@ SETTINGS = (
     Setting("a cold device, other work in its queue", 2, 120, cold=True, queued=0.02),
     Setting("a sample that is disturbed", 5, 100, slow_from=260),
     Setting("a sample that is faster than usual", 7, 80, fast_from=200),
+    Setting("two of four samples that are faster than usual", 4, 80, turns=True, work=0.75 * WORK),
 )
 
 
@@ -114,6 +117,8 @@ class Device:
         if 0 <= self.calls - self.setting.slow_from < 3 and self.setting.slow_from:
             return SLOW
         if 0 <= self.calls - self.setting.fast_from < 2 * self.setting.calls and self.setting.fast_from:
+            return 0.5 * WORK
+        if self.setting.turns and self.calls // self.setting.calls % 2:  # however many calls came before the first sample
             return 0.5 * WORK
         return WORK * jitter
 
@@ -143,10 +148,10 @@ def judge(part: Part) -> None:
         ways = {name: _measure(Device(setting), **variant) for name, variant in VARIANTS.items()}
         number = given if isinstance(given, (int, float)) else 0.0
         values: Mapping[str, object] = {
-            "given_us": number / US, "right_us": WORK / US, "factor": 0.5 / WORK, "times": number / WORK,
+            "given_us": number / US, "right_us": setting.work / US, "factor": 0.5 / WORK, "times": number / WORK,
             "samples": setting.samples, "calls": setting.calls,
         }  # fmt: skip
-        part.compare([Case(setting.name, given, WORK, ways, values)], tolerance=TOLERANCE)
+        part.compare([Case(setting.name, given, setting.work, ways, values)], tolerance=TOLERANCE)
     part.note(f"within {100 * TOLERANCE:.0f}% of the device's own time in {len(SETTINGS)} states of the device")
 
 

@@ -52,8 +52,8 @@ WAYS = {
         ('"${rates[$SLURM_ARRAY_TASK_ID]}"', '"$SLURM_ARRAY_TASK_ID"'),
     ),
     "same-value": Way(
-        "every task would train with the learning rate {given}. In bash, a list without an index, such as $rates, is its first "
-        "element",
+        "every task would train with the learning rate {given}: what your command passes does not depend on "
+        "SLURM_ARRAY_TASK_ID, the number of the task",
         ("${rates[$SLURM_ARRAY_TASK_ID]}", "$rates"),
     ),
     "all-in-each": Way(

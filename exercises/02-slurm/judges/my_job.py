@@ -24,6 +24,11 @@ WAYS = {
         '--seconds=3) arrives as $1, $2 and so on; "$@" passes all of them on',
         (' "$@"', ""),
     ),
+    "in-the-background": Way(
+        "the command is started in the background (&): the file goes on, and in a trial it ended with 0 although the command "
+        "failed. A job ends with its file, and Slurm then ends whatever still runs in it: leave out the &",
+        ('"$@"', '"$@" &'),
+    ),
     "hides-failure": Way(
         "in a trial the command failed with code 3, but your file ended with 0. A job ends with the exit code of the file's "
         "last command, so Slurm would call it COMPLETED, and a job that waits for it (afterok) would start",
@@ -44,6 +49,7 @@ def judge(part: Part) -> None:
         raise wanted.too_often(SCRIPT, 1 + len(more))
     if not all(call.value(name) for name in ("--seconds", "--size")):
         raise part.wrong("no-arguments")
-    if execute(part, Place(arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3)).code == 0:
-        raise part.wrong("hides-failure")
+    trial = execute(part, Place(arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3))
+    if trial.code == 0:
+        raise part.wrong("in-the-background" if trial.background else "hides-failure")
     part.note(f"sbatch would take it: {', '.join(f'--{name}={value}' for name, value in options.values.items())}")

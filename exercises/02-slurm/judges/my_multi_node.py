@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import requests_of_file as wanted
 
 from gpucourse.judge import Part, Way
 from gpucourse.judge.batch import Call, Execution, Place, blame_comments, execute, read_options, read_srun
 from gpucourse.judge.verdict import Verdict
-from gpucourse.outside.slurm_options import expand
+from gpucourse.outside.slurm_options import SlurmOptions, expand
 
 SCRIPT = "multi_node.py"
 ARGUMENTS = ("--elements=100",)
@@ -34,6 +35,7 @@ WAYS = {
         "every process got {name} {value}. The shell of your file filled in the value once, on the first machine, before srun "
         "started anything. In single quotes, or in a separate file, each process fills in its own value",
         ('bash -c \'\n  export RANK="$SLURM_PROCID"', 'env RANK="$SLURM_PROCID" bash -c \'\n  export'),
+        seen="every process got {name} {value}",
     ),
     "local-rank": Way(
         "LOCAL_RANK counted the processes of the whole job ({given}); right is {right}. It counts those of one machine, and "
@@ -42,7 +44,7 @@ WAYS = {
     ),
     "fixed-size": Way(
         "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is their number, even if --nodes=3 is added to the "
-        "command. With a fixed number, processes wait for others that never come, or some are left out",
+        "command. With another number, processes wait for others that never come, or some are left out",
         ('WORLD_SIZE="$SLURM_NTASKS"', "WORLD_SIZE=2"),
     ),
     "own-address": Way(
@@ -68,6 +70,7 @@ def judge(part: Part) -> None:
     options = read_options(part)
     with blame_comments(options):
         wanted.check(part, options, machines=2, processes=2)
+        _check_wider(options)
         wanted.check_output(part, options, wanted.TWO_JOBS, "logs/4711-node1.out")
     ports = set()
     for number, (machines, per_node) in zip(JOBS, LAYOUTS, strict=True):
@@ -88,6 +91,16 @@ def judge(part: Part) -> None:
     if execute(part, trial).code == 0:
         raise part.wrong("hides-failure")
     part.note(f"right for {len(LAYOUTS)} layouts of machines and processes")
+
+
+def _check_wider(options: SlurmOptions) -> None:
+    """Check how many processes there are if --nodes=3 is added to the command. Raises Verdict."""
+    tasks = replace(options, values=options.values | {"nodes": "3"}).tasks
+    if tasks != 3:
+        says = (
+            f"with --nodes=3 added to the command your file asks for {wanted.count(tasks, 'process')} on 3 machines; expected 3"
+        )
+        raise Verdict("failed", "layout", f"{says} (--ntasks-per-node)")
 
 
 def _check_srun(part: Part, job: Execution, calls: list[Call], machines: int, per_node: int, case: str) -> None:
@@ -131,7 +144,7 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
             )
     given = {name: [call.variables[name] for call in calls] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     if len(ranks) > 1 and len(set(given["RANK"])) == 1:
-        raise part.wrong("same-rank", case, name="RANK", value=given["RANK"][0])
+        raise part.wrong("same-rank", case, output=_list_ranks(part), name="RANK", value=given["RANK"][0])
     if given["RANK"] != [str(rank) for rank in ranks]:
         raise Verdict("failed", "rank", f"RANK was {_list(given['RANK'])}; right is {_list(ranks)} (SLURM_PROCID)", case)
     if set(given["WORLD_SIZE"]) != {str(len(ranks))}:
@@ -143,6 +156,13 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
         raise Verdict(
             "failed", "local", f"LOCAL_RANK was {_list(given['LOCAL_RANK'])}; right is {_list(right)} (SLURM_LOCALID)", case
         )
+
+
+def _list_ranks(part: Part) -> list[list[str]]:
+    """RANK of each process in each layout."""
+    places = [Place(nodes=nodes, per_node=per_node, arguments=ARGUMENTS, files=(SCRIPT,)) for nodes, per_node in LAYOUTS]
+    runs = [execute(part, place).list_runs_of(SCRIPT) for place in places]
+    return [[call.variables.get("RANK", "") for call in calls] for calls in runs]
 
 
 def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from requests_of_file import check_partition
+
 from gpucourse.judge import Part, Way
 from gpucourse.judge.batch import Place, execute, is_written, read_srun
 from gpucourse.judge.verdict import Verdict
@@ -35,6 +37,11 @@ WAYS = {
         "you are. To get a shell on the node, use srun",
         ("srun", "sbatch"),
     ),
+    "in-the-background": Way(
+        "the line ends with &, so srun runs in the background: the shell on the node is stopped as soon as it wants to read "
+        "what you type",
+        ("--pty bash", "--pty bash &"),
+    ),
     "seconds": Way(
         "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 30:00 is minutes and seconds. It has to "
         "be 30 minutes",
@@ -55,6 +62,8 @@ def judge(part: Part) -> None:
         raise part.wrong("sbatch", program=calls[0].program)
     if len(calls) > 1:
         raise Verdict("failed", "too-often", f"{len(calls)} lines start srun; expected one")
+    if job.background:
+        raise part.wrong("in-the-background")
     options = read_srun(calls[0])
     _check_command(part, options)
     _check_requests(part, options)
@@ -87,6 +96,7 @@ def _check_requests(part: Part, options: SlurmOptions) -> None:
         raise part.wrong("no-pty")
     if not options.values.get("partition"):
         raise Verdict("failed", "no-partition", "your line names no partition: it would wait in the cluster's default queue")
+    check_partition(options)
     if options.gpus == 0:
         raise part.wrong("no-gpu")
     if (options.nodes, options.tasks, options.gpus) != (1, 1, 1):

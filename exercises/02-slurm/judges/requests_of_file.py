@@ -22,6 +22,7 @@ SECONDS = (
     "hours, minutes and seconds. It has to be ten minutes"
 )
 SHORTEST_S, LONGEST_S = 300, 600
+PARTITION = "gpu"
 TWO_JOBS = [dict.fromkeys("jJA", number) | {"N": "node1"} for number in ("4711", "4712")]
 
 
@@ -29,6 +30,7 @@ def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -
     """Partition, GPUs, time limit, and how many machines and processes. Raises Verdict."""
     if not options.values.get("partition"):
         raise _name_missing("partition", "no partition", "the job would wait in the cluster's default queue, whatever that is")
+    check_partition(options)
     if options.nodes != machines or options.tasks != processes:
         raise Verdict(
             "failed",
@@ -45,6 +47,12 @@ def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -
         raise _name_missing("time", "no time limit", "the job may hold its GPU until the partition's own limit")
     if not SHORTEST_S <= seconds <= LONGEST_S:
         raise part.wrong("seconds", given=options.values["time"], minutes=seconds / 60)
+
+
+def check_partition(options: SlurmOptions) -> None:
+    """Check that the partition is gpu. Raises Verdict."""
+    if (name := options.values["partition"]) != PARTITION:
+        raise Verdict("failed", "partition", f"--partition={name} is another queue: expected {PARTITION}")
 
 
 def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, str]], name: str) -> None:
@@ -77,6 +85,9 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
         )
     if job.code:
         raise Verdict("failed", "shell", f"{part.file.name} ended with code {job.code}: {job.errors or 'no word'}")
+    if any("GPUCOURSE_OUT" not in call.variables for call in calls):
+        says = f"{script} runs without what setup.sh sets, such as $GPUCOURSE_OUT: keep the line source ./setup.sh above it"
+        raise Verdict("failed", "no-setup", says)
     return calls
 
 

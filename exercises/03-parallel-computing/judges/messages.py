@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -23,28 +23,43 @@ NOT_YET = -(2**40)
 
 
 class Event(NamedTuple):
-    """`kind` is isend, irecv, or a wait for one of them; the message of `size` bytes is the `number`-th from or to `peer`."""
+    """`kind` is isend, irecv, or a wait for one of them; the message of `size` bytes is the `number`-th from or to `peer`.
+
+    `first` is the first number that is sent.
+    """
 
     kind: str
     peer: int
     number: int
     size: int
+    first: float = 0.0
 
 
 @dataclass
 class Messages:
     """What one rank did: its calls in order, its requests. `on_event` is told of each call; `file` has a line for each."""
 
-    file: Path | None = None
+    file: IO[str] | None = None
     events: list[Event] = field(default_factory=list)
     changed_early: bool = False
     requests: list[Request] = field(default_factory=list)
     on_event: Callable[[Event], None] | None = None
     numbers: Counter[tuple[str, int]] = field(default_factory=Counter)
+    earlier: list[Request] = field(default_factory=list)
+
+    def restart(self, file: Path) -> None:
+        """Forget what was seen, because another tensor begins. Earlier requests are kept: one may still be under way."""
+        if self.file:
+            self.file.close()
+        self.file = file.open("w", encoding="utf-8", buffering=1)  # so that each line is there if the rank is ended
+        self.events, self.changed_early, self.numbers = [], False, Counter()
+        self.earlier += self.requests
+        self.requests = []
 
     def begin(self, kind: str, peer: int, tensor: torch.Tensor, start: Callable[[torch.Tensor], Any]) -> Request:
         """Send or receive: `start` does it with the tensor that it is given."""
-        event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes)
+        first = tensor.flatten()[0].item() if kind == "isend" and tensor.numel() else 0.0
+        event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes, first)
         self.numbers[kind, peer] += 1
         self.add(event)
         if self.on_event:
@@ -61,8 +76,7 @@ class Messages:
         """Keep an event, in the file, too."""
         self.events.append(event)
         if self.file:
-            with self.file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(event) + "\n")
+            self.file.write(json.dumps(event) + "\n")
 
     @property
     def sent_to(self) -> set[int]:

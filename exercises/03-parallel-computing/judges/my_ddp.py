@@ -101,7 +101,7 @@ WAYS = {
     ),
 }
 
-SIZES, STEPS = (2, 3, 1, 4), 3
+SIZES, STEPS = (3, 2, 1, 4), 3  # on 2 ranks, dividing by n - 1 would be the sum
 HANG = (
     "it never ended: does `finish` wait for a hook that is never called (a parameter without a gradient), or does one rank "
     "call a collective more often than the others?"

@@ -119,7 +119,7 @@ WAYS = {
     ),
 }
 
-GROUPS = {2: (4, 4, 4, 2), 1: (3, 3, 3), 3: (5, 1), 4: (2,)}  # samples of each piece, by the number of ranks
+GROUPS = {1: (3, 3, 3), 2: (4, 4, 4, 2), 3: (5, 1), 4: (2,)}  # samples of each piece, by the number of ranks
 WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-9
 
 
@@ -151,10 +151,9 @@ def judge(part: Part) -> None:
             raise (Verdict("failed", "hang", says, name) if verdict.way == "hang" else verdict) from None
         _judge_counts(part, results, lengths, name)
         values = {"count": len(lengths), "first": lengths[0], "last": lengths[-1], "samples": sum(lengths), "size": size}
-        part.compare(
-            [Case(f"{name}, rank {rank}", mine.step, mine.right, mine.ways, values) for rank, mine in enumerate(results)],
-            tolerance=TOLERANCE,
-        )
+        steps = [Case(f"{name}, rank {rank}", mine.step, mine.right, mine.ways, values) for rank, mine in enumerate(results)]
+        with part.trying({"pieces": ", ".join(map(str, lengths))}):
+            part.compare(steps, tolerance=TOLERANCE)
         _judge_memory(part, results[0], lengths, name)
     part.note(f"the step of the big batch on 1 to {max(GROUPS)} ranks, and one all-reduce per group")
 
@@ -244,8 +243,15 @@ def _judge_counts(part: Part, results: list[RankResult], lengths: tuple[int, ...
     if mine.sent == 0 and any(other.step != mine.step for other in results):
         raise part.wrong("never-sent" if mine.entered else "around-ddp", name)
     if mine.sent > 1:
-        way = "forward-outside" if mine.entered else "sent-each-time"
-        raise part.wrong(way, name, count=mine.sent, pieces=len(lengths), entered=mine.entered)
+        values = {"count": mine.sent, "pieces": len(lengths), "entered": mine.entered}
+        if not mine.entered:
+            raise part.wrong("sent-each-time", name, **values)
+        if mine.entered + mine.sent > len(lengths):  # it was entered for pieces that sent all the same
+            raise part.wrong("forward-outside", name, **values)
+        says = (
+            "the gradients were sent {count} times for {pieces} pieces, and no_sync was entered {entered} times: only the last "
+        )
+        raise Verdict("failed", "other", says.format_map(values) + "piece may send", name)
     if any(other.step != mine.step for other in results):
         raise part.wrong("first-sent", name)
 

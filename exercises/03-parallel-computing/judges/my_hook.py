@@ -6,7 +6,8 @@ from typing import Any
 
 from gpucourse.judge import Part, Verdict, Way
 
-STEPS, LARGEST = 100, 60_000.0
+STEPS, CHANGING, LARGEST = 100, 300, 60_000.0
+ROUNDING = 2.0**-10  # of a half of a number below 2, as float16, times 2: twice the largest error of one rounding
 WAYS = {
     "sum": Way(
         "your hook returns the sum of {ranks} ranks: DDP uses what a hook returns as the gradient, so it must be the mean",
@@ -46,11 +47,13 @@ WAYS = {
         "over {steps} steps of the same gradient the means lost {lost:.2%} of it: the rounding error is lost in every "
         "step. Keep it, and add it to the next gradient of the same bucket",
         ("bucket.buffer() + kept.get(bucket.index(), 0.0)", "bucket.buffer() + 0.0"),
+        seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "wrong-sign": Way(
         "you keep something, but over {steps} steps of one gradient the means are still {lost:.2%} off: keep what should have "
         "been sent minus what was sent, not the other way round, on the scale on which you add it",
         ("wanted - sent.float() * ranks", "sent.float() * ranks - wanted"),
+        seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "one-for-all": Way(
         "one bucket alone is right, but with two each is {lost:.2%} off: the error of one was added to the other. Keep one "
@@ -59,11 +62,13 @@ WAYS = {
             "bucket.buffer() + kept.get(bucket.index(), 0.0)\n    sent = (wanted / ranks).half()\n    kept[bucket.index()] =",
             "bucket.buffer() + kept.get(0, 0.0)\n    sent = (wanted / ranks).half()\n    kept[0] =",
         ),
+        seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "error-of-the-mean": Way(
         "you kept the difference to the mean of all ranks: that is mostly the other ranks' share, and it grows. A rank "
         "must keep the rounding error of its own numbers",
         ("wanted - sent.float() * ranks", "wanted - sent.float()"),
+        seen="over {steps} steps of the same gradient the means are {lost:.2%} off",
     ),
     "half-returned": Way(
         "your hook returns {given}: the bucket is float32, and DDP puts the result in its place",
@@ -117,6 +122,7 @@ def judge(part: Part) -> None:
     together, echo = part.on_ranks(2, lambda rank, _: _many_steps(part, hook, rank, (0, 1)))[0]
     alone, _ = part.on_ranks(2, lambda rank, _: _many_steps(part, hook, rank, (0,)))[0]
     _check_feedback(part, together, alone, echo)
+    _check_drift(part, max(part.on_ranks(2, lambda rank, _: _changing_steps(part, hook, rank))))
     worst, plain = (max(map(abs, errors)) for errors in (together, [_plain_error(0), _plain_error(1)]))
     part.note(f"2 bytes per number; after {STEPS} steps {worst:.4%} off, and {plain:.4%} without feedback")
 
@@ -204,10 +210,38 @@ def _plain_error(number: int) -> float:
 
 def _check_feedback(part: Part, together: list[float], alone: list[float], echo: float) -> None:
     plain = [_plain_error(0), _plain_error(1)]
+    output = [1e4 * error for error in (*together, *alone, echo)]
     worst, case = max(map(abs, together)), f"{STEPS} steps of the same gradients, 2 ranks, 2 buckets"
     if all(abs(error) < 0.1 * abs(lost) for error, lost in zip(together, plain, strict=True)):
         return
     if abs(alone[0]) < 0.1 * abs(plain[0]):
-        raise part.wrong("one-for-all", case, lost=worst)
+        raise part.wrong("one-for-all", case, output=output, steps=STEPS, lost=worst)
     way = "error-of-the-mean" if worst > 0.05 else "wrong-sign" if echo < 0 else "no-feedback"
-    raise part.wrong(way, case, steps=STEPS, lost=worst)
+    raise part.wrong(way, case, output=output, steps=STEPS, lost=worst)
+
+
+def _changing_steps(part: Part, hook: Any, rank: int) -> float:
+    """How far the sum of the means was off at most, with other gradients in each step: times the ranks, in numbers near 1.
+
+    Rank 1 brings nothing, so that the sum over the ranks adds no rounding of its own.
+    """
+    import torch
+
+    kept: dict[int, Any] = {}
+    generator = torch.Generator().manual_seed(0)
+    drift, worst = torch.zeros(7, dtype=torch.float64), 0.0
+    for _ in range(CHANGING):
+        gradient = 0.5 + torch.rand(7, generator=generator)
+        drift += 2 * _result(part, part.call(hook, kept, Bucket(0, gradient * (rank == 0)))).double() - gradient
+        worst = max(worst, drift.abs().max().item())
+    return worst
+
+
+def _check_drift(part: Part, drift: float) -> None:
+    """What was not sent of all gradients so far is the rounding of the last ones, whatever the gradients were."""
+    if drift > ROUNDING:
+        says = (
+            f"what was sent of {CHANGING} gradients is up to {drift:.3g} off in all, but with error feedback only the rounding "
+            f"of the last one is missing, {ROUNDING / 2:.3g}: a part of the errors is lost, or is added again"
+        )
+        raise Verdict("failed", "other", says, f"{CHANGING} steps of other gradients each, 2 ranks")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import json
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,13 +28,22 @@ WAYS = {
         ("incoming.copy_(arriving)", "incoming += arriving"),
     ),
     "own-part-lost": Way(
-        "element {element} of rank {rank} lacks the value of rank {part}. In the first half of the steps, add what arrives to "
-        "your own chunk; if you replace it, your own values are lost",
+        "element {element} of rank {rank} lacks the value of rank {part}, and in all steps the messages carry the values of "
+        "one rank. In the first half of the steps, add what arrives to your own chunk; if you replace it, your own values are "
+        "lost",
         ("incoming += arriving", "incoming.copy_(arriving)"),
     ),
+    "unfinished-passed-on": Way(
+        "element {element} of rank {rank} lacks the value of rank {part}. The first half is right, but the second begins with "
+        "a chunk that has the values of {carried} of {size} ranks: pass on the chunk that you finished last",
+        (
+            "chunks[(rank - step) % size], chunks[(rank - step - 1) % size]",
+            "chunks[(rank - step % (size - 1)) % size], chunks[(rank - step % (size - 1) - 1) % size]",
+        ),
+    ),
     "other-chunk": Way(
-        "element {element} of rank {rank} holds numbers that belong to other elements. What arrives is the chunk that the rank "
-        "before has just sent: if rank r sends chunk r - s in step s, rank r receives chunk r - 1 - s",
+        "element {element} of rank {rank} holds numbers that belong to element {other}. What arrives is the chunk that the "
+        "rank before has just sent: if rank r sends chunk r - s in step s, rank r receives chunk r - 1 - s",
         ("chunks[(rank - step - 1) % size]", "chunks[(rank - step - 2) % size]"),
     ),
     "other-type": Way(
@@ -112,7 +123,7 @@ WAYS = {
     ),
 }
 
-SHAPES = {3: (9,), 2: (5,), 4: (3, 7), 5: (13,), 1: (4,)}  # by the number of ranks
+RANKS = (3, 2, 4, 5, 1)
 ROUNDED = 1e-6  # relative: more than float32 takes off, and less than what a misplaced chunk does
 BASE = 128  # the sum, written in this base, has one digit for each rank: how often its part is in it
 
@@ -130,34 +141,55 @@ class RankResult(NamedTuple):
         """The bytes of each message that it sent."""
         return [event.size for event in self.events if event.kind == "isend"]
 
+    @property
+    def first_numbers(self) -> list[float]:
+        """The first number of each message that it sent."""
+        return [event.first for event in self.events if event.kind == "isend"]
+
 
 def judge(part: Part) -> None:
-    """One to five ranks: sizes that divide by them and sizes that do not, other shapes and types."""
-    from messages import Event, Messages, watch
+    """One to five ranks, each with every length from n to 4n elements, and with tensors of two dimensions."""
+    from messages import Messages, watch
 
     messages = Messages()
     watch(messages)
     ring = part.function("ring_all_reduce")
-    for size, shape in SHAPES.items():
-        name = f"{size} rank{'s' * (size > 1)}, a tensor of {' x '.join(map(str, shape))}"
-
-        def body(rank: int, size: int, name: str = name) -> tuple[Any, ...]:
-            return _run(part, ring, messages, name, rank, size)
-
+    for size in RANKS:
+        verdict = None
         try:
-            answers = part.on_ranks(size, body, limit_s=10.0)
-        except Verdict as verdict:
-            raise _explain(part, verdict, size, name) from None
-        results = [RankResult(values, [Event(*event) for event in events], *rest) for values, events, *rest in answers]
-        _judge_messages(part, results, name)
-        _judge_values(part, results, name)
-        _judge_count(part, results, name)
-    part.note(f"exact on 1 to {len(SHAPES)} ranks, also if the elements do not divide evenly; 2(n-1) messages per rank")
+            part.on_ranks(size, functools.partial(_run, part, ring, messages), limit_s=10.0)
+        except Verdict as failure:
+            verdict = failure
+        for shape in _list_shapes(size):
+            with part.trying({"ranks": size, "elements": math.prod(shape)}):
+                _judge_shape(part, size, shape, verdict)
+    part.note(f"exact on 1 to {max(RANKS)} ranks with every length from n to 4n elements; 2(n-1) messages per rank")
 
 
-def _run(part: Part, ring: Any, messages: Any, name: str, rank: int, size: int) -> tuple[Any, ...]:
-    """Call the part on one rank with a tensor whose sum tells whose parts are in it."""
-    import torch
+def _judge_shape(part: Part, size: int, shape: tuple[int, ...], failure: Verdict | None) -> None:
+    """Raise what is wrong with one tensor; `failure` is what ended the ranks, if they did not come to the end."""
+    name = _name(size, shape)
+    files = [_file("result", size, shape, rank) for rank in range(size)]
+    if not all(file.exists() for file in files):
+        assert failure is not None
+        raise _explain(part, failure, size, shape)
+    results = [_read_result(file) for file in files]
+    _judge_messages(part, results, name)
+    _judge_values(part, results, name)
+    _judge_count(part, results, name)
+
+
+def _list_shapes(size: int) -> list[tuple[int, ...]]:
+    return [*((length,) for length in range(size, 4 * size + 1)), (3, 7), (1, 2 * size + 1)]
+
+
+def _name(size: int, shape: tuple[int, ...]) -> str:
+    return f"{size} rank{'s' * (size > 1)}, a tensor of {' x '.join(map(str, shape))}"
+
+
+def _run(part: Part, ring: Any, messages: Any, rank: int, size: int) -> None:
+    """Call the part on one rank with tensors whose sum tells whose parts are in it. Leaves a file for each tensor."""
+    import torch.distributed
 
     def refuse_other_ways(event: Any) -> None:  # at once: some of them would never end
         if event.peer not in range(size):
@@ -170,31 +202,44 @@ def _run(part: Part, ring: Any, messages: Any, name: str, rank: int, size: int) 
             raise part.wrong("back-and-forth", name, peer=event.peer)
 
     messages.on_event = refuse_other_ways
-    messages.file = _file(rank, size)
     dtype = torch.int64 if size == 4 else torch.float64
-    tensor = torch.tensor([weight * BASE**rank for weight in _weights(size)], dtype=dtype).view(SHAPES[size])
-    part.call(ring, tensor, rank, size, case=name)
-    events = [tuple(event) for event in messages.events]
-    return tensor.flatten().tolist(), events, messages.changed_early, messages.never_waited
+    for shape in _list_shapes(size):
+        name = _name(size, shape)
+        messages.restart(_file("messages", size, shape, rank))
+        weights = _weights(math.prod(shape))
+        tensor = torch.tensor([weight * BASE**rank for weight in weights], dtype=dtype).view(shape)
+        part.call(ring, tensor, rank, size, case=name)
+        result = (tensor.flatten().tolist(), messages.events, messages.changed_early, messages.never_waited)
+        _file("result", size, shape, rank).write_text(json.dumps(result), encoding="utf-8")
+        torch.distributed.barrier()  # so that no rank begins another tensor while one still waits
 
 
-def _file(rank: int, size: int) -> Path:
-    return Path(f"messages-{size}-{rank}")  # in the folder of this try, which is new and removed afterwards
+def _read_result(file: Path) -> RankResult:
+    from messages import Event
+
+    values, events, *rest = json.loads(file.read_text(encoding="utf-8"))
+    return RankResult(values, [Event(*event) for event in events], *rest)
 
 
-def _weights(size: int) -> list[int]:
+def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
+    """A file in the folder of this try, which is new and removed afterwards."""
+    return Path(f"{kind}-{size}-{'x'.join(map(str, shape))}-{rank}")
+
+
+def _weights(count: int) -> list[int]:
     """Another prime for each element, which divides no sum of what belongs to other elements: a misplaced chunk shows."""
     primes = (number for number in range(101, 1000) if all(number % divisor for divisor in range(2, 32)))
-    return list(itertools.islice(primes, math.prod(SHAPES[size])))
+    return list(itertools.islice(primes, count))
 
 
-def _explain(part: Part, verdict: Verdict, size: int, name: str) -> Verdict:
-    """The verdict on ranks that crashed or never ended, from the messages up to there."""
+def _explain(part: Part, verdict: Verdict, size: int, shape: tuple[int, ...]) -> Verdict:
+    """The verdict on ranks that crashed or never ended with this tensor, from the messages up to there."""
     from messages import find_other_size, find_stuck, read_events
 
     if verdict.way not in {"crash", "hang", "error"}:
         return verdict
-    logs = [read_events(_file(rank, size)) for rank in range(size)]
+    name = _name(size, shape)
+    logs = [read_events(_file("messages", size, shape, rank)) for rank in range(size)]
     if pair := find_other_size(logs):
         return part.wrong("other-size", name, sent=pair[0].size, taken=pair[1].size)
     if verdict.way != "hang":
@@ -239,7 +284,7 @@ def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
 
 def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
     """Raise what is wrong with the sums, by whose parts are in them."""
-    size, weights = len(results), _weights(len(results))
+    size, weights = len(results), _weights(len(results[0].values))
     brought = [[weight * BASE**rank for weight in weights] for rank in range(size)]
     right = [sum(column) for column in zip(*brought, strict=True)]
     if all(mine.values == right for mine in results):
@@ -259,14 +304,46 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
                 values = {"given": mine.values[element], "right": right[element]}
                 raise part.wrong("other-type", name, rank=rank, element=element, **values)
             if counts is None:
-                raise part.wrong("other-chunk", name, rank=rank, element=element)
+                raise _explain_number(part, results, name, rank, element)
             if max(counts) > 1:
                 raise part.wrong(
                     "added-again", name, rank=rank, element=element, part=counts.index(max(counts)), count=max(counts)
                 )
-            if somewhere and len(mine.sizes) < 2 * (size - 1):
+            if somewhere and len(mine.sizes) == size - 1:
                 raise part.wrong("no-all-gather", name)
-            raise part.wrong("own-part-lost", name, rank=rank, element=element, part=counts.index(0))
+            raise _explain_lack(part, results, name, {"rank": rank, "element": element, "part": counts.index(0)})
+
+
+def _explain_lack(part: Part, results: list[RankResult], name: str, place: dict[str, int]) -> Verdict:
+    """The verdict on a sum that lacks a rank's value, by how many ranks' values each message carried."""
+    size, weights = len(results), _weights(len(results[0].values))
+    carried = [[_count_ranks(number, weights, size) for number in mine.first_numbers] for mine in results]
+    if size > 2 and all(counts == [1] * len(counts) for counts in carried):
+        return part.wrong("own-part-lost", name, **place)
+    half = size - 1
+    if size > 2 and all(counts[:half] == list(range(1, size)) and counts[half : half + 1] != [size] for counts in carried):
+        return part.wrong("unfinished-passed-on", name, carried=carried[0][half], size=size, **place)
+    return Verdict("failed", "other", "element {element} of rank {rank} lacks the value of rank {part}".format_map(place), name)
+
+
+def _count_ranks(number: float, weights: list[int], size: int) -> int:
+    """How many ranks' values are in the sum of an element; 0 if it is no such sum."""
+    counts = next((counts for weight in weights if (counts := _count_parts(number, weight, size))), [])
+    return sum(counts)
+
+
+def _explain_number(part: Part, results: list[RankResult], name: str, rank: int, element: int) -> Verdict:
+    """The verdict on a number that is no sum of what the ranks brought for its element."""
+    size, value = len(results), results[rank].values[element]
+    weights = _weights(len(results[rank].values))
+    sums = [sum(BASE**other for other in chosen) for count in range(size + 1)
+            for chosen in itertools.combinations(range(size), count)]  # fmt: skip
+    others = (other for other in range(len(weights)) if other != element)
+    for other in others:
+        if any(_count_parts(value - weights[element] * own, weights[other], size) for own in sums):
+            return part.wrong("other-chunk", name, rank=rank, element=element, other=other)
+    says = f"element {element} of rank {rank} is {value:g}, which is no sum of numbers that the ranks had"
+    return Verdict("failed", "other", says, name)
 
 
 def _count_parts(value: float, weight: int, size: int) -> list[int] | None:

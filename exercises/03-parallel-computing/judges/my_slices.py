@@ -230,6 +230,9 @@ def _check_gradients(part: Part, rank: int, size: int, seen: dict[str, Any], rig
     if down is not None and size > 1 and _equal(down, size * down_right):
         raise part.wrong("sum-twice", case, size=size)
     for name in ("rows weight", "rows bias", "columns weight", "columns bias"):
+        if given[name] is None:
+            says = f"no gradient reaches {name}: something between it and the outputs is detached, or copied by hand"
+            raise Verdict("failed", "other", says, case)
         part.compare([Case(f"the gradient of {name}, {case}", given[name], right["gradients"][name])], tolerance=1e-9)
     if given["x"] is not None and not _equal(given["x"], right["gradients"]["x"]) and not seen["backward"]:
         raise part.wrong("input-gradient", case, rank=rank, size=size)

@@ -97,23 +97,29 @@ def judge(part: Part) -> None:
     compare = part.function("compare")
     cases = []
     for name, (ranks, batch, batch_alone, steps, warm_up) in CASES.items():
-        alone, together = make_training(1, batch_alone, steps + 2, warm_up), make_training(ranks, batch, steps, warm_up)
+        alone, together = make_training(1, batch_alone, steps + 2, warm_up + 1), make_training(ranks, batch, steps, warm_up)
         right = reckon(alone, together)
         values = {"ranks": ranks, "batch": batch, "one": batch_alone, "many": ranks * batch, "warm_up": warm_up}
         given = part.call(compare, alone, together, case=name)
-        cases.append(Case(name, given, list(right), _ways(alone, together, right), values))
+        given = list(given) if isinstance(given, tuple) else given
+        knobs = {"ranks": ranks, "scaling": name.partition(" ")[0]}
+        cases.append(Case(name, given, list(right), _ways(alone, together, right), values, knobs))
     part.compare(cases)
     part.note(f"right for {len(CASES)} comparisons, each with a cold start, a delayed step and a slow rank")
 
 
 def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
-    """Raw times: the last rank computes slowest and waits least, cold steps take ten times, one warm step stumbles."""
+    """Raw times: one rank computes slowest and waits least, cold steps take ten times, one warm step stumbles.
+
+    With more than two ranks, rank 0 is neither the slowest nor the fastest, and not in the middle either.
+    """
     rows = []
     for step in range(steps):
         factor = 10.0 if step < warm_up else 6.0 if step == warm_up + 1 else 1.0 + 0.03 * (step * 5 % 7)
         for rank in range(ranks):
-            compute = factor * 1e-4 * batch * (1 + 0.1 * rank)
-            wait = (0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - rank)) + 1e-5 * step
+            place = (rank + 1) % ranks  # from the fastest to the slowest
+            compute = factor * 1e-4 * batch * (1 + 0.1 * place**2)
+            wait = (0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - place)) + 1e-5 * step
             rows.append({"step": step, "rank": rank, "compute_s": compute, "communicate_s": wait})
     mixed = sorted(rows, key=lambda row: (row["step"] * 7 + row["rank"] * 3) % 11)  # ranks write when they are ready
     return {"ranks": ranks, "batch_per_rank": batch, "warm_up_steps": warm_up, "rows": mixed}

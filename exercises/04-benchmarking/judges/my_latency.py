@@ -87,7 +87,7 @@ def judge(part: Part) -> None:
     choose_batch = part.function("choose_batch")
     cases: list[Case] = []
     for inputs in _percentile_inputs():  # compared at once: a rank too high is named before an index is out of range
-        cases.append(_percentile(part, percentile, *inputs))
+        cases += _percentile(part, percentile, *inputs)
         part.compare(cases)
     for place, figure in enumerate(("TTFT", "TPOT")):
         part.compare([_latency(part, latencies, place, figure, *request) for request in _requests()], tolerance=1e-6)
@@ -102,15 +102,19 @@ def _percentile_inputs() -> list[tuple[list[float], float]]:
             (values[:100], 100.0)]  # fmt: skip
 
 
-def _percentile(part: Part, percentile: Callable[..., float], values: list[float], percent: float) -> Case:
+def _percentile(part: Part, percentile: Callable[..., float], values: list[float], percent: float) -> list[Case]:
     ordered, n, rank = sorted(values), len(values), ceil(len(values) * percent / 100)
     place = (n - 1) * percent / 100
     between = ordered[floor(place)] + (ordered[min(floor(place) + 1, n - 1)] - ordered[floor(place)]) * (place % 1)
     ways = {"unsorted": values[rank - 1], "rank-too-high": ordered[min(rank, n - 1)],
             "rounded-down": ordered[max(int(n * percent / 100), 1) - 1], "interpolated": between}  # fmt: skip
     name = f"percentile {percent:g} of {n} values"
-    given = part.call(percentile, list(values), percent, case=name)
-    return Case(name, given, ordered[rank - 1], ways, {"n": n, "rank": rank, "percent": percent})
+    afterwards = list(values)
+    given = part.call(percentile, afterwards, percent, case=name)
+    return [
+        Case(name, given, ordered[rank - 1], ways, {"n": n, "rank": rank, "percent": percent}),
+        Case(f"the list that it was given for {name}, afterwards", afterwards, values),
+    ]
 
 
 def _requests() -> list[tuple[float, list[float]]]:
@@ -151,6 +155,22 @@ SWEEPS: dict[str, Sweep] = {
         {4: _tpots(9, 10), 8: _tpots(12, 15), 16: _tpots(20, 50), 32: _tpots(30, 40)}, 50.0,
     ),
     "a sweep in which nothing is within the limit": ({1: [50.0], 2: [90.0]}, {1: _tpots(20, 30), 2: _tpots(22, 40)}, 10.0),
+    "a sweep in which a smaller batch size overlaps with its fastest round alone": (
+        {4: [580.0, 600.0, 652.0], 8: [640.0, 651.0, 655.0], 16: [650.0, 668.0, 661.0]},
+        {4: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
+    ),
+    "a sweep in which rounds are equally fast": (
+        {8: [630.0, 640.0, 650.0], 12: [645.0, 651.0, 660.0], 16: [650.0, 668.0, 661.0]},
+        {8: _tpots(9, 10), 12: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
+    ),
+    "a sweep whose fastest batch size is beyond the limit and alone": (
+        {4: [400.0, 410.0, 405.0], 8: [402.0, 412.0, 407.0], 16: [900.0, 910.0, 905.0]},
+        {4: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 70)}, 40.0,
+    ),
+    "a sweep whose smallest batch size is as fast and beyond the limit": (
+        {2: [640.0, 652.0, 655.0], 8: [640.0, 651.0, 655.0], 16: [650.0, 668.0, 661.0]},
+        {2: _tpots(20, 70), 8: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
+    ),
     "a sweep with one batch size": ({64: [1000.0, 400.0]}, {64: [49.0]}, 49.0),
 }  # fmt: skip
 

@@ -73,11 +73,13 @@ INPUTS = (  # m, k, n, calls, peak
     (1024, 8192, 512, _run(7.5, [(9, 0.12), (40, 0.21)], 4, 2.0), 121.0),
     (300, 100, 700, _run(0.25, [(25, 0.05), (9, 0.3)], 5, 1.5), 8.1),
     (64, 32, 16, [(3.0, 0.4), (3.5, 0.3)], 1.0),
+    # A call begins exactly 1 s after the first, another one exactly in the middle: numbers that floats hold exactly.
+    (512, 256, 128, [(2.0, 0.25), (2.5, 0.375), (3.0, 0.5), (5.0, 0.75), (6.0, 0.625), (7.0, 1.0)], 2.0),
 )
 
 
 def judge(part: Part) -> None:
-    """Four runs: first the burst, then the sustained rate, then its percentage."""
+    """Five runs: first the burst, then the sustained rate, then its percentage."""
     rates = part.function("rates")
     answers = []
     for m, k, n, calls, peak in INPUTS:

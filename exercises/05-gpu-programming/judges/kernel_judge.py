@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gpucourse.judge import Part
+from gpucourse.judge.cases import describe_passing
 from gpucourse.judge.verdict import Verdict
 
 BLOCK, COUNTED = 256, 4096  # threads of a block, and elements when requests are counted: see findings.py
 OTHER_BLOCKS = (32, 1024)  # one warp, and the most threads that a block may have
 FIXED_BLOCK = (
-    "{kernel} is right in blocks of {usual} threads, but not in blocks of {block}: {why}. A constant is used instead of "
-    "blockDim.x, or shared memory is too small for the 1,024 threads of the largest block"
+    "{kernel} is right in blocks of {usual} threads, but not in blocks of {block}: {why}. Is there a constant instead of "
+    "blockDim.x, or too little shared memory for the 1,024 threads of the largest block?"
 )
 RENAMED = (
     "{file} has no kernel {kernel}, which the harness launches{others}: keep its name, and write __global__ void {kernel}(...)"
 )
+BARRIER = (
+    "{diverged}. Every thread of a block must reach every __syncthreads(): on a GPU the others wait for ever, or go on before "
+    "the numbers are there"
+)
+RACE_OF_BLOCKS = "{race}. Which thread should write there, and does it add with atomicAdd?"
+SUMS = ("block_sum", "clip_sum")  # kernels whose blocks add to one number
 Look = Callable[[Part, dict[str, Any]], None]
 
 
@@ -39,7 +47,7 @@ def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
             row = _examine(program, kernel, BLOCK)
             _judge_faults(part, row)
             looks[kernel](part, row)
-            _judge_values(row)
+            _judge_values(part, row)
             _judge_other_blocks(part, program, kernel)
             part.note(
                 f"{kernel} is right for {len(row['sizes'])} sizes, and for {len(findings.ORDERS)} more orders of its threads"
@@ -91,25 +99,55 @@ def _judge_faults(part: Part, row: dict[str, Any]) -> None:
     """What no kernel may do, in the order in which one fault leads to the next. Raises the verdict on the first."""
     kernel = row["kernel"]
     if row["out_of_bounds"]:
-        raise part.wrong("out-of-bounds", kernel, where=row["where"])
+        if not _is_past_the_end(row):
+            raise Verdict("failed", "other", row["where"], kernel)
+        raise part.wrong("out-of-bounds", kernel, output=_without_line(row["where"]), where=row["where"])
     if row["barrier_divergence"]:
-        raise part.wrong("barrier", kernel, diverged=row["diverged"])
+        raise part.wrong("barrier", kernel, output=_without_line(row["diverged"]), diverged=row["diverged"])
     if row["races"]:  # before the next fault: without a barrier a thread may read what no thread has written yet
-        in_shared = "shared" in row["race"]
-        raise part.wrong("race" if in_shared else "race-of-blocks", kernel, race=row["race"])
+        raise _name_race(part, row)
     if row["unwritten_reads"]:
         raise part.wrong("unwritten", kernel, unwritten=row["unwritten"])
     if row["ended"]:
         raise Verdict("failed", "ended", f"{kernel} was ended: {row['ended']}", kernel)
 
 
-def _judge_values(row: dict[str, Any]) -> None:
-    if row["wrong_sizes"]:
-        raise Verdict(
-            "failed",
-            "values",
-            f"{row['kernel']} is wrong for {row['wrong_sizes']} of {len(row['sizes'])} sizes: {row['wrong']}",
-        )
+def _without_line(text: str) -> str:
+    """What a thread did, without the line of the file in which it did it."""
+    return re.sub(r"^\S+\.cu:\d+: ", "", text)
+
+
+def _is_past_the_end(row: dict[str, Any]) -> bool:
+    """Whether the first access out of bounds is that of a thread to the element of its own number, which is not there any more.
+
+    A thread of a transpose has no such number: there it is any access behind an array.
+    """
+    text = row["where"].replace(",", "")
+    own = re.search(r"thread \((\d+)00\) of block \((\d+)00\) \w+ 4 bytes at byte (\d+) of an allocation", text)
+    if row["kernel"] == "transpose":
+        return "of an allocation" in text and "before" not in text
+    return own is not None and int(own[3]) == 4 * (int(own[2]) * BLOCK + int(own[1]))
+
+
+def _name_race(part: Part, row: dict[str, Any]) -> Verdict:
+    """The verdict on a race: in shared memory between a write and a read, or between additions to the one sum of a kernel."""
+    kernel, race = row["kernel"], row["race"]
+    if "shared" in race and "reads" in race:
+        return part.wrong("race", kernel, race=race)
+    if "shared" not in race and kernel in SUMS:
+        return part.wrong("race-of-blocks", kernel, race=race, output=row["wrong_rows"])
+    return Verdict("failed", "other", f"{race}. Which thread should write there?", kernel)
+
+
+def _judge_values(part: Part, row: dict[str, Any]) -> None:
+    kernel, sizes = row["kernel"], row["sizes"]
+    wrong = [size for size, *_ in row["wrong_rows"]]
+    if wrong:
+        beside = describe_passing({"n": min(wrong)}, [{"n": size} for size in sizes if size not in wrong])
+        says = f"{kernel} is wrong for {len(wrong)} of {len(sizes)} sizes: {row['wrong']}{beside}"
+        if kernel == "transpose":
+            raise part.wrong("blocks-not-swapped", kernel, says=says, output=row["wrong_rows"])
+        raise Verdict("failed", "values", says, kernel)
     if row["orders_wrong"]:
         raise Verdict(
             "failed", "orders", f"{row['kernel']} is wrong in {row['orders_wrong']} of the other orders of its threads"

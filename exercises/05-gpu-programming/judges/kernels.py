@@ -10,18 +10,20 @@ from typing import Any
 import torch
 
 from gpucourse.judge import Part, Verdict
+from gpucourse.judge.cases import Knobs, describe_passing, find_simplest
 
 
 @dataclass(frozen=True)
 class TensorCase:
     """One input: its name for the learner, what the part returned, what is right, and what each wrong way returns (one way may
-    be there several times). `values` fill in the names in the message of a way."""
+    be there several times). `values` fill in the names in the message of a way, `knobs` are its sizes and settings."""
 
     name: str
     given: Any
     right: torch.Tensor
     ways: Sequence[tuple[str, torch.Tensor]] = ()
     values: dict[str, object] = field(default_factory=dict)
+    knobs: Knobs = field(default_factory=dict)
 
 
 class WatchedKernel:
@@ -68,14 +70,17 @@ def is_close(given: Any, right: torch.Tensor, tolerance: float) -> bool:
 
 def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
     """Return if every case is right. Otherwise name the wrong way that returns the same as the part in every case, or show the
-    number that is most wrong. Raises Verdict."""
-    bad = next((case for case in cases if not is_close(case.given, case.right, tolerance)), None)
-    if bad is None:
+    number that is most wrong in the simplest case that is wrong, beside the nearest that is right. Raises Verdict."""
+    wrong = [case for case in cases if not is_close(case.given, case.right, tolerance)]
+    if not wrong:
         return
+    bad = wrong[0]
     for place, (way, _) in enumerate(bad.ways):
         if all(is_close(case.given, case.ways[place][1] if case.ways else case.right, tolerance) for case in cases):
             raise part.wrong(way, bad.name, **bad.values)
-    raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance), bad.name)
+    bad = wrong[find_simplest([case.knobs for case in wrong])]
+    beside = describe_passing(bad.knobs, [case.knobs for case in cases if is_close(case.given, case.right, tolerance)])
+    raise Verdict("failed", "other", describe(bad.given, bad.right, tolerance) + beside, bad.name)
 
 
 def describe(given: Any, right: torch.Tensor, tolerance: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from kernels import TensorCase, WatchedKernel, compare, is_close
@@ -24,6 +25,11 @@ WAYS = {
         "the highest score is only that of the last tile: after a tile with a score of {peak:.0f} the factor "
         "exp(old - new) is infinite. Keep the highest of all tiles",
         ("tl.maximum(highest, tl.max(scores, axis=1))", "tl.max(scores, axis=1)"),
+    ),
+    "one-max": Way(
+        "one highest score is subtracted in all rows, but each query has its own: where the scores of a query are {apart:.0f} "
+        "below it, all its weights are 0 in float32, and 0 / 0 is NaN. Take the highest along axis 1",
+        ("tl.maximum(highest, tl.max(scores, axis=1))", "tl.maximum(highest, tl.max(scores))"),
     ),
     "no-max": Way(
         "exp({peak:.0f}) is infinite in float32: subtract the highest score of the row before exp",
@@ -87,26 +93,44 @@ WAYS = {
         "in float16 it is off by {off:.0e}: scores of 30 that are rounded to float16 are off by 0.01, and their weights by "
         "1%. Compute in float32, and convert to float16 only what tl.dot and the store take",
         (' input_precision="ieee") * scale', ' input_precision="ieee").to(v.dtype).to(tl.float32) * scale'),
+        seen="in float16 it is off by {off:.0e}, although it is right in float32",
+    ),
+    "out-in-half": Way(
+        "in float16 it is off by {off:.0e}: the weighted values so far are kept in float16, where a small tile that is added "
+        "to a large sum is lost. Keep `out` in float32, and convert it only for the store",
+        (
+            'out = out * shrink[:, None] + tl.dot(weights.to(v.dtype), v, input_precision="ieee")',
+            'out = (out * shrink[:, None] + tl.dot(weights.to(v.dtype), v, input_precision="ieee")).to(v.dtype).to(tl.float32)',
+        ),
+        seen="in float16 it is off by {off:.0e}, although it is right in float32",
+    ),
+    "tf32": Way(
+        'a tl.dot of float32 has no input_precision="ieee": the interpreter computes it exactly, but a GPU from sm_80 on '
+        "rounds its inputs to 10 bits (TF32)",
+        ('tl.dot(q, tl.trans(k), input_precision="ieee")', "tl.dot(q, tl.trans(k))"),
     ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One input: keys (and queries) of each head, the tiles, and by how much the scores of the first key exceed the others."""
+    """One input: keys (and queries) of each head, the tiles, by how much the scores of the first key exceed the others, and by
+    how much those of even queries exceed those of odd ones."""
 
     length: int
     block_q: int
     block_k: int
     causal: bool = False
     peak: float = 0.0
+    apart: float = 0.0
 
     @property
     def name(self) -> str:
         """The input in words."""
         kind = "causal" if self.causal else "full"
         peak = f", a score of {self.peak:.0f} in the first tile" if self.peak else ""
-        return f"{self.length} keys in tiles of {self.block_q} x {self.block_k}, {kind}{peak}"
+        apart = f", scores of two queries {self.apart:.0f} apart" if self.apart else ""
+        return f"{self.length} keys in tiles of {self.block_q} x {self.block_k}, {kind}{peak}{apart}"
 
     def make(self) -> list[torch.Tensor]:
         """q, k, v of all heads."""
@@ -115,6 +139,9 @@ class Shape:
         if self.peak:
             q[..., 0] = 2.0
             k[:, 0, 0] = self.peak * D**0.5 / 2
+        if self.apart:
+            q[:, ::2, 0], q[:, 1::2, 0] = 2.0, -2.0
+            k[..., 0] = self.apart * D**0.5 / 4
         return [q, k, v]
 
     def loaded_bytes(self) -> int:
@@ -127,15 +154,18 @@ class Shape:
 
 
 SHAPES = (
+    Shape(16, 16, 16), Shape(16, 16, 16, causal=True),
     Shape(32, 16, 16), Shape(32, 16, 16, causal=True), Shape(37, 16, 16), Shape(37, 16, 32, causal=True),
     Shape(48, 32, 16, causal=True), Shape(48, 16, 16, peak=150.0),
+    Shape(32, 16, 16, apart=150.0),
 )  # fmt: skip
-HALF = Shape(64, 16, 16)
+HALF, LONG_HALF = Shape(64, 16, 16), Shape(256, 64, 16)
 
 
 def judge(part: Part) -> None:
     """Values in float32 and float16, then the tiles that were loaded."""
     call = WatchedKernel(part, "attention", "attend")
+    precisions = watch_precision()
     cases = []
     for shape in SHAPES:
         inputs = shape.make()
@@ -144,10 +174,15 @@ def judge(part: Part) -> None:
         ways = [(way, attend_wrong(shape, inputs, way)) for way in SIMULATED]
         values: dict[str, object] = {
             "length": shape.length, "block_k": shape.block_k, "outside": -shape.length % shape.block_k, "peak": shape.peak,
+            "apart": shape.apart,
             "loaded": call.memory.tensors["k_ptr"].loaded_bytes, "needed": shape.loaded_bytes(),
         }  # fmt: skip
-        cases.append(TensorCase(shape.name, given, right, ways, values))
+        knobs = {"keys": shape.length, "queries of a tile": shape.block_q, "keys of a tile": shape.block_k,
+                 "causal": shape.causal, "first score": shape.peak, "queries apart by": shape.apart}  # fmt: skip
+        cases.append(TensorCase(shape.name, given, right, ways, values, knobs))
     compare(part, in_order(cases), TOLERANCE)
+    if "TF32" in precisions:
+        raise part.wrong("tf32")
     judge_half(part, call)
     for case in cases:
         if case.values["loaded"] != case.values["needed"]:
@@ -155,9 +190,24 @@ def judge(part: Part) -> None:
     part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded without need")
 
 
+def watch_precision() -> set[str]:
+    """The precisions of all products of float32 in the interpreter from now on, which computes them exactly in any case."""
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    multiply, precisions = InterpreterBuilder.create_dot, set[str]()
+
+    def note(builder: Any, a: Any, b: Any, d: Any, precision: Any, *more: Any) -> Any:
+        if a.dtype.primitive_bitwidth == 32:
+            precisions.add(precision.name)
+        return multiply(builder, a, b, d, precision, *more)
+
+    InterpreterBuilder.create_dot = note
+    return precisions
+
+
 def in_order(cases: list[TensorCase]) -> list[TensorCase]:
-    """The cases; those that are wrong and whose values fill in the messages of most ways come first."""
-    return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["outside"]))
+    """The cases; those whose values fill in the messages of most ways come first."""
+    return sorted(cases, key=lambda case: (not case.values["peak"], not case.values["apart"], not case.values["outside"]))
 
 
 def judge_half(part: Part, call: WatchedKernel) -> None:
@@ -170,12 +220,19 @@ def judge_half(part: Part, call: WatchedKernel) -> None:
         raise Verdict("failed", "other", "it should return a tensor of the same type as q, float16", HALF.name)
     if not is_close(given, right, HALF_TOLERANCE):
         off = float((given.float() - right).abs().max())
-        raise part.wrong("scores-in-half", f"{HALF.name}, float16", off=off)
+        raise part.wrong("scores-in-half", f"{HALF.name}, float16", output=given, off=off)
+    q, k, v = (tensor.half() for tensor in LONG_HALF.make())
+    q, v = q * 0, torch.full_like(v, 0.01)
+    v[:, : LONG_HALF.block_k] = 60.0
+    given, right = call(LONG_HALF.name, q, k, v, False, LONG_HALF.block_q, LONG_HALF.block_k), v.double().mean(1, keepdim=True)
+    if not is_close(given, right.expand_as(v).float(), HALF_TOLERANCE):
+        off = float((given.float() - right).abs().max())
+        raise part.wrong("out-in-half", f"{LONG_HALF.name}, float16, small values after large ones", output=given, off=off)
 
 
 SIMULATED = (
     "masked-as-zero", "outside-counted", "last-tile-missing", "not-causal", "causal-after-softmax", "not-itself",
-    "scale-missing", "not-divided", "out-not-rescaled", "sum-not-rescaled", "max-not-carried", "no-max",
+    "scale-missing", "not-divided", "out-not-rescaled", "sum-not-rescaled", "max-not-carried", "one-max", "no-max",
 )  # fmt: skip
 
 
@@ -203,7 +260,7 @@ def attend_tiles(shape: Shape, inputs: list[torch.Tensor], way: str, start: int)
         if shape.causal and way not in {"not-causal", "causal-after-softmax"}:
             visible = visible & past
         scores = torch.where(visible, scores, 0.0 if way == "masked-as-zero" else infinite)
-        peak = scores.amax(-1, keepdim=True)
+        peak = scores.amax((-2, -1) if way == "one-max" else -1, keepdim=True)
         new = peak if way == "max-not-carried" else torch.maximum(highest, peak)
         weights = torch.exp(scores if way == "no-max" else scores - new)
         shrink = torch.exp(torch.zeros_like(new) if way == "no-max" else highest - new)

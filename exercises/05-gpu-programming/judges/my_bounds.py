@@ -42,8 +42,8 @@ WAYS = {
         ("16 * 4096 * n", "8 * 4096 * n"),
     ),
     "bytes-of-each-pair": Way(
-        "forces: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: you count 28 bytes for each "
-        "pair. A particle is read once for all its n pairs, and therefore arithmetic limits this kernel",
+        "forces: your answer changes at {given:.3g} operations per byte, not at {right:.3g}: you count as many "
+        "pairs as particles. Each of n particles has n pairs, but is read only once: that is why arithmetic limits it",
         ("28 * n)", "28 * n * n)"),
     ),
     "size-forgotten": Way(

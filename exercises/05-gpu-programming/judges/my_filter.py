@@ -95,9 +95,10 @@ def judge(part: Part) -> None:
     torch.set_num_threads(1)
     matched_filter = part.function("matched_filter")
     counters = {}
-    for shape in SHAPES:
+    for shape in reversed(SHAPES):  # the smallest first
         counters[shape] = TransformCounter()
-        _judge_scores(part, matched_filter, shape, counters[shape])
+        with part.trying(dict(zip(("signals", "samples", "points of the template"), shape, strict=True))):
+            _judge_scores(part, matched_filter, shape, counters[shape])
     _judge_again(part, matched_filter, SHAPES[-1])
     counter = counters[SHAPES[0]]
     _judge_transforms(part, counter, SHAPES[0])

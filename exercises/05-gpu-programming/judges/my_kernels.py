@@ -17,9 +17,9 @@ WAYS = {
         ("if (i < n) sum[i]", "sum[i]"),
     ),
     "barrier": Way(
-        "{diverged}. Every thread of a block must reach every __syncthreads(): on a GPU the others wait for ever, or go on "
-        "before the numbers are there. A thread past the end must not return: it adds 0",
+        f"{kernel_judge.BARRIER}. A thread past the end must not return: it adds 0",
         ("  part[t] = i < n ? x[i] : 0.0f;", "  if (i >= n) return;\n  part[t] = x[i];"),
+        seen=kernel_judge.BARRIER,
     ),
     "unwritten": Way(
         "{unwritten}. Shared memory begins with whatever the last block left in it: each thread must write its place, those "
@@ -35,12 +35,15 @@ WAYS = {
         "{race}. *sum += ... is a read, an addition and a write: two blocks may read the same old sum, and one addition is "
         "lost. atomicAdd(sum, ...) does all three at once",
         ("atomicAdd(sum, part[0])", "*sum += part[0]"),
+        seen=kernel_judge.RACE_OF_BLOCKS,
     ),
     "atomic-of-each": Way(
-        "block_sum uses no shared memory, and makes {atomics:,} atomic additions with only {blocks} blocks. Additions to "
+        "block_sum makes an atomic addition for each element, {atomics:,} with only {blocks} blocks. Additions to "
         "one place are done one after the other: let the threads of a block add up in shared memory, and one of them add the "
         "block's sum",
         ("  if (t == 0) atomicAdd(sum, part[0]);", "  if (i < n) atomicAdd(sum, x[i]);"),
+        seen="block_sum makes {atomics:,} atomic additions with only {blocks} blocks, and additions to one place are done one "
+        "after the other: let one thread of a block add the block's sum",
     ),
     "spread": Way(
         "block_sum is right, but its warps ask shared memory {loads:.0f} times per block, where 25 are enough: too many "
@@ -50,6 +53,8 @@ WAYS = {
             "for (int d = blockDim.x / 2; d > 0; d /= 2) {\n    if (t < d)",
             "for (int d = 1; d < blockDim.x; d *= 2) {\n    if (t % (2 * d) == 0)",
         ),
+        seen="block_sum is right, but its warps ask shared memory {loads:.0f} times per block, where 25 are enough: in which "
+        "steps do warps ask that have nothing to add?",
     ),
     "fixed-block": Way(kernel_judge.FIXED_BLOCK, ("int d = blockDim.x / 2", "int d = 128")),
     "renamed": Way(kernel_judge.RENAMED, ("void block_sum(", "void sum_of_blocks(")),
@@ -68,6 +73,7 @@ def _look_at_add(part: Part, row: dict[str, Any]) -> None:
 def _look_at_sum(part: Part, row: dict[str, Any]) -> None:
     blocks = kernel_judge.COUNTED // kernel_judge.BLOCK
     if row["atomics"] > blocks and not row["wrong_sizes"]:
-        raise part.wrong("atomic-of-each", atomics=row["atomics"], blocks=blocks)
+        output = [row["atomics"], row["shared_loads"]]
+        raise part.wrong("atomic-of-each", output=output, atomics=row["atomics"], blocks=blocks)
     if row["shared_loads"] / blocks > MOST_SHARED_LOADS:
-        raise part.wrong("spread", loads=row["shared_loads"] / blocks)
+        raise part.wrong("spread", output=row["shared_loads"], loads=row["shared_loads"] / blocks)

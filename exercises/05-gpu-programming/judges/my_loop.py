@@ -9,8 +9,9 @@ import torch
 
 from gpucourse.judge import Part, Verdict, Way
 
-HIDDEN, BATCH, STEPS = 64, 32, 10
+HIDDEN, BATCH, STEPS, RATE = 64, 32, 10, 1e-3
 TOLERANCE, MOST_GAP, HALF, SCALED, MOST_READS = 1e-4, 0.02, 90.0, 8.0, 0.1
+WEIGHTS_OFF = 2e-5  # relative; another order of sums makes 5e-7, another weight_decay 1e-4
 CPU = torch.device("cpu")
 WAYS = {
     "nothing-moved": Way(
@@ -53,6 +54,10 @@ WAYS = {
         "with dtype {dtype}, {percent:.0f}% of the work of matrix products is in 16 bits: put forward and loss under autocast",
         ("enabled=dtype != torch.float32)", "enabled=False)"),
     ),
+    "other-format": Way(
+        "with dtype {dtype}, {percent:.0f}% of the work of matrix products is in {given}: pass dtype on to autocast",
+        ("dtype=dtype, enabled", "dtype=torch.bfloat16, enabled"),
+    ),
     "half-model": Way(
         "the parameters themselves are in 16 bits after training: small updates round to nothing. autocast casts copies for "
         "each product, the parameters stay in float32",
@@ -69,6 +74,15 @@ WAYS = {
         "float16 without a scaler: the gradients of backward are as small as in float32, but below 6e-8 float16 has only 0. "
         "Scale the loss before backward",
         ("enabled=dtype == torch.float16)", "enabled=False)"),
+    ),
+    "new-scalers": Way(
+        "{count} scalers scaled the losses of {steps} steps: each begins with the same scale, so that an overflow never lowers "
+        "it, and every later step would be skipped, too. Create one scaler before the loop",
+        (
+            "        first = step * batch_size",
+            "        scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)\n"
+            "        first = step * batch_size",
+        ),
     ),
     "not-unscaled": Way(
         "the optimizer took gradients that are {times:,.0f} times too large: they were scaled, but never divided again. "
@@ -99,14 +113,16 @@ def judge(part: Part) -> None:
         raise Verdict("open", says="as delivered: it trains on the CPU, whatever device says")
     train = part.function("train")
     _judge_on_meta(part, loops, train)
-    right = loops.train_on_cpu(loops.make_model(HIDDEN), *loops.make_data(BATCH), BATCH, steps=STEPS)
+    model = loops.make_model(HIDDEN)
+    right = loops.train_on_cpu(model, *loops.make_data(BATCH), BATCH, steps=STEPS)
     plain = _watch(part, loops, train, torch.float32)
     _judge_losses(part, loops, plain, right)
+    _judge_weights(plain.weights, loops.join_weights(model), loops.join_weights(loops.make_model(HIDDEN)))
     for dtype in (torch.bfloat16, torch.float16):
         _judge_mixed(part, _watch(part, loops, train, dtype), plain, dtype)
-    part.note(f"on the meta device it reads no value; losses of {STEPS} steps in float32 equal to the CPU loop's")
+    part.note(f"on the meta device it reads no value; losses and weights of {STEPS} steps in float32 equal to the CPU loop's")
     part.note(
-        "in bfloat16 and float16 the products are in 16 bits, the parameters in 32, the gradients scaled and divided again"
+        "in bfloat16 and float16 the products are in that format, the parameters in float32, gradients scaled and divided again"
     )
 
 
@@ -154,11 +170,21 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
     if not torch.allclose(plain.losses, right, rtol=0, atol=TOLERANCE):
         if torch.allclose(plain.losses, _train_without_zeroing(loops), rtol=0, atol=TOLERANCE):
             raise part.wrong("gradients-kept", "on the CPU in float32")
-        place = int((plain.losses - right).abs().gt(TOLERANCE).nonzero()[0])
+        place = int((~((plain.losses - right).abs() <= TOLERANCE)).nonzero()[0])  # a NaN is no loss either
         says = f"the loss of step {place} is {plain.losses[place]:.6f}, that of the CPU loop {right[place]:.6f}"
         raise Verdict("failed", "other-losses", f"{says}: the same batches, the same optimizer?", "float32")
     if plain.keeps_graph:
         raise part.wrong("keeps-graph")
+
+
+def _judge_weights(weights: torch.Tensor, right: torch.Tensor, before: torch.Tensor) -> None:
+    if torch.equal(weights, before):
+        says = "its losses are those of the CPU loop, but the model that it was given has its first weights: train that one"
+        raise Verdict("failed", "other", says, "float32")
+    off = float((weights - right).norm() / right.norm())
+    if not off <= WEIGHTS_OFF:
+        says = f"its losses are those of the CPU loop, but its weights are off by {off:.0e} of their size after {STEPS} steps"
+        raise Verdict("failed", "other-weights", f"{says}: is its optimizer the one of the delivered loop?", "float32")
 
 
 def _train_without_zeroing(loops: Any) -> torch.Tensor:
@@ -176,10 +202,17 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
         raise part.wrong("half-model", case)
     if mixed.half_percent < HALF:
         raise part.wrong("float32-only", case, dtype=_name(dtype), percent=mixed.half_percent)
+    given, flop = mixed.operations.flop_of_type.most_common(1)[0]
+    if given != dtype:
+        raise part.wrong(
+            "other-format", case, dtype=_name(dtype), given=_name(given), percent=100 * flop / mixed.operations.flop
+        )
     if mixed.autocast_in_backward:
         raise part.wrong("backward-in-autocast", case)
     if dtype == torch.float16 and mixed.gradient < SCALED * plain.gradient:
         raise part.wrong("no-scaler", case)
+    if mixed.scalers > 1:
+        raise part.wrong("new-scalers", case, count=mixed.scalers, steps=STEPS)
     if mixed.gradient_at_step > SCALED * plain.gradient:
         raise part.wrong("not-unscaled", case, times=mixed.gradient_at_step / plain.gradient)
     if SCALED * mixed.gradient_at_step < plain.gradient:

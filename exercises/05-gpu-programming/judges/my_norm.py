@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from kernels import TensorCase, WatchedKernel, compare, is_close
 
@@ -18,6 +20,11 @@ WAYS = {
         "in rows of {n} numbers the variance is too large: the {outside} lanes of the block outside the row are "
         "loaded as 0, and 0 - mean is not 0. Set to 0 what they add to the sum of squares, not what is loaded",
         ("tl.where(inside, x - mean, 0.0)", "x - mean"),
+    ),
+    "stride-unused": Way(
+        "rows of {n} numbers that begin {stride} numbers apart are wrong from the second on: row r begins at r * stride in x "
+        "and y, and not at r * n",
+        ("x_ptr + row * stride", "x_ptr + row * n"),
     ),
     "divided-by-block": Way(
         "in rows of {n} numbers it divides by the block, {block}: a mean is a sum over n lanes divided by n",
@@ -102,6 +109,7 @@ def judge(part: Part) -> None:
     judge_mask(part, case, rows, dropped)
     judge_values(part, case, rows, dropped, named_only=True)
     judge_norm(part, call)
+    judge_stride(part, call.kernel)
     judge_values(part, case, rows, dropped)
     if not torch.equal(dropped, call(case, *rows, P, SEED)):
         raise part.wrong("not-repeatable", case)
@@ -127,6 +135,21 @@ def judge_norm(part: Part, call: WatchedKernel) -> None:
         values: dict[str, object] = {"n": n, "block": block, "outside": block - n}
         cases.append(TensorCase(name, call(name, *rows, 0.0, SEED), right, list_wrong(rows, block), values))
     compare(part, cases, TOLERANCE)
+
+
+def judge_stride(part: Part, kernel: Any) -> None:
+    """p = 0, in rows that are the left part of longer ones: `launch` never has such rows, but the kernel takes a stride."""
+    count, n, stride = 3, 20, 28
+    rows = make_rows(count, n)
+    x, y = torch.zeros(count, stride), torch.zeros(count, stride)
+    x[:, :n] = rows[0]
+    case = f"{count} rows of {n} numbers, {stride} apart, p = 0"
+    part.call(lambda: kernel[(count,)](x, *rows[1:], y, stride, n, EPS, 0.0, SEED, BLOCK=32), case=case)
+    right = torch.nn.functional.layer_norm(rows[0], (n,), *rows[1:], EPS)
+    if not is_close(y[:1, :n], right[:1], TOLERANCE):
+        compare(part, [TensorCase(case, y[:, :n], right)], TOLERANCE)
+    if not is_close(y[:, :n], right, TOLERANCE) or y[:, n:].any():
+        raise part.wrong("stride-unused", case, n=n, stride=stride)
 
 
 def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 VOCABULARY, LENGTH = 32, 8
 SIZES = (2, 2, 1, 3, 2, 1, 3, 1)  # batch sizes of the requests
+NEW_SIZE = 5  # another one, of the request that is wrong
 MOST_OPERATIONS = 3  # a copy in, a replay, a copy out
 TOLERANCE = 1e-4
+CPU = torch.device("cpu")
 DELIVERED = Path(__file__).resolve().parent.parent / "my_server.py"
 WAYS = {
     "stale": Way(
@@ -27,14 +29,22 @@ WAYS = {
         "never sees a new tensor. Copy the tokens into that memory before the replay",
         ("        self.inputs[size].copy_(tokens)\n", ""),
     ),
+    "other-memory": Way(
+        "request {number} got a wrong answer, and the graph that was replayed read memory that does not hold its tokens: a "
+        "graph keeps the addresses that it was captured with, and sees nothing that is written into another tensor",
+        (
+            "        self.inputs[size].copy_(tokens)\n",
+            "        for other in self.inputs.values():\n            other.zero_()\n",
+        ),
+    ),
     "never-replayed": Way(
         "request {number} got the answer to an earlier request, and no graph was ever replayed: capture computes once, and "
         "each later answer needs a graph.replay()",
         ("        graph.replay()\n", ""),
     ),
     "memory-replaced": Way(
-        "request {number} got an earlier answer, though your input tensor holds the new tokens: it has other memory now, but "
-        "the graph still reads the old address. copy_ writes into the memory that is there",
+        "request {number} got an earlier answer: a tensor that the graph was captured with has other memory now, but the graph "
+        "still reads the old address. copy_ writes into the memory that is there",
         ("self.inputs[size].copy_(tokens)", "self.inputs[size].data = tokens.clone()"),
     ),
     "one-behind": Way(
@@ -70,53 +80,95 @@ WAYS = {
         "captured once and its graph is kept",
         ("        if size not in self.graphs:\n", "        if True:\n"),
     ),
+    "off-for-all": Way(
+        "the model cannot be captured for batches of {size} sequences, and after such a request one of another size takes "
+        "{operations} operations from Python: it has lost its graph, or got none. Remember the failure for this size only",
+        ("self.graphs[size] = None", "self.graphs = dict.fromkeys(range(64))"),
+    ),
+    "off-after-an-error": Way(
+        "a request with a token that does not exist raised {error}, and after it a good one of its size takes {operations} "
+        "operations from Python. A wrong request says nothing about the model: only the RuntimeError of capture does",
+        ("except RuntimeError:", "except Exception:"),
+    ),
     "one-graph": Way(
         "a request of {wanted} sequences got {given} answers: a graph has the shapes that it was captured with, so each batch "
         "size needs its own",
         ("size = len(tokens)", "size = 0"),
+        seen="a request of {wanted} sequences got {given} answers",
     ),
     "not-replayed": Way(
         "a request takes {operations} operations from Python, but a copy in, a replay and a copy out are 3: the model itself "
         "still runs, one launch after the other",
         ("        if graph is None:\n", "        if graph is not None:\n"),
+        seen="a request takes {operations} operations from Python, but a copy in, a replay and a copy out are 3",
     ),
 }
 
 
 def judge(part: Part) -> None:
-    """A model that can be captured, then one that branches on a value."""
+    """A model that can be captured, a wrong request, a model that branches on a value, and one that does so for one size."""
     if part.text == DELIVERED.read_text(encoding="utf-8"):
         raise Verdict("open", says="as delivered: three faults are in it")
     from graphs import Graphs
-    from served_models import EarlyExit, Transformer
+    from served_models import EarlyExit, OneSizeLooks, Transformer
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = Transformer(VOCABULARY, LENGTH, 16, 2, 2).eval()
     sizes = len(set(SIZES))
     with torch.no_grad():
-        graphs, branchy = Graphs(torch.device("cpu")), Graphs(torch.device("cpu"))
+        graphs, branchy = Graphs(CPU), Graphs(CPU)
         operations = _judge_requests(part, model, graphs, "a transformer")
         if graphs.captures > sizes:
             raise part.wrong("captured-each-time", captures=graphs.captures, sizes=sizes)
         if operations > MOST_OPERATIONS:
-            raise part.wrong("not-replayed", operations=operations)
+            raise part.wrong("not-replayed", output=operations, operations=operations)
+        _judge_error(part, model)
         _judge_requests(part, EarlyExit(model).eval(), branchy, "a model that branches on a value")
         if branchy.failures > sizes:
             raise part.wrong("tries-again", attempts=branchy.failures, sizes=sizes)
+        for size in (SIZES[0], SIZES[3]):  # of the first request, and of one after others
+            case = f"a model that reads a value for {size} sequences only"
+            operations = _judge_requests(part, OneSizeLooks(model, size).eval(), Graphs(CPU), case)
+            if operations > MOST_OPERATIONS:
+                raise part.wrong("off-for-all", case, size=size, operations=operations)
     part.note(f"{len(SIZES)} requests right, {graphs.captures} captures, {operations} operations per request")
+
+
+def _judge_error(part: Part, model: Any) -> None:
+    """A request that the model refuses, then good ones of its size: these are served by a graph."""
+    from graphs import Graphs, OperationCounter
+
+    case, graphs, name = f"{NEW_SIZE} sequences, the first time with a token that does not exist", Graphs(CPU), ""
+    server = part.call(part.function("Server"), model, graphs.capture, case=case)
+    try:
+        server.answer(torch.full((NEW_SIZE, LENGTH), VOCABULARY))
+    except Exception as error:  # noqa: BLE001  # how it refuses is its own choice
+        name = type(error).__name__
+    for _ in range(2):
+        tokens = torch.randint(VOCABULARY, (NEW_SIZE, LENGTH))
+        right, replays, counter = model(tokens), graphs.replays, OperationCounter()
+        with counter:
+            answer = part.call(server.answer, tokens, case=case)
+        _judge_shape(part, answer, right, case)
+        if not torch.allclose(answer, right, atol=TOLERANCE):
+            raise Verdict("failed", "other", "after a wrong request, the answer to a good one is not the model's", case)
+        operations = counter.count + graphs.replays - replays
+    if operations > MOST_OPERATIONS:
+        raise part.wrong("off-after-an-error", case, error=name, operations=operations)
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request: the tokens as the caller has them and as they were, the answer as the caller has it and as it was, and the
-    model's own."""
+    """One request: the tokens as the caller has them and as they were, the answer as the caller has it and as it was, the
+    model's own, and whether the graph that was replayed could not see the tokens."""
 
     tokens: torch.Tensor
     asked: torch.Tensor
     answer: torch.Tensor
     came: torch.Tensor
     right: torch.Tensor
+    unseen: bool
 
 
 def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
@@ -136,9 +188,16 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
         except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
             raise part.make_verdict(error, case) from None
         _judge_shape(part, answer, right, f"{case}, request {len(requests) + 1}")
-        requests.append(Request(tokens, asked, answer, answer.clone(), right))
+        unseen = graphs.replays > replays and not _hold(graphs.last, asked)
+        requests.append(Request(tokens, asked, answer, answer.clone(), right, unseen))
     _judge_answers(part, requests, case, graphs)
     return int(counter.count + graphs.replays - replays)
+
+
+def _hold(graph: Any, tokens: torch.Tensor) -> bool:
+    """Whether some memory that a graph reads has all these sequences in it."""
+    memories = [memory for memory in graph.list_memory() if memory.dtype == tokens.dtype and memory.shape[-1:] == (LENGTH,)]
+    return any((memory.view(1, -1, LENGTH) == tokens[:, None]).all(2).any(1).all() for memory in memories)
 
 
 def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> None:
@@ -146,7 +205,7 @@ def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> Non
         raise Verdict("failed", "no-answer", f"it returned {type(answer).__name__}, not a tensor: is the return missing?", case)
     if answer.shape != right.shape:
         if answer.shape[1:] == right.shape[1:]:
-            raise part.wrong("one-graph", case, wanted=len(right), given=len(answer))
+            raise part.wrong("one-graph", case, output=answer, wanted=len(right), given=len(answer))
         says = f"the answer has the shape {tuple(answer.shape)}, the model's has {tuple(right.shape)}"
         raise Verdict("failed", "other-shape", says, case)
 
@@ -156,24 +215,31 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: G
     ways = [_name_wrong_answer(requests[:at], request) for at, request in enumerate(requests)]
     wrong = next((at for at, way in enumerate(ways) if way), None)
     if wrong is not None:
-        if "other" in ways:
-            says = "the answer is neither the model's nor an earlier one"
-            raise Verdict("failed", "other", says, f"{case}, request {ways.index('other') + 1}")
-        way = (
-            "memory-replaced"
-            if graphs.moved
-            else "never-replayed"
-            if not graphs.replays
-            else "stale"
-            if "stale" in ways
-            else "one-behind"
-        )
-        raise part.wrong(way, case, number=wrong + 1)
+        raise _name_wrong_answers(part, requests, ways, case, graphs)
     for number, request in enumerate(requests, 1):
         if not torch.equal(request.tokens, request.asked):
             raise part.wrong("callers-tokens", case, number=number)
         if not torch.equal(request.answer, request.came):
             raise part.wrong("shared-output", case, number=number)
+
+
+def _name_wrong_answers(part: Part, requests: Sequence[Request], ways: Sequence[str], case: str, graphs: Graphs) -> Verdict:
+    """The verdict on requests of which some got a wrong answer."""
+    wrong = [at for at, way in enumerate(ways) if way]
+    unseen = all(requests[at].unseen for at in wrong)
+    if "other" in ways:
+        first = ways.index("other")
+        if unseen:
+            return part.wrong("other-memory", case, number=first + 1)
+        right = [str(at + 1) for at, way in enumerate(ways) if not way]
+        beside = f"; the answers to requests {', '.join(right)} are right" if right else ""
+        says = f"the answer to request {first + 1} is neither the model's nor an earlier one{beside}"
+        return Verdict("failed", "other", says, case)
+    way = "one-behind" if "stale" not in ways else "stale" if unseen else ""
+    way = "memory-replaced" if graphs.moved else "never-replayed" if not graphs.replays else way
+    if way:
+        return part.wrong(way, case, number=wrong[0] + 1)
+    return Verdict("failed", "other", f"request {wrong[0] + 1} got the answer to an earlier request", case)
 
 
 def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:

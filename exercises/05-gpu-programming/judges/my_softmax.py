@@ -32,6 +32,11 @@ WAYS = {
         "exp(old - new) is infinite. Keep the highest of all blocks so far",
         ("torch.maximum(highest, scores.amax(1, keepdim=True))", "scores.amax(1, keepdim=True)"),
     ),
+    "one-max": Way(
+        "one highest score is subtracted from the scores of all queries, but each has its own: where those of a query are "
+        "{apart:.0f} below it, all its weights are 0 in float32, and 0 / 0 is NaN. Take the highest along axis 1",
+        ("torch.maximum(highest, scores.amax(1, keepdim=True))", "torch.maximum(highest, scores.max())"),
+    ),
     "no-max": Way(
         "exp({peak:.0f}) is infinite in float32, and infinity over infinity is NaN: subtract the highest score first",
         (
@@ -54,13 +59,25 @@ WAYS = {
 
 
 class Blocks:
-    """Pairs of keys and values, each created on demand; `held` is how many existed at the same time at most."""
+    """Pairs of keys and values, each created on demand; `held` is how many existed at the same time at most. The scores of the
+    first query are `apart` higher than those of the second."""
 
-    def __init__(self, sizes: tuple[int, ...], levels: tuple[float, ...], seed: int) -> None:
-        self.sizes, self.levels, self.seed, self.held = sizes, levels, seed, 0
+    def __init__(self, sizes: tuple[int, ...], levels: tuple[float, ...], seed: int, apart: float = 0.0) -> None:
+        self.sizes, self.levels, self.seed, self.apart, self.held = sizes, levels, seed, apart, 0
         torch.manual_seed(seed)
         self.queries = torch.randn(M, D)
-        self.direction = torch.linalg.pinv(self.queries) @ torch.ones(M, 1)  # a key along it raises the scores of all queries
+        inverse = torch.linalg.pinv(self.queries)
+        self.direction = inverse @ torch.ones(M, 1)  # a key along it raises the scores of all queries
+        self.parting = inverse @ torch.tensor(
+            [[0.5], [-0.5], [0.0]]
+        )  # raises those of the first query, and lowers those of the second
+
+    @property
+    def highest(self) -> str:
+        """The block with the highest score."""
+        if len(set(self.levels)) == 1:
+            return "in any block"
+        return "in the first block" if self.levels[0] == max(self.levels) else "in the last block"
 
     def make(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The blocks, the same each time. A level is how much higher the scores of its block are."""
@@ -68,6 +85,7 @@ class Blocks:
         living: list[tuple[weakref.ref[torch.Tensor], ...]] = []
         for size, level in zip(self.sizes, self.levels, strict=True):
             keys = torch.randn(size, D, generator=generator) + level / SCALE * self.direction.T
+            keys += self.apart / SCALE * self.parting.T
             values = torch.randn(size, E, generator=generator)
             living.append((weakref.ref(keys), weakref.ref(values)))
             self.held = max(self.held, sum(any(item() is not None for item in pair) for pair in living))
@@ -83,6 +101,8 @@ CASES = {
     "a peak of 150 in the first block": Blocks((3, 4, 4), (150, 0, 0), 5),
     "scores of 150 everywhere": Blocks((4, 5), (150, 150), 6),
     "scores of -150 everywhere": Blocks((4, 5), (-150, -150), 7),
+    "a peak of 150 in the last block": Blocks((3, 4, 4), (0, 0, 150), 8),
+    "two queries whose scores are 300 apart": Blocks((4,), (0,), 9, apart=300),
 }
 
 
@@ -96,12 +116,13 @@ def judge(part: Part) -> None:
         held = max(held, blocks.held)
         right = attend_wrong(blocks, "", torch.float64).float()
         ways = [(way, attend_wrong(blocks, way, torch.float32)) for way in WAYS if way != "keeps-blocks"]
-        cases.append(TensorCase(name, given, right, ways, {"peak": max(blocks.levels)}))
-    cases.sort(key=lambda case: -float(case.values["peak"]))  # type: ignore[arg-type]  # words that name a peak need one
+        knobs = {"blocks": len(blocks.sizes), "the highest score": blocks.highest, "queries apart by": blocks.apart}
+        cases.append(TensorCase(name, given, right, ways, {"peak": max(blocks.levels), "apart": blocks.apart}, knobs))
+    cases.sort(key=lambda case: (not case.values["apart"], -float(str(case.values["peak"]))))  # for words that name them
     compare(part, cases, TOLERANCE)
     if held > MOST_BLOCKS:
         raise part.wrong("keeps-blocks", blocks=held)
-    part.note(f"right in {len(cases)} cases, with scores up to 150, and never more than one block kept")
+    part.note(f"right in {len(cases)} cases, with scores up to 150 or 300 apart, and never more than one block kept")
 
 
 def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
@@ -111,7 +132,7 @@ def attend_wrong(blocks: Blocks, way: str, dtype: torch.dtype) -> torch.Tensor:
     total, out = torch.zeros(M, 1, dtype=dtype), torch.zeros(M, E, dtype=dtype)
     for keys, values in blocks.make():
         scores = blocks.queries.to(dtype) @ keys.to(dtype).T * scale
-        peak = scores.amax(1, keepdim=True)
+        peak = scores.amax() if way == "one-max" else scores.amax(1, keepdim=True)
         new = peak if way == "max-not-carried" else torch.maximum(highest, peak)
         weights = torch.exp(scores if way == "no-max" else scores - new)
         shrink = torch.ones_like(new) if way in {"nothing-rescaled", "no-max"} else torch.exp(highest - new)

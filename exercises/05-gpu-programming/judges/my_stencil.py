@@ -150,5 +150,5 @@ def _other(inner: torch.Tensor, right: torch.Tensor, case: str) -> Verdict:
     """The point that is furthest off."""
     row, column = divmod(int((inner - right).abs().nan_to_num(torch.inf).argmax()), inner.shape[1])
     says = (f"out[{row + 1}, {column + 1}] is {inner[row, column]:.4g}, but u + c * (up + down + left + right - 4 * u) is "
-            f"{right[row, column]:.4g} there. Take all five from u as it was before the step")  # fmt: skip
+            f"{right[row, column]:.4g} there")  # fmt: skip
     return Verdict("failed", "other", says, case)

@@ -12,9 +12,10 @@ FEW_SECTORS, MOST_LANES = 4.0, 31.0
 
 WAYS = {
     "out-of-bounds": Way(
-        "{where}. The last tile of a row or column may extend beyond the matrix: check both the row and the column when you "
-        "read, and again when you write, where rows and columns are swapped",
+        "{where}. If that is beyond the matrix: the last tile of a row or column may extend there, so check both the row and "
+        "the column when you read, and again when you write, where rows and columns are swapped",
         ("if (y < columns && x < rows) out", "out"),
+        seen="{where}: what is there for a thread past the end?",
     ),
     "barrier": Way(
         "{diverged}. A thread whose place lies outside the matrix has nothing to read, but it may have something to write: "
@@ -23,9 +24,11 @@ WAYS = {
             "  if (y < rows && x < columns) tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
             "  if (y >= rows || x >= columns) return;\n  tile[threadIdx.y][threadIdx.x] = in[y * columns + x];",
         ),
+        seen=kernel_judge.BARRIER,
     ),
     "unwritten": Way(
-        "{unwritten}. Some numbers of a tile at the edge were never read into it: the condition for reading is too strict",
+        "{unwritten}: either the condition for reading it into the tile is too strict, or its index is another one than that "
+        "of the write",
         ("if (y < rows && x < columns) tile", "if (y < rows && x < columns && x < rows) tile"),
     ),
     "race": Way(
@@ -35,6 +38,16 @@ WAYS = {
     "race-of-blocks": Way(
         "{race}. The warps of all blocks add to the same sum: atomicAdd reads, adds and writes at once",
         ("  if (threadIdx.x % 32 == 0) atomicAdd(sum, value);", "  if (threadIdx.x % 32 == 0) *sum += value;"),
+        seen=kernel_judge.RACE_OF_BLOCKS,
+    ),
+    "blocks-not-swapped": Way(
+        "{says}. Inside a tile rows and columns change places, but the tile itself is written where it was read: with more "
+        "than one tile, blockIdx.x and blockIdx.y have to change places, too",
+        (
+            "  x = blockIdx.y * 32 + threadIdx.x;\n  y = blockIdx.x * 32 + threadIdx.y;\n",
+            "  x = blockIdx.x * 32 + threadIdx.x;\n  y = blockIdx.y * 32 + threadIdx.y;\n",
+        ),
+        seen="{says}",
     ),
     "strided-stores": Way(
         "a warp of transpose writes to {sectors:.0f} sectors per request, but 4 would hold its 32 numbers: its lanes write "
@@ -44,6 +57,8 @@ WAYS = {
             "  if (y < columns && x < rows) out[y * rows + x] = tile[threadIdx.x][threadIdx.y];",
             "  if (y < rows && x < columns) out[x * rows + y] = tile[threadIdx.y][threadIdx.x];",
         ),
+        seen="a warp of transpose writes to {sectors:.3g} sectors per request, but 4 would hold its 32 numbers: do its lanes "
+        "write along a row of out?",
     ),
     "strided-loads": Way(
         "a warp of transpose reads from {sectors:.0f} sectors per request, but 4 would hold its 32 numbers: now it writes "
@@ -53,6 +68,8 @@ WAYS = {
             "  int r = blockIdx.y * 32 + threadIdx.x, c = blockIdx.x * 32 + threadIdx.y;\n"
             "  if (r < rows && c < columns) tile[threadIdx.x][threadIdx.y] = in[r * columns + c];",
         ),
+        seen="a warp of transpose reads from {sectors:.3g} sectors per request, but 4 would hold its 32 numbers: do its lanes "
+        "read along a row of in?",
     ),
     "bank-conflicts": Way(
         "a request to the tile of transpose takes {turns:.3g} turns instead of 1: numbers of its column share a bank, and a "
@@ -60,12 +77,14 @@ WAYS = {
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
-        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: odd and even threads of a warp take different branches, one "
+        "the warps of clip_sum ask with {lanes:.0f} of 32 lanes: the others of the same warp take the other branch, one "
         "after the other. Let whole warps, or whole blocks, take the same branch",
         (
             "  const int i = blockIdx.x / 2 * blockDim.x + threadIdx.x;\n  float value = 0.0f;\n  if (blockIdx.x % 2) {",
             "  const int i = (blockIdx.x * blockDim.x + threadIdx.x) / 2;\n  float value = 0.0f;\n  if (threadIdx.x & 1) {",
         ),
+        seen="the warps of clip_sum ask with {lanes:.3g} of 32 lanes: which lanes of a warp take another branch, "
+        "or have nothing to read?",
     ),
     "read-twice": Way(
         "clip_sum reads {bytes:,} bytes, but the two channels have {needed:,}: no warp splits any more, but every thread "
@@ -79,6 +98,8 @@ WAYS = {
             "  const float l = i < n ? left[i] : 0.0f, r = i < n ? right[i] : 0.0f;\n"
             "  value = blockIdx.x % 2 ? fmaxf(-limit, fminf(l, limit)) : fmaxf(0.0f, r);",
         ),
+        seen="clip_sum reads {bytes:,} bytes, but the two channels have {needed:,}: which numbers are read more "
+        "than once, or not used?",
     ),
     "every-lane-adds": Way(
         "clip_sum makes {atomics:,} atomic additions with only {warps} warps. Additions to one place are done one after the "
@@ -99,9 +120,9 @@ def _look_at_transpose(part: Part, row: dict[str, Any]) -> None:
     if row["wrong_sizes"]:
         return  # its values are judged next
     if (sectors := row["store_sectors_per_request"]) > FEW_SECTORS:
-        raise part.wrong("strided-stores", sectors=sectors)
+        raise part.wrong("strided-stores", output=sectors, sectors=sectors)
     if (sectors := row["load_sectors_per_request"]) > FEW_SECTORS:
-        raise part.wrong("strided-loads", sectors=sectors)
+        raise part.wrong("strided-loads", output=sectors, sectors=sectors)
     if conflicts := row["bank_conflicts_per_request"]:
         raise part.wrong("bank-conflicts", turns=1 + conflicts)
 
@@ -110,8 +131,8 @@ def _look_at_clip(part: Part, row: dict[str, Any]) -> None:
     if row["wrong_sizes"]:
         return
     if (lanes := row["lanes_per_request"]) < MOST_LANES:
-        raise part.wrong("split-warps", lanes=lanes)
+        raise part.wrong("split-warps", output=lanes, lanes=lanes)
     if row["bytes"] > row["bytes_needed"]:
-        raise part.wrong("read-twice", bytes=row["bytes"], needed=row["bytes_needed"])
+        raise part.wrong("read-twice", output=row["bytes"], bytes=row["bytes"], needed=row["bytes_needed"])
     if row["atomics"] > (warps := 2 * kernel_judge.COUNTED // 32):
         raise part.wrong("every-lane-adds", atomics=row["atomics"], warps=warps)

@@ -20,6 +20,7 @@ MESHES = (  # dp, pp, tp; the order of the dimensions; ranks of a node
     ((4, 3, 2), ("dp", "tp", "pp"), 4),
     ((1, 4, 2), ("pp", "tp", "dp"), 2),
     ((6, 1, 1), ("dp", "pp", "tp"), 2),
+    ((3, 2, 2), ("dp", "pp", "tp"), 8),  # the last node is not full
     ((1, 1, 1), ("dp", "pp", "tp"), 1),
 )
 WAYS = {
@@ -77,6 +78,14 @@ WAYS = {
         "you counted {given} bytes, but {right} cross: only a message whose two ends are on different nodes does",
         ("    total = 0.0\n", "    total, ranks_per_node = 0.0, 1\n"),
     ),
+    "evenly-over-nodes": Way(
+        "you counted {given} bytes, but {right} cross: the ranks are not spread evenly over the nodes. The first node is "
+        "filled with ranks_per_node ranks, then the second, and the last may hold fewer",
+        (
+            "    total = 0.0\n",
+            "    total, world = 0.0, prod(sizes.values())\n    ranks_per_node = world / -(-world // ranks_per_node)\n",
+        ),
+    ),
     "one-group": Way(
         "you counted {given} bytes, but {right} cross: each dimension has several groups, and all of them communicate",
         ("        for group in groups(dimension, sizes, order):", "        for group in groups(dimension, sizes, order)[:1]:"),
@@ -99,6 +108,14 @@ WAYS = {
     "ring-open": Way(
         "you counted {given} bytes, but {right} cross: the last rank of a ring sends to the first one",
         ("zip(group, group[1:] + group[:1], strict=True)", "itertools.pairwise(group)"),
+    ),
+    "ring-of-two": Way(
+        "you counted {given} bytes, but {right} cross: in a ring of two ranks there are two messages in each step, one in each "
+        "direction, as in any other ring",
+        (
+            "            for rank, following in zip(group, group[1:] + group[:1], strict=True):\n",
+            "            for rank, following in zip(group[: n - (n == 2)], group[1:] + group[:1]):\n",
+        ),
     ),
     "forward-only": Way(
         "you counted {given} bytes, but {right} cross: over each boundary of two stages go activations, and as many "
@@ -147,8 +164,10 @@ def _judge_places(part: Part, coordinates: Any) -> None:
             given = part.call(coordinates, rank, dict(sizes), tuple(order), case=case)
             if _is_place(given) and any(given[name] >= sizes[name] for name in NAMES):
                 raise part.wrong("no-wrap", case, rank=rank, given=given)
-            ways = {"fastest-first": _place(rank, sizes, order[::-1]), "order-ignored": _place(rank, sizes, NAMES)}
-            cases.append(Case(case, given, _place(rank, sizes, order), ways, {"rank": rank}))
+            ignored = {("order-ignored", fixed): _place(rank, sizes, fixed) for fixed in itertools.permutations(NAMES)}
+            ways = {"fastest-first": _place(rank, sizes, order[::-1]), **ignored}
+            knobs = {**sizes, "order": order, "rank": rank}
+            cases.append(Case(case, given, _place(rank, sizes, order), ways, {"rank": rank}, knobs))
     part.compare(cases)
 
 
@@ -173,22 +192,27 @@ def _judge_bytes(part: Part, cross_node_bytes: Any) -> None:
     cases = []
     for numbers, order, ranks_per_node in MESHES:
         sizes = dict(zip(NAMES, numbers, strict=True))
-        load: dict[str, Any] = {"pp": 330, "dp": [840 + 600 * stage for stage in range(sizes["pp"])]}
+        first = 1000 if ranks_per_node == 8 else 840  # three ranks do not divide 1,000 bytes
+        load: dict[str, Any] = {"pp": 330, "dp": [first + 600 * stage for stage in range(sizes["pp"])]}
         load["tp"] = [1320 - 240 * stage for stage in range(sizes["pp"])]
         case = f"{_name(sizes)} in the order {', '.join(order)}, {ranks_per_node} ranks per node"
         own = {kind: list(value) if isinstance(value, list) else value for kind, value in load.items()}
         given = part.call(cross_node_bytes, dict(sizes), tuple(order), ranks_per_node, own, case=case)
         flat = {kind: [load[kind][0]] * sizes["pp"] for kind in ("dp", "tp")}
-        mesh = (sizes, order, ranks_per_node)
+        mesh, world = (sizes, order, ranks_per_node), math.prod(numbers)
+        evenly = (sizes, order, world / -(-world // ranks_per_node))
         ways = {
             "inside-counted": _bytes(*mesh, load, inside=("dp", "tp")), "stages-inside": _bytes(*mesh, load, inside=("pp",)),
             "all-counted": _bytes(*mesh, load, inside=NAMES), "no-ring": _bytes(*mesh, load, factor=lambda _: 1),
             "not-divided": _bytes(*mesh, load, factor=lambda n: 2 * (n - 1)),
             "half-a-ring": _bytes(*mesh, load, factor=lambda n: (n - 1) / n), "ring-open": _bytes(*mesh, load, closed=()),
+            "ring-of-two": _bytes(*mesh, load, pairs_once=True),
             "forward-only": _bytes(*mesh, {**load, "pp": load["pp"] / 2}), "first-stage": _bytes(*mesh, {**load, **flat}),
-            "pipeline-closed": _bytes(*mesh, load, closed=NAMES), "one-group": _bytes(*mesh, load, most=1),
+            "pipeline-closed": _bytes(*mesh, load, closed=NAMES),
+            "evenly-over-nodes": _bytes(*evenly, load), "one-group": _bytes(*mesh, load, most=1),
         }  # fmt: skip
-        cases.append(Case(case, given, _bytes(*mesh, load), ways))
+        knobs = {**sizes, "order": order, "ranks per node": ranks_per_node}
+        cases.append(Case(case, given, _bytes(*mesh, load), ways, knobs=knobs))
     part.compare(cases)
 
 
@@ -232,20 +256,23 @@ def _twice_round(ranks: int) -> float:
 def _bytes(
     sizes: Sizes,
     order: Sequence[str],
-    ranks_per_node: int,
+    ranks_per_node: float,
     message_bytes: dict[str, Any],
     *,
     factor: Callable[[int], float] = _twice_round,
     inside: Sequence[str] = (),
     closed: Sequence[str] = ("dp", "tp"),
     most: int | None = None,
+    pairs_once: bool = False,
 ) -> float:
     """What crosses, if each all_reduce sends `factor(n)` of its bytes. Wrong ways also count dimensions that stay `inside` a
-    node, close other rings than those of `closed`, or look only at the `most` first groups."""
+    node, close other rings than those of `closed`, look only at the `most` first groups, or count
+    the ring of a pair once."""
     total = 0.0
     for name in NAMES:
         for group in _groups(name, sizes, order)[: most if name in closed else None]:
-            following = [*group[1:], *group[:1]] if name in closed else group[1:]
+            open_ring = name not in closed or (pairs_once and len(group) == 2)
+            following = group[1:] if open_ring else [*group[1:], *group[:1]]
             for rank, other in zip(group, following, strict=False):
                 if name not in inside and rank // ranks_per_node == other // ranks_per_node:
                     continue

@@ -28,11 +28,13 @@ WAYS = {
     "by-name": Way(
         "latest returns {given}, but {right} is later: as text, 9 comes after 1. Compare the steps as numbers",
         ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.name) if whole"),
+        seen="latest returns {given}, but {right} is of a later step",
     ),
     "by-time": Way(
         "latest returns {given}, but {right} is of a later step: somebody copied the folder, so its time is new. The step "
         "is in the name",
         ("whole[max(whole)] if whole", "max(whole.values(), key=lambda path: path.stat().st_mtime) if whole"),
+        seen="latest returns {given}, but {right} is of a later step. In this folder the later step has the older time",
     ),
     "oldest": Way(
         "latest returns {given}, the earliest: everything after it would be repeated. {right} is the latest that is whole",
@@ -67,6 +69,11 @@ WAYS = {
     "once-a-failure": Way(
         "you save once in the mean time between failures: a crash then loses about half of all work",
         ("interval_s = math.sqrt(2 * cost_s * mtbf_s)", "interval_s = mtbf_s"),
+    ),
+    "fixed": Way(
+        "you return {given} steps in all {count} cases, whatever a save costs and however often something fails. Young's are "
+        "{least:,.0f} to {largest:,.0f}: sqrt(2 x cost x MTBF) seconds",
+        ("max(1, round(interval_s / step_s))", "1000"),
     ),
     "never": Way(
         "with a save that takes {cost_s:g} s and a step of {step_s:g} s you returned {given} steps: it must be at least 1",
@@ -114,19 +121,26 @@ def _check_latest(part: Part, latest: Callable[..., Any], top: Path) -> int:
     cases = {
         "two whole ones": ("oldest", [("step_000005", _ALL, 0), ("step_000010", _ALL, 1)], 1),
         "the newest cut short": ("half-written", [("step_000010", _ALL, 0), ("step_000900", (), 1)], 0),
+        "the newest two cut short": (
+            "half-written", [("step_000010", _ALL, 0), ("step_000900", (), 1), ("step_001000", (), 2)], 0),
         "shards of one rank only": ("any-file", [("step_000010", _ALL, 0), ("step_000015", ("__0_0.distcp",), 1)], 0),
         "a .metadata that is not renamed yet": (
             "renamed-late", [("step_000010", _ALL, 0), ("step_000015", (*_ALL[:2], ".metadata.tmp"), 1)], 0),
         "a million steps": ("by-name", [("step_999999", _ALL, 0), ("step_1000000", _ALL, 1)], 1),
+        "one of a million steps": ("by-name", [("step_1000000", _ALL, 0)], 0),
         "an earlier step that was copied": ("by-time", [("step_000010", _ALL, 9), ("step_000015", _ALL, 1)], 1),
         "other folders beside": (
             "other-folder", [("step_000010", _ALL, 0), ("step_000020.old", _ALL, 1), ("export_30", _ALL, 2)], 0),
     }  # fmt: skip
-    for number, (case, (way, made, right)) in enumerate(cases.items()):
+    choices: list[tuple[Any, Path]] = []
+    for number, (case, (_, made, right)) in enumerate(cases.items()):
         folder = top / f"case-{number}"
         paths = [_make(folder, name, *files, at=at) for name, files, at in made]
         (folder / "losses.jsonl").write_text("{}\n")
-        _check_choice(part, way, case, part.call(latest, folder, case=case), paths[right])
+        choices.append((part.call(latest, folder, case=case), paths[right]))
+    names = [getattr(given, "name", str(given)) for given, _ in choices]
+    for (case, (way, _, _)), (given, path) in zip(cases.items(), choices, strict=True):
+        _check_choice(part, way, case, given, path, names)
     return len(cases) + 3
 
 
@@ -146,7 +160,7 @@ def _check_nothing(part: Part, latest: Callable[..., Any], folder: Path, name: s
         raise part.wrong("none-at-first", case, where=case, what=f"gives {given}")
 
 
-def _check_choice(part: Part, way: str, case: str, given: object, right: Path) -> None:
+def _check_choice(part: Part, way: str, case: str, given: object, right: Path, names: list[Any]) -> None:
     if given is None:
         raise Verdict("failed", "no-answer", f"latest returns None, but {right.name} is whole", case)
     if not isinstance(given, Path):
@@ -154,7 +168,7 @@ def _check_choice(part: Part, way: str, case: str, given: object, right: Path) -
     if given != right:
         if given.parent != right.parent:
             raise Verdict("failed", "no-path", f"latest returns {given}, not a folder inside the given one", case)
-        raise part.wrong(way, case, given=given.name, right=right.name)
+        raise part.wrong(way, case, output=names, given=given.name, right=right.name)
 
 
 def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
@@ -172,12 +186,17 @@ def _check_interval(part: Part, save_every: Callable[..., Any]) -> None:
     }
     bad = next((place for place, steps in enumerate(given) if not _is_near(steps, CASES[place])), None)
     if bad is not None:
-        cost_s, step_s, _ = CASES[bad]
+        cost_s, step_s, mtbf_s = CASES[bad]
         facts = {"cost_s": cost_s, "step_s": step_s, "percent": 100 * cost_s / (cost_s + step_s)}
         for way, steps in ways.items():
             if all(abs(mine - its) <= 1 + 1e-6 * its for mine, its in zip(given, steps, strict=True)):
                 raise part.wrong(way, _name(CASES[bad]), seconds=best[bad] * step_s, **facts)
-        raise Verdict("failed", "other", f"it returned {given[bad]} steps; Young's are {best[bad]:.3g}", _name(CASES[bad]))
+        if len(set(given)) == 1:
+            raise part.wrong("fixed", given=given[0], count=len(CASES), least=min(best), largest=max(best))
+        near = [_name(case) for steps, case in zip(given, CASES, strict=True) if _is_near(steps, case)]
+        beside = f". It is right for {near[0]}" if near else ""
+        says = f"it returned {given[bad]:,} steps, {given[bad] * step_s:,.6g} s; Young's interval has {best[bad]:,.0f} steps"
+        raise Verdict("failed", "other", says + beside, _name(CASES[bad]))
     for cost_s, step_s, mtbf_s in ((0.001, 10.0, 60.0), (0.0, 1.0, 3600.0)):
         answer = part.call(save_every, cost_s, step_s, mtbf_s, case=_name((cost_s, step_s, mtbf_s)))
         if answer != 1:

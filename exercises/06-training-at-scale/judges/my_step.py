@@ -16,6 +16,7 @@ from gpucourse.judge import Part, Verdict, Way
 LAYERS, WIDTH, LENGTH, VOCABULARY, HEADS = 4, 32, 64, 64, 1
 BATCHES, LARGE = (8, 7, 1), 16  # sequences
 RATE, STEPS, TOLERANCE = 0.5, 2, 1e-5
+STEEP = 100.0  # times the weights of the last layer: gradients are as much larger, which shows what clips them
 MOST_MEMORY, MOST_WORK = 0.3, 1.4  # of the plain step
 MOST_OFF = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
@@ -76,6 +77,7 @@ WAYS = {
         "{missing} of {batch} sequences never reached the model. A batch that does not divide evenly has a shorter last part, "
         "and that one counts, too",
         ("batch.to(device).chunk(PARTS)", "batch[: len(batch) // PARTS * PARTS or None].split(max(1, len(batch) // PARTS))"),
+        seen="{missing} of {batch} sequences never reached the model",
     ),
     "not-trained": Way(
         "{count} of {total} tensors of weights got no gradient, the first is {name}: what is computed under torch.no_grad, or "
@@ -85,6 +87,8 @@ WAYS = {
             "        with torch.no_grad():\n            for block in model.blocks[:2]:\n                x = block(x)\n"
             "        for block in model.blocks[2:]:\n            x = checkpoint(block, x, use_reentrant=False)\n",
         ),
+        seen="{count} of {total} tensors of weights got no gradient, the first is {name}: is it used between the tokens and "
+        "the loss?",
     ),
     "no-backward": Way(
         "no weight changed, and backward was never called: the optimizer had no gradients. Call loss.backward() for each part",
@@ -136,6 +140,11 @@ WAYS = {
             "        total += loss.detach()\n        with torch.no_grad():\n            model(part[:, :-1])\n",
         ),
     ),
+    "other-mode": Way(
+        "after the step {count} modules of the model are in evaluation mode, and before it none was: the model is the "
+        "caller's. Set it back, or leave its mode alone",
+        ("    optimizer.step()\n", "    optimizer.step()\n    model.eval()\n"),
+    ),
     "graph-returned": Way(
         "the loss that it returns still has its graph: a caller that keeps the losses of a training keeps their graphs, too. "
         "Return loss.detach()",
@@ -152,6 +161,7 @@ class Record:
     weights: list[list[torch.Tensor]] = field(default_factory=list)
     rows: set[tuple[int, ...]] = field(default_factory=set)
     dtypes: set[torch.dtype] = field(default_factory=set)
+    other_mode: int = 0
     steps: int = 0
     backwards: int = 0
     clears: int = 0
@@ -166,14 +176,15 @@ def judge(part: Part) -> None:
         raise Verdict("open", says="as delivered: right, but too large for the device of the exercise")
     step = part.function("step")
     record = [_judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, batch, VOCABULARY)) for batch in BATCHES]
+    _judge_training(part, step, Shape(LAYERS, WIDTH, LENGTH, BATCHES[0], VOCABULARY), STEEP)
     part.note(f"losses and weights equal those of the plain step for {', '.join(map(str, BATCHES))} sequences, with SGD")
     _judge_memory(part, step, Shape(LAYERS, WIDTH, LENGTH, LARGE, VOCABULARY), record[0].backwards // STEPS)
 
 
-def _train(step: Any, shape: Any, call: Any) -> Record:
+def _train(step: Any, shape: Any, call: Any, steep: float) -> Record:
     record = Record()
-    model = shape.make_model(CPU)
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    model = _make_model(shape, steep)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE / (1 if steep == 1 else 10 * steep))
 
     def see_tokens(_module: Any, given: Any, _out: Any) -> None:
         record.rows.update(tuple(row) for row in given[0].reshape(-1, shape.length).tolist())
@@ -201,16 +212,25 @@ def _train(step: Any, shape: Any, call: Any) -> Record:
     for number in range(STEPS):
         record.losses.append(call(step, model, shape.make_batch(number), optimizer, CPU))
         record.weights.append([parameter.detach().clone() for parameter in model.parameters()])
-    record.weights.append([parameter.detach() for parameter in shape.make_model(CPU).parameters()])  # before the first step
+    record.weights.append([parameter.detach() for parameter in _make_model(shape, steep).parameters()])  # before the first step
+    record.other_mode = sum(not module.training for module in model.modules())
     return record
 
 
-def _judge_training(part: Part, step: Any, shape: Any) -> Record:
+def _make_model(shape: Any, steep: float) -> Any:
+    model = shape.make_model(CPU)
+    with torch.no_grad():
+        model.scores.weight.mul_(steep)
+    return model
+
+
+def _judge_training(part: Part, step: Any, shape: Any, steep: float = 1.0) -> Record:
     from techniques import PLAIN, train
 
     case = f"a batch of {shape.batch} sequences" if shape.batch > 1 else "a batch of one sequence"
-    right = _train(lambda *given: train(PLAIN, *given), shape, lambda function, *given: function(*given))
-    given = _train(step, shape, lambda *arguments: part.call(*arguments, case=case))
+    case += f", weights of the last layer times {steep:g}" * (steep != 1)
+    right = _train(lambda *given: train(PLAIN, *given), shape, lambda function, *given: function(*given), steep)
+    given = _train(step, shape, lambda *arguments: part.call(*arguments, case=case), steep)
     _judge_ways(part, shape, right, given, case)
     if not all(_largest_gap(given.weights[number], right.weights[number]) <= TOLERANCE for number in range(STEPS)):
         _name_gradients(part, shape, right, given, case)
@@ -219,9 +239,11 @@ def _judge_training(part: Part, step: Any, shape: Any) -> Record:
             raise Verdict("failed", "no-loss", f"it returned {type(loss).__name__}: return the mean loss of the batch", case)
         if torch.is_tensor(loss) and loss.requires_grad:
             raise part.wrong("graph-returned", case)
-        if not abs(float(loss) - float(expected)) <= 1e-4:  # NaN as well
+        if not abs(float(loss) - float(expected)) <= 1e-4 * steep:  # NaN as well
             says = f"its weights are right, but its loss in step {number} is {float(loss):.5f}, not {float(expected):.5f}"
             raise Verdict("failed", "other-loss", f"{says}: return the mean over all tokens of the batch", case)
+    if given.other_mode:
+        raise part.wrong("other-mode", case, count=given.other_mode)
     return given
 
 
@@ -229,7 +251,8 @@ def _judge_ways(part: Part, shape: Any, right: Record, given: Record, case: str)
     """Raise the verdict on what shows without comparing numbers."""
     missing = right.rows - given.rows
     if given.rows and missing:
-        raise part.wrong("drops-sequences", case, missing=len(missing) // STEPS or 1, batch=shape.batch)
+        values = {"missing": len(missing) // STEPS or 1, "batch": shape.batch}
+        raise part.wrong("drops-sequences", case, output=sorted(map(list, missing)), **values)
     if given.steps == 0:
         raise Verdict("failed", "no-step", "the optimizer never stepped: optimizer.step() belongs to the step", case)
     if given.steps != STEPS:
@@ -255,7 +278,7 @@ def _name_gradients(part: Part, shape: Any, right: Record, given: Record, case: 
     if not all(did.isfinite().all() for did in moved):
         raise part.wrong("not-finite", case)
     if still:
-        raise part.wrong("not-trained", case, count=len(still), total=len(names), name=still[0])
+        raise part.wrong("not-trained", case, output=still, count=len(still), total=len(names), name=still[0])
     if _largest_gap(given.weights[0], right.weights[0]) <= TOLERANCE:
         raise part.wrong("gradients-kept", case)
     did, should = torch.cat([item.flatten() for item in moved]), torch.cat([item.flatten() for item in wanted])

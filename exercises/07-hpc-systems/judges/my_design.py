@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import cases
@@ -78,22 +79,34 @@ WAYS = {
     ),
 }  # fmt: skip
 PUZZLES = (1, 2, 3, 4)
+GROUPS = Passthrough(
+    ((1, "01:00.0", cases.GRAPHICS), (1, "01:00.1", cases.SOUND),
+     (13, "02:00.0", cases.GRAPHICS), (13, "02:00.1", cases.SOUND)),
+    "02:00.0", frozenset({"01:00.0"}),
+)  # fmt: skip  # two groups of which one number begins with the other
+OTHER_GROUP = replace(GROUPS, gpu="01:00.0", host_needs=frozenset({"02:00.0"}))
 MACHINES = [[1] * 33, [24, 24, 24], [48]]  # more of 1 GiB than the scheduler takes; as many as fit
 NETWORKS = [Network(52, 40, 2), Network(400, 40, 1), Network(10, 36, 3)]  # full switches, and one that is nearly empty
-CHECKPOINTS = [Checkpoint(1024, 64, 600, 0.05, 2.0, 64)]  # 18.3 targets
+CHECKPOINTS = [Checkpoint(1024, 64, 600, 0.05, 2.0, osts) for osts in (64, 19)]  # 18.3 targets: all of 19
+
+WORKLOADS: dict[str, dict[str, object]] = {  # the first need decides, whatever the others are
+    "a notebook server that a queue gives out": {"runs": "for ever", "starts": "by itself", "shares": "by queue"},
+    "a nightly job on nodes that come and go": {"runs": "to its end", "starts": "by itself", "shares": "by autoscaling"},
+}
 
 
 def judge(part: Part) -> None:
     """The five functions, one after the other."""
     vfio, machines = part.function("to_vfio"), part.function("gpus_needed")
     network, written, where = part.function("switches"), part.function("stripes"), part.function("scheduler")
-    part.compare([_vfio(part, vfio, case) for puzzle in PUZZLES for case in cases.make_passthrough(puzzle)])
+    passed = [case for puzzle in PUZZLES for case in cases.make_passthrough(puzzle)]
+    part.compare([_vfio(part, vfio, case) for case in (*passed, GROUPS, OTHER_GROUP)])
     part.compare([_machines(part, machines, needs) for needs in (*map(cases.make_machines, range(1, 13)), *MACHINES)])
     networks = [case for puzzle in PUZZLES for case in cases.make_networks(puzzle)]
     part.compare([_network(part, network, case) for case in networks + NETWORKS])
     checkpoints = [case for puzzle in PUZZLES for case in cases.make_checkpoints(puzzle)]
     part.compare([_stripes(part, written, case) for case in checkpoints + CHECKPOINTS])
-    part.compare([_scheduler(part, where, name) for name in cases.WORKLOADS])
+    part.compare([_scheduler(part, where, *workload) for workload in (cases.WORKLOADS | WORKLOADS).items()])
     part.note(f"right for the cases of {len(PUZZLES)} puzzles")
 
 
@@ -172,8 +185,7 @@ def _stripes(part: Part, function: Callable[..., Any], case: Checkpoint) -> Case
     return Case(name, part.call(function, gib, ranks, every, share, speed, osts, case=name), case.right(), ways, values)
 
 
-def _scheduler(part: Part, function: Callable[..., Any], name: str) -> Case:
-    needs = cases.WORKLOADS[name]
+def _scheduler(part: Part, function: Callable[..., Any], name: str, needs: dict[str, object]) -> Case:
     right = cases.right_scheduler(needs)
     other = "slurm" if right == "kubernetes" else "kubernetes"
     return Case(name, part.call(function, **needs, case=name), right, {"turned-round": other}, {"name": name})

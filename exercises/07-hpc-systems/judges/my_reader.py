@@ -12,7 +12,7 @@ from typing import Any
 import shards
 from shards import Delivery
 
-from gpucourse.judge import Part, Verdict, Way
+from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "still-one-by-one": Way(
@@ -23,15 +23,18 @@ WAYS = {
     "twice-at-the-edge": Way(
         "{count} records came twice: a window ends before the record with which the next one begins",
         ("order[start : start + window]", "order[start : start + window + 1]"),
+        seen="{count} records came twice, and {missing} never",
     ),
     "short-batch-dropped": Way(
         "the last {count} records never came: the last batch may be shorter, but you must yield it",
         ("        if ready:\n            yield ready", "        return"),
+        seen="{count} records never came",
     ),
     "windows-broken": Way(
         "records came before their window: a training would see a sorted file, not the order that it asked for",
         ("wanted = sorted(order[start : start + window])",
          "wanted = sorted(order)[start : start + window]"),
+        seen="records came with those of another window than their own",
     ),
     "shifted": Way(
         "{count} records have other bytes than were written: where does a record begin in the bytes of one read?",
@@ -96,9 +99,11 @@ def _take(
     """Read calls and the most bytes that were held at once. A first pass keeps what came; a second one counts."""
 
     def take(keep: bool) -> None:
-        for records in part.call(_iterate, part, batches(path, SIZE, list(order), BATCH, window)):
+        asked = list(order)
+        for records in part.call(_iterate, part, batches(path, SIZE, asked, BATCH, window)):
             copies = [bytes(record) for record in records] if keep else []
             used.extend([copies] if keep else [])
+        part.compare([Case("the order that it was given, afterwards", asked, list(order))])
 
     part.call(take, True, case="a shard of 3,000 records")
     tracemalloc.start()
@@ -129,11 +134,13 @@ def _judge_records(part: Part, used: list[list[bytes]], order: list[int], window
     if delivery.records > len(order) and delivery.twice > window:
         raise part.wrong("gap-taken-along", count=delivery.twice)
     if delivery.twice:
-        raise part.wrong("twice-at-the-edge", count=delivery.twice)
+        output = [delivery.twice, delivery.missing]
+        raise part.wrong("twice-at-the-edge", output=output, count=delivery.twice, missing=delivery.missing)
     if delivery.missing:
-        raise part.wrong("short-batch-dropped", count=delivery.missing)
+        raise part.wrong("short-batch-dropped", output=delivery.missing, count=delivery.missing)
     if not delivery.in_windows:
-        raise part.wrong("windows-broken")
+        numbers = [shards.check_record(record) for records in used for record in records]
+        raise part.wrong("windows-broken", output=numbers)
     if not delivery.full_batches:
         sizes = Counter(len(records) for records in used).most_common(3)
         raise part.wrong("uneven-batches", sizes=", ".join(str(size) for size, _ in sizes), batch=BATCH)

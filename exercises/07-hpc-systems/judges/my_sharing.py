@@ -53,7 +53,16 @@ WAYS = {
     "more-gpus": Way(
         "{names} took {given} GPUs in yours, but {best} are enough: an instance at the first free slice may take the only "
         "place of the next one",
-        ("        for start in reversed(size[\"starts\"]):", "        for start in size[\"starts\"][:1]:"),
+        ("    for count in range(1, len(names) + 1):\n",
+         "    gpus, places = [(set(), [0]) for _ in names], []\n    for name in names:\n"
+         "        size = card['profiles'][name]\n        gpu, start = next(\n            (gpu, start)\n"
+         "            for gpu, (taken, spent) in enumerate(gpus) for start in size['starts']\n"
+         "            if spent[0] + size['compute'] <= card['compute']\n"
+         "            and not taken & set(range(start, start + size['memory']))\n"
+         "        )\n        gpus[gpu][0].update(range(start, start + size['memory']))\n"
+         "        gpus[gpu][1][0] += size['compute']\n        places.append((gpu, start))\n    return places\n"
+         "    for count in range(1, len(names) + 1):\n"),
+        seen="{names} took {given} GPUs in yours, but {best} are enough",
     ),
 }  # fmt: skip
 LISTS = {
@@ -149,4 +158,4 @@ def _judge_places(part: Part, place: Callable[..., Any], card: Card, names: Sequ
         raise part.wrong(way, case, problem=problem)
     used, best = len({gpu for gpu, _ in places}), len({gpu for gpu, _ in mig.place(card, names)})
     if used > best:
-        raise part.wrong("more-gpus", case, names=", ".join(names), given=used, best=best)
+        raise part.wrong("more-gpus", case, output=used, names=", ".join(names), given=used, best=best)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import topology
-from topology import Links, Listing, Score
+from topology import Listing, Score
 
 from gpucourse.judge import Case, Part, Verdict, Way
 
@@ -53,6 +54,16 @@ WAYS = {
         'their numbers as numbers: as text, "NV12" comes before "NV2"',
         ("100 + int(link[2:])", "100 + ord(link[2])"),
     ),
+    "nvlinks-alike": Way(
+        "your slowest links are {given}, but {best} is possible: all NVLinks count the same for you. A link of many is faster "
+        'than one of few, "NV12" faster than "NV2"',
+        ("100 + int(link[2:])", "100"),
+    ),
+    "links-summed": Way(
+        "your slowest links are {given}, but {best} is possible: you added up the links. All members wait for the slowest one, "
+        "and the fastest makes up for nothing",
+        ("    return (min(speeds), -speeds.count(min(speeds)))", "    return (sum(speeds), 0)"),
+    ),
     "pairs-alone": Way(
         "you looked only at links between neighbours of a group. All members of a group exchange data with each other, so "
         "each pair counts: yours has {given}, but {best} is possible",
@@ -61,6 +72,14 @@ WAYS = {
     "ring-as-numbered": Way(
         "your ring goes in the order of the numbers: its slowest hops are {given}, but {best} is possible",
         ("return max(rings, key=lambda order: score(links, hops(order)))", "return list(range(len(links)))"),
+    ),
+    "nearest-first": Way(
+        "your slowest hops are {given}, but {best} is possible: your ring takes the fastest link that is left, from one GPU "
+        "to the next, and what is left for the last hops is slow. Compare whole rings",
+        ("    return max(rings, key=lambda order: score(links, hops(order)))",
+         "    ring, left = [0], list(range(1, len(links)))\n    while left:\n"
+         "        ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))\n        left.remove(ring[-1])\n"
+         "    return ring"),
     ),
     "ring-left-open": Way(
         "you forgot the hop from the last GPU back to the first: with it your ring has {given}, but {best} is possible",
@@ -75,18 +94,41 @@ WAYS = {
         ("(min(speeds), -speeds.count(min(speeds)))", "(min(speeds), 0)"),
     ),
 }  # fmt: skip
-PUZZLES = (1, 2, 4, 5, 23)
+Pairs = Callable[[Sequence[Any]], Iterable[tuple[int, int]]]
+PUZZLES = (1, 2, 9, 5, 23)  # in 9 a ring that goes to the nearest GPU each time is not the best, wherever it begins
+
+SQUARES = [
+    row.split()
+    for row in """
+ X  NV4 NV2 NV2 SYS NV4 SYS SYS
+NV4  X  NV2 NV2 NV4 SYS SYS SYS
+NV2 NV2  X  NV4 SYS SYS SYS NV4
+NV2 NV2 NV4  X  SYS SYS NV4 SYS
+SYS NV4 SYS SYS  X  NV4 NV2 NV2
+NV4 SYS SYS SYS NV4  X  NV2 NV2
+SYS SYS SYS NV4 NV2 NV2  X  NV4
+SYS SYS NV4 SYS NV2 NV2 NV4  X
+""".strip().splitlines()
+]  # two squares of NV4, whose opposite corners have no NVLink
+
+
+PAIRS = [
+    Listing(
+        f"four GPUs, {fast} and {slow}",
+        [["X" if a == b else fast if (a - b) % 4 == 2 else slow for b in range(4)] for a in range(4)],
+    )
+    for slow, fast in itertools.pairwise(topology.PCIE)
+]  # two kinds of PCIe link, of which the faster one joins GPU 0 and 2, and 1 and 3
 
 
 def judge(part: Part) -> None:
-    """Reading five listings; then groups of 2 and 4; then rings."""
+    """Reading the listings; then groups of 2 and 4; then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
-    every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:])]
+    every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:]), Listing("two squares", SQUARES), *PAIRS]
     part.compare([_read(part, read, listing) for listing in every])
-    for listing in every:
-        for size in (2, 4):
-            _judge_groups(part, groups, listing, size)
-        _judge_ring(part, ring, listing)
+    answers = [_ask_groups(part, groups, listing, size) for listing in every for size in (2, 4)]
+    _compare(part, answers, _list_group_ways())
+    _compare(part, [_ask_ring(part, ring, listing) for listing in every], _list_ring_ways())
     part.note(f"right for the listings of {len(every)} computers, with groups of 2 and of 4")
 
 
@@ -107,60 +149,137 @@ def _read(part: Part, read: Callable[[str], Any], listing: Listing) -> Case:
     return Case(listing.name, given, listing.links, ways, {"cards": cards, "count": count})
 
 
-def _judge_groups(part: Part, groups: Callable[..., Any], listing: Listing, size: int) -> None:
+@dataclass(frozen=True)
+class Answer:
+    """A division or a ring that the part gave: the links that count in it, and those of all that it could have given."""
+
+    name: str
+    listing: Listing
+    given: Sequence[Any]
+    count: Pairs
+    others: Callable[[], Iterable[Sequence[Any]]]
+
+    def score(self, division: Sequence[Any]) -> Score:
+        """The score of a division or a ring."""
+        return topology.score(self.listing.links, self.count(division))
+
+
+def _ask_groups(part: Part, groups: Callable[..., Any], listing: Listing, size: int) -> Answer:
     links, name = listing.links, f"{listing.name}, groups of {size}"
     given = _lists(part.call(groups, [list(row) for row in links], size, case=name))
     members = list(range(len(links)))
     if given is None or {len(group) for group in given} != {size} or sorted(itertools.chain(*given)) != members:
         raise part.wrong("no-division", name, last=len(links) - 1, size=size)
-    mine, best = topology.group_score(links, given), topology.best_group_score(links, size)
-    if mine == best:
-        return
-    values = _values(links, mine, best)
-    if sorted(map(sorted, given)) == [members[at : at + size] for at in range(0, len(links), size)]:
-        raise part.wrong("as-numbered", name, **values)
-    ways = [(topology.group_score(links, way), _beside(links, way)) for way in topology.divisions(members, size)]
-    if mine == min(ways)[0]:
-        raise part.wrong("turned-away", name, **values)
-    if size > 2 and _beside(links, given) == max(beside for _, beside in ways):
-        raise part.wrong("pairs-alone", name, **values)
-    raise _describe(part, name, links, mine, best)
+    return Answer(name, listing, given, _pair_all, lambda: topology.divisions(members, size))
 
 
-def _judge_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> None:
+def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
     links, name = listing.links, f"{listing.name}, ring"
     given = part.call(ring, [list(row) for row in links], case=name)
     members = list(range(len(links)))
     if _lists([given]) is None or sorted(given) != members:
         raise part.wrong("no-ring", name, last=len(links) - 1)
-    mine, best = topology.ring_score(links, given), topology.best_ring_score(links)
-    if mine == best:
+    first, *others = given
+    return Answer(name, listing, given, _pair_ring, lambda: ([first, *rest] for rest in itertools.permutations(sorted(others))))
+
+
+def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:
+    """Return if all answers are as good as the best. Otherwise name the way that all agree with, or show the simplest."""
+    best = [max(map(answer.score, answer.others())) for answer in answers]
+    mine = [answer.score(answer.given) for answer in answers]
+    wrong = [at for at in range(len(answers)) if mine[at] != best[at]]
+    if not wrong:
         return
-    values = _values(links, mine, best)
-    if mine[0] == best[0] and topology.score(links, itertools.pairwise(given)) < best:
-        raise part.wrong("slowest-alone", name, **values)
-    if list(given) == members:
-        raise part.wrong("ring-as-numbered", name, **values)
-    if topology.score(links, itertools.pairwise(given)) >= best:
-        raise part.wrong("ring-left-open", name, **values)
-    if mine == min(topology.ring_score(links, (0, *rest)) for rest in itertools.permutations(members[1:])):
-        raise part.wrong("ring-worst", name, **values)
-    raise _describe(part, name, links, mine, best)
+    at = min(wrong, key=lambda at: len(set(itertools.chain(*answers[at].listing.links))))  # the fewest kinds of link
+    links = answers[at].listing.links
+    values = {"given": topology.name_score(links, mine[at]), "best": topology.name_score(links, best[at])}
+    for way, agrees in ways.items():
+        if all(map(agrees, answers)):
+            raise part.wrong(way, answers[at].name, **values)
+    passing = [answer.name for number, answer in enumerate(answers) if number not in wrong]
+    beside = f". It is right for {'; '.join(passing[:3])}" if passing else ""
+    raise Verdict("failed", "other", f"its slowest links are {values['given']}, but {values['best']} is possible{beside}",
+                  answers[at].name)  # fmt: skip
 
 
-def _describe(part: Part, name: str, links: Links, mine: Score, best: Score) -> Verdict:
-    values = _values(links, mine, best)
-    if mine[0] == best[0]:
-        return part.wrong("slowest-alone", name, **values)
-    nvlinks = {link for row in links for link in row if link.startswith("NV")}
-    if len(nvlinks) > 1:
-        return part.wrong("nvlinks-by-text", name, **values)
-    return Verdict("failed", "other", "its slowest links are {given}, but {best} is possible".format(**values), name)
+def _list_group_ways() -> dict[str, Callable[[Answer], bool]]:
+    """What the division of each wrong way is: the best by another measure, or a certain one."""
+    return {
+        "as-numbered": lambda answer: sorted(map(sorted, answer.given)) == _number(answer),
+        "turned-away": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),
+        "pairs-alone": lambda answer: any(_is_best(answer, pairs=pairs) for pairs in (_pair_neighbours, _pair_round)),
+        "nvlinks-by-text": lambda answer: _is_best(answer, rank=_rank_by_text),
+        "links-summed": lambda answer: _is_best(answer, add=True),
+        "nvlinks-alike": lambda answer: _is_best(answer, rank=_rank_alike),
+        "slowest-alone": _has_best_slowest,
+    }
 
 
-def _beside(links: Links, groups: Sequence[Sequence[int]]) -> Score:
-    """The score where only neighbours within a group count."""
-    return topology.score(links, (pair for group in groups for pair in itertools.pairwise(group)))
+def _list_ring_ways() -> dict[str, Callable[[Answer], bool]]:
+    return {
+        "ring-as-numbered": lambda answer: list(answer.given) == sorted(answer.given),
+        "ring-worst": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),
+        "ring-left-open": lambda answer: _is_best(answer, pairs=itertools.pairwise),
+        "nearest-first": _goes_to_nearest,
+        "nvlinks-by-text": lambda answer: _is_best(answer, rank=_rank_by_text),
+        "links-summed": lambda answer: _is_best(answer, add=True),
+        "nvlinks-alike": lambda answer: _is_best(answer, rank=_rank_alike),
+        "slowest-alone": _has_best_slowest,
+    }
+
+
+def _is_best(
+    answer: Answer, *, pairs: Pairs | None = None, rank: Callable[[str], int] = topology.rank_link, add: bool = False
+) -> bool:
+    """Whether an answer is the best one where other pairs count, links have other ranks, or the ranks are added up."""
+    links = answer.listing.links
+
+    def measure(division: Sequence[Any]) -> tuple[int, ...]:
+        ranks = [rank(links[a][b]) for a, b in (pairs or answer.count)(division)]
+        return (sum(ranks),) if add else (min(ranks), -ranks.count(min(ranks)))
+
+    return measure(answer.given) == max(map(measure, answer.others()))
+
+
+def _has_best_slowest(answer: Answer) -> bool:
+    return answer.score(answer.given)[0] == max(map(answer.score, answer.others()))[0]
+
+
+def _goes_to_nearest(answer: Answer) -> bool:
+    """Whether each hop of a ring is the fastest one to a GPU that was not in the ring yet."""
+    links, ring = answer.listing.links, answer.given
+    ranks = [[topology.rank_link(links[here][gpu]) for gpu in ring[at + 1 :]] for at, here in enumerate(ring[:-1])]
+    return all(left[0] == max(left) for left in ranks)
+
+
+def _rank_by_text(link: str) -> int:
+    return 100 + ord(link[2]) if link.startswith("NV") else topology.rank_link(link)
+
+
+def _rank_alike(link: str) -> int:
+    return 100 if link.startswith("NV") else topology.rank_link(link)
+
+
+def _number(answer: Answer) -> list[list[int]]:
+    """The division of the GPUs as they are numbered."""
+    size = len(answer.given[0])
+    return [list(range(at, at + size)) for at in range(0, len(answer.listing.links), size)]
+
+
+def _pair_all(groups: Sequence[Sequence[int]]) -> Iterable[tuple[int, int]]:
+    return (pair for group in groups for pair in itertools.combinations(group, 2))
+
+
+def _pair_neighbours(groups: Sequence[Sequence[int]]) -> Iterable[tuple[int, int]]:
+    return (pair for group in groups for pair in itertools.pairwise(group))
+
+
+def _pair_round(groups: Sequence[Sequence[int]]) -> Iterable[tuple[int, int]]:
+    return (pair for group in groups for pair in _pair_ring(group))
+
+
+def _pair_ring(ring: Sequence[int]) -> Iterable[tuple[int, int]]:
+    return zip(ring, [*ring[1:], ring[0]], strict=True)
 
 
 def _lists(given: Any) -> list[list[int]] | None:
@@ -170,7 +289,3 @@ def _lists(given: Any) -> list[list[int]] | None:
         isinstance(group, (list, tuple, set, frozenset)) and all(isinstance(gpu, int) for gpu in group) for group in groups
     )
     return [list(group) for group in groups] if whole else None
-
-
-def _values(links: Links, mine: Score, best: Score) -> dict[str, str]:
-    return {"given": topology.name_score(links, mine), "best": topology.name_score(links, best)}

@@ -31,8 +31,8 @@ WAYS = {
          '"qkv_gemm": passes,\n        "attention": passes,\n        "mlp_gemm": passes,'),
     ),
     "last-token-in-cache": Way(
-        "your cache has room for the last generated token. No pass computes it, so it has no keys and values: with "
-        "{prompt} + {tokens} tokens that is one page too many",
+        "with {prompt} + {tokens} tokens you count one page too many. The last generated token has no keys and values, because "
+        "no pass computes it: what the passes compute fills its pages exactly there",
         ("seen = prompt + tokens - 1", "seen = prompt + tokens"),
     ),
     "rounded-down": Way(

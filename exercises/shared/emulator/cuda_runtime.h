@@ -16,7 +16,7 @@
 #define __host__
 #define __shared__ static
 #define __forceinline__ inline
-#define __noinline__ __attribute__((noinline))
+#define __noinline__  // empty: the headers of g++ 13 write __attribute__((__noinline__)), where an attribute of ours would not parse
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 #define __align__(bytes) alignas(bytes)

@@ -57,9 +57,11 @@ resource "aws_instance" "node" {
     http_put_response_hop_limit = 1
   }
 
+  # The first reading of a large snapshot is slow: gp3 has 125 MB/s unless more is paid for, and torch and vLLM are several GB.
   root_block_device {
     volume_type           = "gp3"
     volume_size           = max(var.root_gb, local.snapshot_gb + var.free_gb)
+    throughput            = local.snapshot_gb >= 50 ? 500 : null
     encrypted             = true
     delete_on_termination = true
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Callable
 
 
@@ -16,5 +17,4 @@ def time_call(
             call()
         synchronize()
         moments.append(clock())
-    spans = sorted(later - earlier for earlier, later in itertools.pairwise(moments))
-    return spans[samples // 2] / calls
+    return statistics.median(later - earlier for earlier, later in itertools.pairwise(moments)) / calls

@@ -5,6 +5,7 @@ an SSH session is open, or while a GPU works at 5% or more; and while another no
 Once none of that holds for IDLE_SECONDS in one go, the node is powered off, which terminates the instance.
 
     /var/lib/gpucourse/ready, failed    set-up is over, one way or the other
+    /var/lib/gpucourse/vllm             "installing UNTIL STEP" while vLLM is installed after the set-up
     /var/lib/gpucourse/hold             seconds since 1970 until which the agent must not act
     /var/lib/gpucourse/idle.json        the agent's last view, and its memory
     /shared/.gpucourse/STACK/in-use/NODE    when that node was last seen in use, in seconds since 1970
@@ -45,6 +46,7 @@ class Sight:
     gpu_percent: float | None = None
     hold_until: float = 0.0
     others: tuple[str, ...] = ()
+    installing: str = ""  # the step at which the installation of vLLM is; empty when it is over
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ def reasons(seen: Sight) -> tuple[str, ...]:
     uses = []
     if not seen.set_up:
         uses.append("the set-up is not over")
+    if seen.installing:
+        uses.append(f"vLLM is being installed: {seen.installing}")
     if seen.now < seen.hold_until:
         uses.append(f"held until {_clock(seen.hold_until)}")
     uses += seen.jobs
@@ -111,6 +115,7 @@ class Machine:
             jobs=self.course_jobs() + scheduler_jobs(),
             ssh_sessions=self.ssh_sessions(),
             hold_until=self.hold_until(),
+            installing=self.read_installation_step(),
         )
         if self.gpus and not reasons(seen):
             seen = replace(seen, gpu_percent=gpu_percent())
@@ -154,6 +159,12 @@ class Machine:
                 cells = row.split()
                 count += len(cells) > 3 and cells[3] == _ESTABLISHED and int(cells[1].rpartition(":")[2], 16) == SSH_PORT
         return count
+
+    def read_installation_step(self) -> str:
+        """Return the step at which the installation of vLLM is; empty if none runs, or if its time is over."""
+        state, _, rest = self._read("/var/lib/gpucourse/vllm").strip().partition(" ")
+        until, _, name = rest.partition(" ")
+        return name if state == "installing" and until.isdigit() and time.time() < float(until) else ""
 
     def hold_until(self) -> float:
         """Until when the agent must not act; 0 without a hold, or with one that is no time."""

@@ -119,3 +119,7 @@ step "python"
 "$PYTHON" "$root/opt/gpucourse/ready.py" "$state/ready"
 step "done"
 print_host_keys
+if declare -F after_ready; then
+  trap - ERR EXIT
+  after_ready
+fi

@@ -63,6 +63,14 @@ run "disks_are_encrypted_and_go_with_the_node" {
   }
 }
 
+run "a_disk_with_a_large_snapshot_is_fast" {
+  command = plan
+  assert {
+    condition     = alltrue([for node in aws_instance.node : node.root_block_device[0].throughput == 500])
+    error_message = "At 125 MB/s the first import of torch and the installation of vLLM would take minutes more."
+  }
+}
+
 run "the_disk_has_room_beside_its_snapshot" {
   command = plan
   assert {
