@@ -63,7 +63,7 @@ def syllabus() -> str:
 
 def _describe_module(module: Module, part: RubricPart) -> str:
     points = f"{part.points:g}" + {"course": "", "bonus": " bonus", "own": ", scored separately"}[part.counts]
-    nodes = module.lab.local.nodes if module.lab.local else "none"
+    nodes = f"{module.lab.local.nodes}{' + head' if module.lab.scheduler == 'slurm' else ''}"
     after = ", ".join(module.needs) or "–"
     start = f"| {module.id} {module.title} | {len(module.exercises)} | {module.hours:g} | {points} "
     return f"{start}| {after} | {nodes} | {', '.join(_list_needs(module)) or 'nothing'} |"

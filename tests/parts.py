@@ -19,7 +19,7 @@ KERNELS = Path(sys.prefix) / ".kernels"
 """What `make slow` installs into this virtual environment beside the extras `local` and `dev`."""
 
 
-def need(tool: str, provider: str = "sh tests/system-parts.sh") -> str:
+def need(tool: str, provider: str = "make system-deps") -> str:
     """The path of a system tool. Skips the test where there is none; fails it where `provider` installed that tool itself."""
     path = shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin:/usr/local/sbin")
     if path is None:
@@ -59,7 +59,7 @@ def _provides(installed: Path, part: str) -> bool:
     return installed.is_file() and part in installed.read_text(encoding="utf-8").split()
 
 
-def lack(part: str, *, installed: Path = INSTALLED, provider: str = "sh tests/system-parts.sh") -> NoReturn:
+def lack(part: str, *, installed: Path = INSTALLED, provider: str = "make system-deps") -> NoReturn:
     """End the test because a part is missing: it skips, or fails where `installed` says that the set-up provided the part."""
     reason = f"{part} is not there on this machine"
     if _provides(installed, part):

@@ -58,15 +58,6 @@ def _join(pieces: list[tuple[int, str]]) -> str:
     return line.rstrip()
 
 
-def headings(svg: str) -> list[str]:
-    """What is in bold in the result of the run, from its title on."""
-    bold = set(re.findall(r"\.(\S+) \{[^}]*font-weight: ?bold", svg))
-    texts = ET.fromstring(svg).iter(TEXT)
-    words = [(text.text or "").replace("\xa0", " ").strip() for text in texts if text.attrib["class"] in bold]
-    title = words[0].partition(" · ")[0]
-    return words[words.index(title) :]
-
-
 def count_checks(svg: str) -> int:
     """How many checks the line below the title of the result counts."""
     screen = lines(svg)

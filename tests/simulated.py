@@ -136,7 +136,7 @@ class SimulatedNodes:
         known = self.key.with_name(f"known_hosts_{name}")
         known.write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
         return [
-            *("-F", "none", "-i", str(key or self.key), "-o", f"Port={node.port}", "-o", f"UserKnownHostsFile={known}"),
+            *("-F", "none", "-i", str(key or self.key), "-o", f"Port={node.port}", "-o", f'UserKnownHostsFile="{known}"'),
             *("-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"),
         ]
 

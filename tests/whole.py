@@ -38,7 +38,6 @@ WAITING = (
     "tests/system/test_bad_luck_nodes.py",
     "tests/system/aws",
     "tests/system/test_terraform_aws.py",
-    "tests/system/test_mock_aws_terraform.py",
     "tests/system/test_hosts.py",
     "tests/system/test_hostile_memory.py",
     "tests/system/test_drills.py",
@@ -51,7 +50,6 @@ WAITING = (
     "tests/system/test_hosts_matrix.py",
     "tests/system/test_exercises_crashes.py",
     "tests/system/test_exercises_on_nodes.py",
-    "tests/system/test_hostile_traced.py",
     "tests/system/test_trips.py",
 )
 """What waits for Terraform's AWS provider, or for nodes that are silent; what takes longest first."""

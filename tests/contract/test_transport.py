@@ -286,6 +286,15 @@ def test_a_changed_host_key_is_refused_before_anything_is_sent(lab: SshLab, node
     assert "gpucourse deploy" in caught.value.hint
 
 
+def test_any_key_of_a_pool_of_machines_is_accepted_and_no_other(lab: SshLab, node: Node, tmp_path: Path) -> None:
+    first, second = (" ".join(ensure_client_key(tmp_path / name).split()[:2]) for name in ("k", "l"))
+    link = SshTransport(lab.key).connect(replace(node, host_key=first, other_host_keys=(second, node.host_key)))
+    assert link.run("echo in").stdout == b"in\n"
+    link.close()
+    with pytest.raises(OtherHostKey, match=r"than the one on record \(SHA256:\S+ or SHA256:\S+\)"):
+        SshTransport(lab.key).connect(replace(node, host_key=first, other_host_keys=(second,)))
+
+
 def test_a_host_key_of_another_kind_is_refused(lab: SshLab, node: Node) -> None:
     rsa = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7"
     with pytest.raises(OtherHostKey, match="another host key"):

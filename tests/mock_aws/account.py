@@ -105,13 +105,9 @@ class Account:
     # How to disturb it
 
     def fail(self, action: str, code: str, **when: Any) -> None:
-        """Let calls fail with an error of the API; `when` as in `faults.Rule`: zone, instance_type, params, nth, times,
-        message, status, and `after` for a call that is done and whose answer is an error all the same."""
+        """Let calls fail with an error of the API; `when` as in `faults.Rule`: zone, nth, times, message, status, and `after`
+        for a call that is done and whose answer is an error all the same."""
         self._ask("rule", action=action, effect="fail", code=code, **when)
-
-    def slow(self, action: str, seconds: float, **when: Any) -> None:
-        """Let calls take longer."""
-        self._ask("rule", action=action, effect="slow", seconds=seconds, **when)
 
     def throttle(self, action: str, times: int, **when: Any) -> None:
         """Let the first calls be refused as too many: EC2's word for it, or the other services'."""
@@ -133,25 +129,9 @@ class Account:
         """Take permissions away: `ec2:RunInstances`, `pricing:*`."""
         self._ask("deny", actions=list(actions))
 
-    def delay(self, **seconds: float) -> None:
-        """Let what is made or deleted be known late, as in `delays.Delays`, by the account's own clock."""
-        self._ask("delay", **seconds)
-
-    def pass_time(self, seconds: float) -> None:
-        """Let time pass by the account's own clock; as `sleep` for whoever waits for it."""
-        self._ask("pass-time", seconds=seconds)
-
-    def read_clock(self) -> float:
-        """The account's own clock, in seconds; as `clock` for whoever waits for it."""
-        return float(self._ask("pass-time", seconds=0.0))
-
-    def have_backstop_role(self, there: bool) -> None:
-        """Whether an administrator made the backstop's role, as at first."""
-        self._ask("backstop-role", there=there)
-
-    def expire_credentials(self, *, after: str = "", calls: int | None = None) -> None:
-        """Let the session run out: now, once a call of that action was answered, or after so many calls."""
-        self._ask("expire", after=after, calls=calls)
+    def expire_credentials(self, *, after: str = "") -> None:
+        """Let the session run out: now, or once a call of that action was answered."""
+        self._ask("expire", after=after)
 
     def renew_credentials(self) -> None:
         """A new session."""
@@ -163,17 +143,17 @@ class Account:
 
     # How the account is
 
-    def quota(self, code: str, value: float | None, region: str = "") -> None:
-        """Set a limit in vCPUs, in one region or all. None: there is no applied value to read, and AWS's default holds."""
-        self._ask("quota", code=code, value=value, region=region)
+    def quota(self, code: str, value: float) -> None:
+        """Set a limit in vCPUs, in every region."""
+        self._ask("quota", code=code, value=value)
 
-    def close_requests(self, code: str, status: str = "CASE_CLOSED", granted: float | None = None) -> None:
-        """Answer the open requests to raise a limit."""
-        self._ask("close-requests", code=code, status=status, value=granted)
+    def close_requests(self, code: str) -> None:
+        """Close the open requests to raise a limit, without raising it."""
+        self._ask("close-requests", code=code)
 
-    def plan(self, kind: str, status: str = "ACTIVE") -> None:
+    def plan(self, kind: str) -> None:
         """FREE or PAID."""
-        self._ask("plan", kind=kind, status=status)
+        self._ask("plan", kind=kind)
 
     def shut_down(self, instance_id: str) -> None:
         """The machine powers itself off, as a deadline timer on it would have it."""
@@ -245,14 +225,13 @@ def mock_account(
     *,
     behind: Literal["", "computers", "machines"] = "",
     region: str = REGION,
-    gaps: bool = False,
     quotas: Mapping[str, float] | None = None,
 ) -> Iterator[Account]:
     """An empty, paid-for account in a process of its own, whose logs lie in `folder`.
 
     `behind` each instance may be one of `computers`, simulated nodes that answer SSH through `proxy_command`, or `machines`
     (see there), which do at their first boot what the user data say. `quotas`: limits by code. Fails at the end if a call met a
-    gap of the mock, unless the test allows `gaps`.
+    gap of the mock.
     """
     need_module("moto.server")
     folder.mkdir(parents=True, exist_ok=True)
@@ -270,4 +249,4 @@ def mock_account(
         if uid.exists():
             health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))
     recorded.add(folder)
-    assert gaps or not account.list_unimplemented_calls(), account.list_unimplemented_calls()
+    assert not account.list_unimplemented_calls(), account.list_unimplemented_calls()

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from tests.mock_aws.account import Account
 
 BASE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
 SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
-
-
-def expect_refusal(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
-    """The error and the HTTP status of a call that must fail."""
-    error_class = pytest.importorskip("botocore.exceptions").ClientError
-    with pytest.raises(error_class) as caught:
-        call(**arguments)
-    return caught.value.response["Error"]["Code"], caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
 
 
 def image(account: Account, region: str = "") -> str:

@@ -79,8 +79,6 @@ def read(environ: Environ) -> Call:
         return Call(**common, protocol=protocol, action=form.pop("Action", ""), params=form)
     if target := environ.get("HTTP_X_AMZ_TARGET"):
         return Call(**common, protocol="json", action=target.rpartition(".")[2], params=_document(body))
-    if environ.get("HTTP_SMITHY_PROTOCOL") == "rpc-v2-cbor":
-        return Call(**common, protocol="cbor", action=path.rpartition("/")[2])
     action, params = _route(service, environ)
     environ["wsgi.input"] = io.BytesIO(body)
     protocol = "rest-xml" if service in {"s3", "route53", "cloudfront"} else "rest-json"
@@ -100,9 +98,6 @@ def refuse(call: Call, refusal: Refusal) -> Answer:
     if call.protocol in {"json", "rest-json"}:
         body = json.dumps({"__type": code, "code": code, "message": message, "Message": message, "ErrorCode": code}).encode()
         content_type = call.content_type or "application/json"
-    elif call.protocol == "cbor":
-        body, content_type = _cbor({"__type": code, "message": message}), "application/cbor"
-        headers["smithy-protocol"] = "rpc-v2-cbor"
     else:
         body, content_type = _xml(call.protocol, code, message).encode(), "text/xml;charset=UTF-8"
     return Answer(status=refusal.status, content_type=content_type, body=body, headers=headers, code=code)
@@ -125,16 +120,6 @@ def _xml(protocol: str, code: str, message: str) -> str:
     if protocol == "query":
         return f"<ErrorResponse><Error><Type>Sender</Type>{inner}</Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
     return f"<Error>{inner}</Error>"
-
-
-def _cbor(texts: Mapping[str, str]) -> bytes:
-    """RFC 8949: a map of fewer than 24 texts."""
-
-    def text(value: str) -> bytes:
-        raw = value.encode()
-        return b"\x79" + len(raw).to_bytes(2, "big") + raw
-
-    return bytes([0xA0 | len(texts)]) + b"".join(text(name) + text(value) for name, value in texts.items())
 
 
 def _document(body: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from tests.mock_aws import inventory
 from tests.mock_aws.call import Answer, Environ
 from tests.mock_aws.faults import Rule
-from tests.mock_aws.patches import service_roles, termination
+from tests.mock_aws.patches import termination
 from tests.mock_aws.state import State
 
 PATH = "/mock/"
@@ -39,36 +39,20 @@ def _deny(state: State, actions: list[str]) -> None:
     state.faults.deny(actions)
 
 
-def _expire(state: State, after: str = "", calls: int | None = None) -> None:
-    state.faults.expire(after=after, calls=calls)
+def _expire(state: State, after: str) -> None:
+    state.faults.expire(after)
 
 
-def _delay(state: State, **seconds: float) -> None:
-    with state.lock:
-        state.delays.set(**seconds)
+def _plan(state: State, kind: str) -> None:
+    state.plan = kind
 
 
-def _pass_time(state: State, seconds: float) -> float:
-    with state.lock:
-        state.delays.now += seconds
-        return state.delays.now
+def _quota(state: State, code: str, value: float) -> None:
+    state.quotas.change(code, value)
 
 
-def _backstop(state: State, there: bool) -> None:
-    with state.lock:
-        service_roles.have_backstop(state, there)
-
-
-def _plan(state: State, kind: str, status: str) -> None:
-    state.plan = {"type": kind, "status": status}
-
-
-def _quota(state: State, code: str, value: float | None, region: str = "") -> None:
-    state.quotas.change(code, value, region)
-
-
-def _close(state: State, code: str, status: str, value: float | None = None) -> None:
-    state.quotas.close(code, status, value)
+def _close(state: State, code: str) -> None:
+    state.quotas.close(code)
 
 
 def _end_instance(state: State, instance_id: str, cause: str) -> None:
@@ -95,9 +79,6 @@ _VERBS: dict[str, Callable[..., Any]] = {
     "clear": lambda state: state.faults.clear(),
     "release": lambda state: state.faults.release(),
     "held": lambda state: state.faults.list_held_calls(),
-    "delay": _delay,
-    "pass-time": _pass_time,
-    "backstop-role": _backstop,
     "plan": _plan,
     "quota": _quota,
     "close-requests": _close,

@@ -1,26 +1,26 @@
-"""Failures at will: which call fails, waits or is held back, and when. Many threads ask at once."""
+"""Failures at will: which call fails or is held back, and when. Many threads ask at once."""
 
 from __future__ import annotations
 
 import fnmatch
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from tests.mock_aws import errors
 from tests.mock_aws.call import Call, Refusal
 
-Effect = Literal["fail", "slow", "hold"]
+Effect = Literal["fail", "hold"]
 
 
 @dataclass(kw_only=True)
 class Rule:
     """One disturbance.
 
-    `action` is `RunInstances`, `ec2:RunInstances` or a pattern (`ec2:*`). `zone` and `instance_type` are those of the launch;
-    `params` are compared with the request's own. Of the calls that match, `nth` picks one (the first is 1); `times` is how
-    often it happens at most. `after`: the call is done first, then disturbed.
+    `action` is `RunInstances`, `ec2:RunInstances` or a pattern (`ec2:*`). `zone` is that of the launch. Of the calls that
+    match, `nth` picks one (the first is 1); `times` is how often it happens at most. `after`: the call is done first, then
+    disturbed.
     """
 
     action: str
@@ -28,10 +28,7 @@ class Rule:
     code: str = ""
     message: str = ""
     status: int = 0
-    seconds: float = 0.0
     zone: str = ""
-    instance_type: str = ""
-    params: dict[str, Any] = field(default_factory=dict)
     nth: int = 0
     times: int = 0
     after: bool = False
@@ -40,12 +37,7 @@ class Rule:
 
     def concerns(self, call: Call, facts: Mapping[str, str]) -> bool:
         """Whether the rule is about such a call at all."""
-        return (
-            matches_call(self.action, call)
-            and self.zone in {"", facts.get("zone", "")}
-            and self.instance_type in {"", facts.get("instance_type", "")}
-            and all(str(call.params.get(name)) == str(value) for name, value in self.params.items())
-        )
+        return matches_call(self.action, call) and self.zone in {"", facts.get("zone", "")}
 
     def due(self) -> bool:
         """Whether this one, of the calls that match, is disturbed. Counts."""
@@ -66,7 +58,6 @@ class Faults:
         self._denied: list[str] = []
         self._expired = False
         self._expires_after = ""
-        self._calls_left: int | None = None
         self._held: list[str] = []
 
     def add(self, rule: Rule) -> None:
@@ -82,15 +73,15 @@ class Faults:
         with self._lock:
             self._denied += patterns
 
-    def expire(self, *, after: str = "", calls: int | None = None) -> None:
-        """Let the credentials run out: now, once `after` has been answered, or after so many calls."""
+    def expire(self, after: str) -> None:
+        """Let the credentials run out: once `after` has been answered; now if it is empty."""
         with self._lock:
-            self._expired, self._expires_after, self._calls_left = not after and calls is None, after, calls
+            self._expired, self._expires_after = not after, after
 
     def renew(self) -> None:
         """New credentials."""
         with self._lock:
-            self._expired, self._expires_after, self._calls_left = False, "", None
+            self._expired, self._expires_after = False, ""
 
     def clear(self) -> None:
         """No more disturbances; whoever was held goes on."""
@@ -118,11 +109,8 @@ class Faults:
             return any(matches_call(pattern, call) for pattern in self._denied)
 
     def before(self, call: Call, facts: Mapping[str, str]) -> Refusal | None:
-        """What is in the way of a call; slow ones wait in here."""
+        """What is in the way of a call; one that is held back waits in here."""
         with self._lock:
-            if self._calls_left is not None:
-                self._expired = self._calls_left <= 0
-                self._calls_left -= 1
             if self._expired:
                 return errors.make_expiry(call)
         if self.is_denied(call):
@@ -141,9 +129,7 @@ class Faults:
             due = [rule for rule in self._rules if rule.after is after and rule.concerns(call, facts) and rule.due()]
             free = self._free
         for rule in due:
-            if rule.effect == "slow":
-                threading.Event().wait(rule.seconds)
-            elif rule.effect == "hold":
+            if rule.effect == "hold":
                 self._wait(call, free)
         failing = next((rule for rule in due if rule.effect == "fail"), None)
         if failing is None:

@@ -86,7 +86,7 @@ def _of_scheduler() -> Iterator[Resource]:
         for group in backend.schedule_groups.values():
             for entry in group.schedules.values():
                 yield Resource(kind="schedule", id=entry.name, region=region)
-            if group.name != "default" and group.to_dict()["State"] == "ACTIVE":
+            if group.name != "default":
                 yield Resource(kind="schedule group", id=group.name, region=region)
 
 

@@ -1,4 +1,4 @@
-"""The limits of an account, region by region: how many vCPUs may run, by market and family; how many networks there may be."""
+"""The limits of an account: how many vCPUs may run, by market and family; how many networks there may be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """One limit: its code and name, what AWS gives a new account, and what this account has unless a test says otherwise.
+    """One limit: its code and name, and what this account has unless a test says otherwise.
 
     `families` are the beginnings of the instance types that it counts, `spot` their market; a limit without families counts
     something else.
@@ -18,29 +18,24 @@ class Limit:
 
     code: str
     name: str
-    aws_default: float
     value: float
     families: tuple[str, ...] = ()
     spot: bool = False
     service: str = "ec2"
 
 
-NETWORKS = "L-F678F1CE"
 _GRAPHICS = ("g", "vt")
 _STANDARD = ("a", "c", "d", "h", "i", "m", "r", "t", "z")
 _OF_THEIR_OWN = ("dl", "f", "hpc", "inf", "mac", "trn", "u", "x")  # each has a limit, and none of them is here
 _STANDARD_NAME = "Standard (A, C, D, H, I, M, R, T, Z)"
 LIMITS = (
-    Limit(code="L-DB2E81BA", name="Running On-Demand G and VT instances", aws_default=0, value=64, families=_GRAPHICS),
-    Limit(
-        code="L-3819A6DF", name="All G and VT Spot Instance Requests", aws_default=0, value=64, families=_GRAPHICS, spot=True
-    ),
-    Limit(code="L-417A185B", name="Running On-Demand P instances", aws_default=0, value=0, families=("p",)),
-    Limit(code="L-C4BD4855", name="All P5 Spot Instance Requests", aws_default=0, value=0, families=("p5",), spot=True),
+    Limit(code="L-DB2E81BA", name="Running On-Demand G and VT instances", value=64, families=_GRAPHICS),
+    Limit(code="L-3819A6DF", name="All G and VT Spot Instance Requests", value=64, families=_GRAPHICS, spot=True),
+    Limit(code="L-417A185B", name="Running On-Demand P instances", value=0, families=("p",)),
+    Limit(code="L-C4BD4855", name="All P5 Spot Instance Requests", value=0, families=("p5",), spot=True),
     Limit(
         code="L-7212CCBC",
         name="All P4, P3 and P2 Spot Instance Requests",
-        aws_default=0,
         value=0,
         families=("p2", "p3", "p4"),
         spot=True,
@@ -48,19 +43,17 @@ LIMITS = (
     Limit(
         code="L-1216C47A",
         name=f"Running On-Demand {_STANDARD_NAME} instances",
-        aws_default=5,
         value=32,
         families=_STANDARD,
     ),
     Limit(
         code="L-34B43A08",
         name=f"All {_STANDARD_NAME} Spot Instance Requests",
-        aws_default=5,
         value=32,
         families=_STANDARD,
         spot=True,
     ),
-    Limit(code=NETWORKS, name="VPCs per Region", aws_default=5, value=5, service="vpc"),
+    Limit(code="L-F678F1CE", name="VPCs per Region", value=5, service="vpc"),
 )
 BY_CODE = {limit.code: limit for limit in LIMITS}
 OPEN = {"PENDING", "CASE_OPENED"}
@@ -81,36 +74,27 @@ def limit_of(instance_type: str, *, spot: bool) -> Limit | None:
 
 @dataclass
 class Quotas:
-    """The limits region by region, and every request to raise one."""
+    """The limits, the same in every region, and every request to raise one."""
 
-    set: dict[tuple[str, str], float | None] = field(default_factory=dict)
+    set: dict[str, float] = field(default_factory=dict)
     requests: list[dict[str, Any]] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def get_applied(self, region: str, code: str) -> float | None:
-        """The value in force in that region; None where the API has none to tell and only AWS's default holds."""
-        with self.lock:
-            return self.set.get((region, code), self.set.get(("", code), BY_CODE[code].value))
-
-    def limit(self, region: str, code: str) -> float:
+    def limit(self, code: str) -> float:
         """How much of it there may be."""
-        applied = self.get_applied(region, code)
-        return BY_CODE[code].aws_default if applied is None else applied
+        with self.lock:
+            return self.set.get(code, BY_CODE[code].value)
 
-    def change(self, code: str, value: float | None, region: str = "") -> None:
-        """Set a limit, in one region or in all. Raises KeyError where there is no such limit."""
+    def change(self, code: str, value: float) -> None:
+        """Set a limit. Raises KeyError where there is no such limit."""
         BY_CODE[code]
         with self.lock:
-            if not region:
-                self.set = {key: old for key, old in self.set.items() if key[1] != code}
-            self.set[region, code] = value
+            self.set[code] = value
 
-    def close(self, code: str, status: str, value: float | None) -> None:
-        """How AWS answers every open request for this limit; a value is what it grants."""
+    def close(self, code: str) -> None:
+        """Close every open request for this limit."""
         with self.lock:
             for request in self.requests:
                 if request["QuotaCode"] == code and request["Status"] in OPEN:
-                    request["Status"] = status
+                    request["Status"] = "CASE_CLOSED"
                     request["LastUpdated"] = time.time()
-                    if value is not None:
-                        self.set[request["_region"], code] = value

@@ -1,6 +1,7 @@
 """What the course's policy allows a caller, as IAM decides it: by action, resource and condition.
 
-Only what that policy uses is known here: statements that allow, and conditions by StringEquals. Anything else is an error.
+Only what that policy uses is known here: statements that allow, and conditions by StringEquals and StringLike. Anything else
+is an error.
 """
 
 from __future__ import annotations
@@ -78,9 +79,11 @@ def _is_allow(statement: Statement) -> bool:
 
 
 def _holds(condition: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
-    if set(condition) - {"StringEquals"}:
+    if set(condition) - {"StringEquals", "StringLike"}:
         raise ValueError(f"not understood here: {condition}")
-    return all(context.get(key) in _as_list(values) for key, values in condition.get("StringEquals", {}).items())
+    equal = (context.get(key) in _as_list(values) for key, values in condition.get("StringEquals", {}).items())
+    patterns = condition.get("StringLike", {})
+    return all(equal) and all(key in context and _matches(_as_list(patterns[key]), context[key]) for key in patterns)
 
 
 def _matches(patterns: Sequence[str], value: str) -> bool:

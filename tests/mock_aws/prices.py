@@ -29,7 +29,6 @@ ON_DEMAND = {
     "p5.48xlarge": 55.04,
 }
 GP3_GB_MONTH = 0.08
-EFS_GB_MONTH = 0.30
 
 _SPOT_SHARE = {"a": 0.41, "b": 0.38, "c": 0.35, "d": 0.44, "e": 0.47, "f": 0.40}
 

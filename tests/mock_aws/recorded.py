@@ -1,7 +1,7 @@
 """What the tests' calls asked of the policy, in tests/data/permissions.json: every action, resource and condition of the
 policy can be held against a need in a second, without an account.
 
-    RECORD_PERMISSIONS=1 python -m pytest tests/system/aws tests/system/test_mock_aws*.py
+    RECORD_PERMISSIONS=1 python -m pytest tests/contract tests/system/aws
 
 adds what these tests ask for to the file; remove the file first where the program or a stack asks for less than before.
 """

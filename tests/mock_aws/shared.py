@@ -20,7 +20,7 @@ def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account
 
 @pytest.fixture
 def account(shared_account: Account) -> Iterator[Account]:
-    """The shared account, as new: quiet, paid, known at once and empty. Fails where a test leaves more than instances."""
+    """The shared account, as new: quiet, paid and empty. Fails where a test leaves more than instances."""
     yield shared_account
     shared_account.calm()
     shared_account.renew_credentials()
@@ -28,8 +28,6 @@ def account(shared_account: Account) -> Iterator[Account]:
     for code in (GRAPHICS, GRAPHICS_SPOT):
         shared_account.close_requests(code)
         shared_account.quota(code, 64)
-    shared_account.delay(role_s=0.0, listed_s=0.0, known_s=0.0, console_s=0.0, deleting_s=0.0)
-    shared_account.have_backstop_role(True)
     left = [instance.id for instance in shared_account.resources("instance")]
     if left:
         shared_account.client("ec2").terminate_instances(InstanceIds=left)

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from moto.ec2.models import ec2_backends
 
 from tests.mock_aws.call import Answer, Call
-from tests.mock_aws.delays import Delays
 from tests.mock_aws.faults import Faults
 from tests.mock_aws.limits import Quotas
 from tests.mock_aws.permissions import Permission
@@ -46,9 +45,8 @@ class State:
 
     folder: Path
     faults: Faults = field(default_factory=Faults)
-    delays: Delays = field(default_factory=Delays)
     quotas: Quotas = field(default_factory=Quotas)
-    plan: dict[str, str] = field(default_factory=lambda: {"type": "PAID", "status": "ACTIVE"})
+    plan: str = "PAID"
     computers: Computers | None = None
     by_administrator: bool = False
     backstop_role: bool = True

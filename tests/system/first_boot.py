@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -171,7 +172,7 @@ class Boot:
 
         A wheel holds the line that asked for it.
         """
-        pip = f"""import signal, sys
+        pip = f"""import fcntl, os, signal, sys
 from pathlib import Path
 verb, words = sys.argv[1], sys.argv[2:]
 lines = [line for line in Path(words[words.index("--requirement") + 1]).read_text().splitlines() if line[:1] != "#"]
@@ -181,6 +182,9 @@ if verb == "download":
     if set(lines) & set({absent!r}):
         sys.exit(1)
     if {hanging!r} in lines:
+        held = Path({str(self.root / "hanging")!r}).open("w")
+        fcntl.flock(held, fcntl.LOCK_EX)
+        print(os.getpgrp(), file=held, flush=True)
         signal.pause()
     wheels = Path(words[words.index("--dest") + 1])
     wheels.mkdir(parents=True)
@@ -202,6 +206,10 @@ folder.mkdir(parents=True)
 
     def run(self, script: str) -> int:
         """What the set-up ended with."""
+        return self.start(script).wait(timeout=240)
+
+    def start(self, script: str) -> subprocess.Popen[bytes]:
+        """Start the set-up in a process group of its own."""
         path = self.root / "user-data"
         path.write_text(script)
         environment = {
@@ -210,7 +218,16 @@ folder.mkdir(parents=True)
             "PYTHONPATH": str(self.root / "python"),
             **self.environment,
         }
-        return subprocess.run(["/bin/bash", str(path)], env=environment, timeout=240, check=False).returncode
+        return subprocess.Popen(["/bin/bash", str(path)], env=environment, start_new_session=True)
+
+    def is_downloading(self) -> bool:
+        """Whether the pip that hangs is running."""
+        with (self.root / "hanging").open() as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
 
     def log(self) -> str:
         return (self.root / "var/log/gpucourse-setup.log").read_text()

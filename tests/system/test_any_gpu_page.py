@@ -77,6 +77,6 @@ def test_the_setting_that_the_page_names_is_one() -> None:
 
 
 def test_pip_is_given_no_index_of_cpu_builds() -> None:
-    lines = [line.split("#")[0].split() for line in PAGE.splitlines() if "pip install" in line and not line.startswith("|")]
-    assert len(lines) == 2
-    assert all(line[-2:] == ["install", "'gpucourse[local]'"] for line in lines)
+    lines = [line.split() for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+    (words,) = [words for words in lines if "install" in words]
+    assert words[1:] == ["install", "--editable", "'.[local]'"]

@@ -53,6 +53,25 @@ def test_below_a_closed_folder_the_workspace_is_the_one_at_home(somebody: Learne
     assert "Nothing is deployed." in inside.types("status", GPUCOURSE_WORKSPACE="").out
 
 
+@pytest.mark.parametrize(("shell", "file"), [("/bin/bash", ".bashrc"), ("/usr/bin/zsh", ".zshrc")])
+def test_completion_is_installed_for_the_shell_of_the_login(somebody: Learner, shell: str, file: str) -> None:
+    """Started from a script's sh, which has no completion."""
+    (home := somebody.workspace.parent / "my home").mkdir(mode=0o777)
+    home.chmod(0o777)
+    from_sh = replace(somebody, before=(*somebody.before, "sh", "-c", '"$@"; exit $?', "sh"))
+    typed = from_sh.types("--install-completion", HOME=str(home), SHELL=shell)
+    assert f"Completion for {Path(shell).name} is installed in {home}" in typed.out
+    assert (home / file).is_file()
+    assert "_GPUCOURSE_COMPLETE" in from_sh.types("--show-completion", HOME=str(home), SHELL=shell).out
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/tcsh", ""])
+def test_completion_names_the_shells_that_it_supports(somebody: Learner, shell: str) -> None:
+    refused = somebody.types("--install-completion", code=2, SHELL=shell)
+    assert "there is completion for bash, zsh, fish" in refused.err
+    assert "gpucourse --install-completion bash" in refused.err
+
+
 def test_completion_names_what_it_may_not_write(somebody: Learner) -> None:
     (home := somebody.workspace.parent / "others").mkdir(mode=0o755)
     refused = somebody.types("--install-completion", "bash", code=3, HOME=str(home))

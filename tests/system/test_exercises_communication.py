@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
+from gpucourse.ui.loglines import leave_out_tables
 from tests.system.exercising import (
     Finished,
     environment,
@@ -50,6 +51,15 @@ def test_every_collective_at_every_size_with_both_bandwidths(profile: Finished) 
         assert 0 < row["median_us"] <= row["p99_us"]
         assert row["samples"] >= 20
         assert row["link_gb_per_s"] is None
+
+
+@pytest.mark.slow
+def test_log_on_the_screen_has_one_line_for_each_collective(profile: Finished) -> None:
+    lines = [(0.0, line.encode()) for line in profile.output.splitlines()]
+    shown = [line.decode() for _, line in leave_out_tables(lines)]
+    assert [line.split(":")[0] for line in shown if "GB/s on the bus" in line] == COLLECTIVES
+    assert not any("1,024" in line for line in shown)
+    assert sum(" 1,024 " in f" {line} " for line in profile.output.splitlines()) == len(COLLECTIVES)
 
 
 @pytest.mark.slow

@@ -5,11 +5,14 @@ from __future__ import annotations
 import platform
 import re
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.parts import needs_module
 from tests.system.exercising import FOLDERS, environment, flags, lay_out, needs_torch, read_finished, start, wait, with_a_gpu
 
 pytestmark = [pytest.mark.system, needs_torch]
@@ -56,6 +59,25 @@ def test_a_gpu_without_a_data_sheet_has_derived_ceilings_and_no_percentage(tmp_p
     values = read_finished(exercise, 0, output, script.parent, 1).metrics
     assert values["derived_peaks"]["float16"] == pytest.approx(989 * 1.98 / 1.83, rel=0.001)
     assert (values["gpu"], {row["percent_of_peak"] for row in values["rows"]}) == (None, {None})
+
+
+@needs_module("psutil")
+def test_the_monitor_waits_for_vllm_before_it_records(tmp_path: Path) -> None:
+    """The curve of the watched exercise would else begin with a GPU at rest, for as long as the installation takes."""
+    exercise, script = lay_out("1.3", tmp_path / "work")
+    (script.parent / "loads.py").write_text("LOADS = {'idle': lambda device, seconds: exit(print('a load is recorded'))}\n")
+    state = tmp_path / "node" / "var/lib/gpucourse/vllm"
+    state.parent.mkdir(parents=True)
+    state.write_text(f"installing {int(time.time()) + 1000} downloading\n")
+    words = [sys.executable, script.name, *flags(exercise, **{"with": "1.2"})]
+    node = with_a_gpu(script.parent) | {"GPUCOURSE_NODE_ROOT": str(tmp_path / "node")}
+    shown = []
+    with subprocess.Popen(words, cwd=script.parent, env=node, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            shown += [text for text in ("waiting for vLLM", "a load is recorded") if text in line]
+            if "waiting for vLLM" in line:
+                state.write_text("installed\n")
+    assert shown == ["waiting for vLLM", "a load is recorded"]
 
 
 def test_without_a_gpu_published_runs_are_shown_as_somebody_else_s(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_as_delivered_the_pod_is_refused_and_the_part_open(tmp_path: Path) -> No
 
 def test_the_solution_starts_and_its_trace_is_the_ledger(tmp_path: Path) -> None:
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
-    run = run_pod(tmp_path / "work")
+    run = run_pod(tmp_path / "my work: 2")
     assert run.code == 0, run.output
     assert list_unanswered(run) == {}, run.output
     assert run.metrics["first_trace"]["by_api"]["cudaLaunchKernel"] == 8 * (2 + 5 * 6)

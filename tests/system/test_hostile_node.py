@@ -1,5 +1,5 @@
 """A node that lies, by a table: whatever it answers to whichever question, every verb ends in time with an error of the tree,
-nothing of the learner's is touched, and the next command works. tests/lies_by_verb.py says which verb hears which lie."""
+nothing of the learner's is touched, and the next command works."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from gpucourse.ports import CommandResult
 from gpucourse.remote import collect, patience
 from gpucourse.remote.ssh import SshLink
 from tests.liar import Liar, Lie, as_json, classify, liar
-from tests.lies import LIES, SECRET
-from tests.lies_by_verb import EVERY_VERB, VERBS, list_rows
+from tests.lies import SECRET, list_rows
 
 pytestmark = pytest.mark.system
 
 IN_THE_TABLE = list(list_rows())
-SAMPLE = IN_THE_TABLE[::13]
+SAMPLE = IN_THE_TABLE[::7]
 """What `make test` looks at; `make slow` looks at all of them."""
 
 PATIENCE_S = 2.0
@@ -317,14 +316,6 @@ def test_a_node_that_knows_no_such_run(world: World, capfd: pytest.CaptureFixtur
         world.node.lie = None
     assert code == expected, printed
     assert ("03-hosts" in world.stacks()) == started
-
-
-def test_there_are_lies_about_every_question() -> None:
-    assert len(LIES) >= 120
-    assert {lie.message for lie in LIES} >= set(VERBS)
-    assert len({lie.name for lie in LIES}) == len(LIES)
-    assert {lie for lie, _ in IN_THE_TABLE} == set(LIES)
-    assert {lie.name for lie in LIES} >= EVERY_VERB
 
 
 @pytest.mark.parametrize(("lie", "verb"), SAMPLE, ids=[f"{verb}: {lie.name}" for lie, verb in SAMPLE])

@@ -258,6 +258,30 @@ def test_slurm_is_reached_by_its_login_node_alone(learner: Learner, servers: lis
     assert list_left_files(servers) == []
 
 
+@pytest.mark.slow
+def test_a_login_node_of_slurm_computes_only_if_that_is_typed(learner: Learner, servers: list[Server]) -> None:
+    write_known_hosts(learner, servers)
+    home, host = servers[0].home, format_hosts(servers[:1])
+    (home / "bin").mkdir()
+    for name in ("sbatch", "squeue", "sinfo", "scancel"):
+        (home / "bin" / name).write_text("#!/bin/sh\nprintf 'gpu1\\ngpu2\\n'\n")
+        (home / "bin" / name).chmod(0o755)
+    (home / ".bashrc").write_text("export PATH=~/bin:$PATH\n")
+    refused = learner.types("deploy", "3", "--hosts", host, code=2)
+    assert "is a login node of a Slurm cluster, and runs of this lab would compute on it" in refused.err
+    assert f"gpucourse deploy 2 --target hosts --hosts {host}, then gpucourse run 3.1 --launcher slurm" in " ".join(
+        refused.err.split()
+    )
+    learner.types("deploy", "2", "--hosts", host)
+    direct = learner.types("run", "2.1", "--launcher", "torchrun", code=2)
+    assert "is the login node of a Slurm cluster, and this run would compute on it" in direct.err
+    assert "gpucourse run 2.1 --launcher slurm" in direct.err
+    script = write_script(learner, "own.py", OWN)
+    assert "hand it to Slurm: gpucourse run --script" in learner.types("run", "--script", script, code=2).err
+    learner.types("deploy", "3", "--hosts", host, "--on-login-node")
+    assert "ready" in learner.types("deploy", "3", "--hosts", host).out, "it is on record"
+
+
 def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     host = format_hosts(servers[:1])

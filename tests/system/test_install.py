@@ -168,6 +168,22 @@ def test_a_package_without_its_checksum_ends_the_installation(ordinary: str, che
     assert "torch" not in said.partition("requirements.lock could not be installed")[0]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["local", "kernels"],
+        ["local,", "kernels"],
+        ["local", "-q", "kernels"],
+        ["local", "--quiet", "--no-cache-dir", "--timeout", "9", "--retries=0", "kernels"],
+    ],
+)
+def test_an_extra_after_a_space_is_refused_with_the_line_to_type(ordinary: str, checkout: Path, words: list[str]) -> None:
+    shutil.copy(ROOT / "pyproject.toml", checkout)  # names the extras
+    said = run_pip(ordinary, sys.executable, checkout / "install.py", *words, code=2)
+    assert said.endswith("For an extra of gpucourse type\npython install.py local,kernels\n")
+    assert "Collecting" not in said
+
+
 @pytest.mark.slow
 def test_with_a_card_the_build_with_cuda_comes(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
@@ -222,13 +238,22 @@ def test_an_index_that_never_answers_is_not_waited_for() -> None:
     assert "cannot give its CPU build (" in sentence
 
 
-def test_the_line_of_the_readme_brings_the_cpu_build(ordinary: str, cpu_index: str) -> None:
+@pytest.mark.slow
+def test_the_commands_of_the_readme_bring_the_cpu_build(ordinary: str, cpu_index: str, checkout: Path) -> None:
+    commands = set(re.findall(r"`(python install\.py [^`]+)`", (ROOT / "README.md").read_text()))
+    assert "python install.py local" in commands
+    for command in commands:
+        _, script, *words = shlex.split(command)
+        said = run_pip(ordinary, sys.executable, checkout / script, *words, GPUCOURSE_TORCH_INDEX=cpu_index)
+        assert comes(said) == {f"torch-{VERSION}+cpu"}, command
+
+
+def test_the_line_for_other_versions_brings_the_cpu_build(ordinary: str, cpu_index: str, checkout: Path) -> None:
     """With both indexes pip takes the highest version, and 2.13.0+cpu sorts above 2.13.0."""
-    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("pip install ")]
-    assert lines
-    for line in lines:
-        words = shlex.split(line.split("#")[0].replace(install.CPU_INDEX, cpu_index))[1:]
-        assert comes(run_pip(ordinary, sys.executable, "-m", "pip", *words)) == {f"torch-{VERSION}+cpu"}, line
+    (checkout / "requirements.lock").write_text("nowhere==1 --hash=sha256:" + "0" * 64)
+    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", code=1, GPUCOURSE_TORCH_INDEX=cpu_index)
+    line = shlex.split(said.splitlines()[-1])
+    assert comes(run_pip(ordinary, *line)) == {f"torch-{VERSION}+cpu"}
 
 
 def test_a_python_without_pip_names_the_cure(ordinary: str, checkout: Path) -> None:

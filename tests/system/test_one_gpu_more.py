@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from gpucourse.aws.policy import policy_text
 from tests.waiting import STUCK_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +110,9 @@ def test_terraform_is_given_its_type_and_its_number_of_gpus(answers: dict[str, A
 
 
 def test_the_policy_lets_it_start(answers: dict[str, Any]) -> None:
-    assert "p9z.2xlarge" in answers["policy"]
+    """It names sizes in every family of a kind for G, and each type of P by itself."""
+    assert '"p9z.2xlarge"' in answers["policy"]
+    assert "p9z" not in policy_text()
 
 
 def test_the_exercises_compute_with_it(answers: dict[str, Any]) -> None:
@@ -125,7 +128,6 @@ def test_the_exercises_compute_with_it(answers: dict[str, Any]) -> None:
 def _answers() -> dict[str, Any]:
     import gpucourse
     from gpucourse.aws.offerings import type_for
-    from gpucourse.aws.policy import policy_text
     from gpucourse.aws.pricing import PriceBook
     from gpucourse.aws.quota import assess
     from gpucourse.labs.aws.lab import variables

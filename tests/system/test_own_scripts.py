@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,17 @@ def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, sc
     assert record["refused"] == []
     last, ranks = f"outputs/node{nodes - 1}/log-1.txt", 2 * nodes
     assert (lab.run_folder() / last).read_text() == f"{ranks - 1} of {ranks}: a 'quoted' $word"
+
+
+def test_a_module_runs_as_a_part_of_its_package(lab: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "my checkout" / "pkg").mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "data.py").write_text("NUMBER = 7\n")
+    (folder / "train.py").write_text("import sys\nfrom .data import NUMBER\nprint('number', NUMBER, sys.argv[1:])\n")
+    monkeypatch.chdir(folder.parent)
+    start = ("--launcher", "python", "--nodes", "1")
+    assert "number 7 ['--lr', '1']" in lab.types("run", "--module", "pkg.train", *start, "--", "--lr", "1").err
+    assert "gpucourse run --module PACKAGE.SCRIPT" in lab.types("run", "--script", "pkg/train.py", *start, code=4).out
 
 
 FAKE = """\
@@ -225,3 +238,47 @@ def test_a_profiled_run_of_an_exercise_counts_for_nothing(lab: Learner) -> None:
     assert {path.name for path in lab.run_folder().glob("outputs/node0/profile*.json")} >= {"profile-rank0.json"}
     record = lab.newest_run()
     assert (record["state"], record["profiled"], record["verdict"]) == ("succeeded", True, None)
+
+
+PLANTED = {
+    "ui.logpipe:LogPipe.feed": "draw the live screen",
+    "runs.diagnose:diagnose": "name the cause of the failure",
+    "runs.follow:_explain_silence": "tell why nothing is printed yet",
+    "runs.follow:find_silent_ranks": "tell which ranks have printed nothing",
+    "remote.silence:SilenceMonitor.note_ended": "watch for ranks that are silent",
+    "ui.screen:make_ready": "prepare the result",
+    "ui.views.result:result": "show the result",
+    "ui.screen:capture": "store the picture of the screen",
+}
+"""What only shows or explains, and what is said where it fails."""
+WITH_FAULTS = """\
+import importlib, operator, sys
+def fail(*_, **__): raise IndexError("planted")
+for place in sys.argv.pop(1).split():
+    module, name = place.split(":")
+    *owners, last = name.split(".")
+    owner = importlib.import_module(f"gpucourse.{module}")
+    setattr(operator.attrgetter(".".join(owners))(owner) if owners else owner, last, fail)
+from gpucourse.cli.boundary import run_command
+sys.exit(run_command(sys.argv[1:]))
+"""
+
+
+def test_a_run_has_its_end_whatever_of_the_screen_fails(lab: Learner, tmp_path: Path) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text("print('hello')\nraise SystemExit(3)\n")
+    words = ("run", "--script", str(script), "--launcher", "torchrun", "--nodes", "1", "--procs", "1")
+    typed = subprocess.run(
+        [sys.executable, "-c", WITH_FAULTS, " ".join(PLANTED), *words],
+        env=lab.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert typed.returncode == 4, typed.stderr
+    log = (lab.workspace / ".gpucourse" / "gpucourse.log").read_text(encoding="utf-8")
+    for part in PLANTED.values():
+        assert typed.stderr.count(f"! could not {part}: IndexError: planted") == 1, part
+        assert len([line for line in log.splitlines() if f": could not {part}: IndexError" in line]) == 1, part
+    record = lab.newest_run()
+    assert (record["state"], record["collected"]) == ("failed", True)

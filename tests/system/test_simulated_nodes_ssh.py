@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -193,8 +194,8 @@ def test_sftp(lab: SimulatedNodes, tmp_path: Path) -> None:
     (tmp_path / "up.bin").write_bytes(os.urandom(3_000_000))
     batch = (
         "pwd\nmkdir box\ncd box\n"
-        f"put {tmp_path}/up.bin\nrename up.bin moved.bin\nln -s moved.bin link\nget link {tmp_path}/down.bin\n"
-        f"chmod 600 moved.bin\nls -l\nrm link\n-get absent {tmp_path}/absent\n"
+        f'put "{tmp_path}/up.bin"\nrename up.bin moved.bin\nln -s moved.bin link\nget link "{tmp_path}/down.bin"\n'
+        f'chmod 600 moved.bin\nls -l\nrm link\n-get absent "{tmp_path}/absent"\n'
     )
     words = [need("sftp"), "-b", "-", *lab.options("node1"), lab.address("node1")]
     done = subprocess.run(words, input=batch.encode(), capture_output=True, timeout=STUCK_S, check=False)
@@ -212,7 +213,7 @@ def test_rsync(lab: SimulatedNodes, tmp_path: Path) -> None:
     for number in range(200):
         (source / f"{number}.bin").write_bytes(os.urandom(1 + 37 * number))
     name_that_is_not_utf8(source)
-    shell = " ".join([need("ssh"), *lab.options("node0")])
+    shell = shlex.join([need("ssh"), *lab.options("node0")])
     words = [need("rsync"), "-a", "--delete", "--stats", "-e", shell]
     assert run([*words, f"{source}/", f"{lab.address('node0')}:there/"])[0] == 0
     code, said = run([*words, f"{source}/", f"{lab.address('node0')}:there/"])

@@ -211,3 +211,43 @@ def test_a_job_over_its_time_limit(cluster: Learner, sleeper: str) -> None:
     assert "is TIMEOUT: it reached its time limit, and Slurm ended it" in ran.err
     assert state(cluster) == "timed_out"
     assert json.loads((cluster.run_folder() / "run.json").read_text())["slurm"]["jobs"][0]["state"] == "TIMEOUT"
+
+
+STEADFAST = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+open(sys.argv[1], "x").close()
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_killed_jobs_that_slurm_has_forgotten_are_no_success(cluster: Learner, tmp_path: Path) -> None:
+    """There is no accounting, Slurm forgets a job at once, and the script ends well although it was told to end."""
+    conf = "/etc/slurm/slurm.conf"
+    slurm.inside(cluster, "node0", "cp", conf, f"{conf}.before")
+    slurm.inside(cluster, "node0", "sed", "-i", "s/^MinJobAge=.*/MinJobAge=2/", conf)
+    slurm.inside(cluster, "node0", "scontrol", "reconfigure")
+    try:
+        own = slurm.script(tmp_path, STEADFAST)
+        jobs = []
+        for number in "12":
+            begun = f"/shared/{tmp_path.name}-{number}"
+            cluster.types(*slurm.OWN, own, "--detach", "--", begun)
+            jobs.append(slurm.on_head(cluster, "squeue -h -o %i --sort=-i").split()[0])
+            slurm.eventually(cluster, begun, f"ls {begun}")
+        slurm.on_head(cluster, f"scancel {jobs[0]}")
+        slurm.inside(cluster, "node0", "scontrol", "update", f"JobId={jobs[1]}", "EndTime=now")
+        for job in jobs:
+            slurm.eventually(cluster, "Invalid job id", f"scontrol show job {job} 2>&1")
+        cluster.types("runs")
+        records = [json.loads(file.read_text()) for file in cluster.list_records()]
+        of_jobs = [record for record in records if {job["job"] for job in record["slurm"]["jobs"]} & {*jobs}]
+        assert len(of_jobs) == 2
+        for record in of_jobs:
+            assert record["state"] == "failed"
+            assert [(job["state"], job["code"]) for job in record["slurm"]["jobs"]] == [("FAILED", 143)]
+            assert record["diagnoses"][0]["title"].startswith("A signal ended job ")
+    finally:
+        slurm.inside(cluster, "node0", "mv", f"{conf}.before", conf)
+        slurm.inside(cluster, "node0", "scontrol", "reconfigure")

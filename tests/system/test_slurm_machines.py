@@ -168,6 +168,7 @@ def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
     source = "#include <time.h>\ntime_t time(time_t *t) { struct timespec s; clock_gettime(CLOCK_REALTIME, &s);"
     source += " s.tv_sec += 600; if (t) *t = s.tv_sec; return s.tv_sec; }\n"
     subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-o", str(ahead), "-"], input=source, text=True, check=True)
+    ahead.chmod(0o755)  # munged runs as another user, who has to read it
     cluster.inside("node1", "sh", "-c", _again("munged", "LD_PRELOAD=/shared/ahead.so"))
     assert "node1" not in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode()
     until(lambda: "its clock" in cluster.states().get("node1", "") or _provoke_refusal(cluster), "named")

@@ -74,19 +74,3 @@ def test_the_commands_of_a_page_can_be_typed(page: Path) -> None:
         except USAGE_ERROR as error:
             if words[1:]:  # a command alone, without what it is about, is only named
                 pytest.fail(f"gpucourse {shlex.join(words)}: {error}")
-
-
-def test_a_block_of_another_language_hides_no_command() -> None:
-    text = "```yaml\nid: a\n```\nType `gpucourse list`:\n\n```console\n$ gpucourse show 3.2 | head\n```\n"
-    assert list(list_lines(text)) == ["show 3.2", "list"]
-
-
-def test_a_command_that_does_not_exist_is_caught() -> None:
-    (words,) = list_commands("```sh\ngpucourse run 3.2 --nodez 2   # two of them\n```")
-    with pytest.raises(USAGE_ERROR, match="nodez"):
-        check_command(words)
-
-
-def test_short_forms_of_a_table_are_commands_too() -> None:
-    table = "| | |\n|---|---|\n| `logs [RUN] [-f]`, `--tail`, `gpucourse list` | `show 3` |\n"
-    assert list(list_short_forms(table)) == ["logs", "logs RUN", "logs -f"]

@@ -10,7 +10,6 @@ from docs.pictures.canvas import Canvas
 from docs.pictures.draw import draw_all, reference
 
 PICTURES = draw_all()
-MODULES = Path(__file__).parents[2] / "modules"
 
 
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
@@ -21,10 +20,6 @@ def test_a_picture_is_as_it_is_drawn_and_stands_in_its_lesson(path: Path) -> Non
     lessons = "".join(lesson.read_text(encoding="utf-8") for lesson in path.parent.parent.glob("lesson*.md"))
     assert lessons.count(reference(path.stem, picture)) == 1
     assert "prefers-color-scheme:dark" in picture.svg()
-
-
-def test_no_picture_lies_about_unused() -> None:
-    assert set(MODULES.glob("*/pictures/*")) == set(PICTURES)
 
 
 def test_words_that_do_not_fit_are_refused() -> None:

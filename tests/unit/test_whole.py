@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -165,3 +166,19 @@ def test_the_groups_hold_every_test_once(slow: bool) -> None:
     left_out = {word.removeprefix("--ignore=") for word in busy.chosen}
     assert left_out == {path for group in others for path in group.chosen}
     assert all((whole.ROOT / path).exists() for path in left_out)
+
+
+def test_nothing_is_installed_beside_tests() -> None:
+    """pip removes `gpucourse` before it installs it again."""
+    makefile = (
+        (whole.ROOT / "Makefile")
+        .read_text(encoding="utf-8")
+        .replace("$(VENV)", ".venv")
+        .replace("$(AWS_LINT)", ".venv/aws-lint")
+    )
+    before, together = (whole.ROOT / ".ci" / "run").read_text(encoding="utf-8").split("make .venv/.docs", 1)
+    installed = set(re.findall(r"\.venv/\S+", before + ".venv/.docs" + together.partition("\n")[0]))
+    for target in ("test", "slow", "lint", "aws-lint", "docs"):
+        needs = re.search(rf"^{target}:(.*)", makefile, re.MULTILINE)
+        assert needs is not None
+        assert set(needs[1].split()) <= installed, target

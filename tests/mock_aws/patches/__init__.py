@@ -5,13 +5,11 @@ from __future__ import annotations
 from tests.mock_aws.patches import (
     addresses,
     console,
-    delays,
     dependencies,
     drift,
     images,
     keys,
     launch,
-    networks,
     parameters,
     placement,
     regions,
@@ -35,12 +33,10 @@ def install(state: State) -> None:
         drift,
         service_roles,
         spot,
-        networks,
         dependencies,
         termination,
         addresses,
         console,
         launch,
-        delays,
     ):
         module.install(state)

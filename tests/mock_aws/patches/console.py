@@ -26,10 +26,6 @@ _KEYS = """\
 -----END SSH HOST KEY KEYS-----
 [    9.551770] cloud-init[701]: Cloud-init v. 26.1 finished at Sat, 21 Nov 2026 02:45:09 +0000. Datasource DataSourceEc2Local.
 """
-HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-"""What an instance shows late that nothing stands behind."""
-_KERNEL = "\r\n[    9.402113] audit: type=1400 audit(1700000000.000:12): apparmor=STATUS\r\n"
-_CUT, _PHASE_S = 8, 10.0
 
 
 def install(state: State) -> None:
@@ -42,26 +38,12 @@ def show_the_host_keys(state: State) -> None:
 
     def get_console_output(self: Any) -> ActionResult:
         instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
-        late = state.delays.console_s
-        key = state.computers.host_key(instance.id) if state.computers else HOST_KEY if late else None
+        key = state.computers.host_key(instance.id) if state.computers else None
         text = _BOOT if state.computers is None else ""
         if key:
             text = _BOOT + _KEYS.format(key=key, name=instance.private_dns_name.partition(".")[0])
-            text = _show_at(state.delays.age(instance.id) - late, text, key) if late else text
         return ActionResult(
             {"InstanceId": instance.id, "Timestamp": utcnow(), "Output": Base64EncodedString.from_raw_string(text)}
         )
 
     General.get_console_output = get_console_output  # type: ignore[method-assign]
-
-
-def _show_at(seconds: float, whole: str, key: str) -> str:
-    """The console so long after it began to show anything: at first it ends within the key, then the kernel wrote into it. The
-    node prints the block once more at the end of its set-up."""
-    if seconds < 0:
-        return ""
-    middle = whole.index(key) + len(key) - _CUT
-    if seconds < _PHASE_S:
-        return whole[:middle]
-    mixed = whole[:middle] + _KERNEL + whole[middle:]
-    return mixed if seconds < 2 * _PHASE_S else mixed + whole

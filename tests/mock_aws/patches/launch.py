@@ -65,7 +65,7 @@ def check_the_limit_at_a_start(state: State) -> None:
 
 
 def _check_plan(state: State, kind: str) -> None:
-    if state.plan["type"] == "FREE" and not INSTANCE_TYPES.get(kind, {}).get("FreeTierEligible"):
+    if state.plan == "FREE" and not INSTANCE_TYPES.get(kind, {}).get("FreeTierEligible"):
         _, message = errors.KNOWN["InvalidParameterCombination"]
         raise RefusalError("InvalidParameterCombination", message)
 
@@ -120,7 +120,7 @@ def _check_limit(state: State, self: Any, kinds: Iterable[str], *, on_spot: bool
         if instance.state in _COUNTED and (instance.lifecycle == "spot") is on_spot and counted and counted.code in together:
             together[counted.code].append(instance.instance_type)
     for code, types in together.items():
-        limit = state.quotas.limit(self.region, code)
+        limit = state.quotas.limit(code)
         if sum(map(_vcpus, types)) > limit:
             error = "MaxSpotInstanceCountExceeded" if on_spot else "VcpuLimitExceeded"
             status, message = errors.KNOWN[error]
@@ -136,6 +136,10 @@ def _remember(self: Any, instances: Iterable[Any], *, on_spot: bool) -> None:
     tags = self._parse_tag_specification().get("spot-instances-request", {})
     for instance in instances:
         instance.placement.group_name = self._get_param("Placement.GroupName", "")
+        for disk in self.params.get("BlockDeviceMappings", []):
+            if disk["DeviceName"] == instance.root_device_name:
+                volume = self.ec2_backend.volumes[instance.block_device_mapping[disk["DeviceName"]].volume_id]
+                volume.throughput = int(disk["Ebs"].get("Throughput", 125))
         for nic in instance.nics.values():
             nic.delete_on_termination = True
         if instance.instance_type.startswith("t3."):

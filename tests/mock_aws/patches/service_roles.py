@@ -82,14 +82,6 @@ def know_the_role_of_the_backstop(state: State) -> None:
     iam.IAMBackend.get_role = get_role  # type: ignore[method-assign]
 
 
-def have_backstop(state: State, there: bool) -> None:
-    """Whether an administrator made the backstop's role."""
-    roles = iam.iam_backends[ACCOUNT_ID]["aws"].roles
-    for role_id in [role_id for role_id, role in roles.items() if role.name == schedule.ROLE]:
-        del roles[role_id]
-    state.backstop_role = there
-
-
 def have(state: State, role: ServiceRole) -> None:
     """Make the role where the account has none yet, if the course's policy and the test let the caller. Raises RefusalError."""
     backend = iam.iam_backends[ACCOUNT_ID]["aws"]

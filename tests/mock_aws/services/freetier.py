@@ -15,12 +15,11 @@ _SIX_MONTHS_S = 182 * 86400
 
 
 def _plan(state: State, _call: Call) -> Mapping[str, Any]:
-    kind, status = state.plan["type"], state.plan["status"]
-    free = {"accountPlanExpirationDate": time.time() + _SIX_MONTHS_S} if kind == "FREE" else {}
+    free = {"accountPlanExpirationDate": time.time() + _SIX_MONTHS_S} if state.plan == "FREE" else {}
     return {
         "accountId": "123456789012",
-        "accountPlanType": kind,
-        "accountPlanStatus": status,
+        "accountPlanType": state.plan,
+        "accountPlanStatus": "ACTIVE",
         "accountPlanRemainingCredits": {"amount": 100.0, "unit": "USD"},
         **free,
     }

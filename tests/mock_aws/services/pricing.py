@@ -34,8 +34,6 @@ def _products(call: Call) -> Iterator[dict[str, Any]]:
     service = call.params.get("ServiceCode")
     if service == "AmazonEC2":
         yield from itertools.chain(_instances(), _volumes())
-    elif service == "AmazonEFS":
-        yield from _file_systems()
 
 
 def _instances() -> Iterator[dict[str, Any]]:
@@ -65,12 +63,6 @@ def _volumes() -> Iterator[dict[str, Any]]:
     for region, (place, factor) in prices.REGIONS.items():
         attributes = {"regionCode": region, "location": place, "volumeApiName": "gp3", "volumeType": "General Purpose"}
         yield _product("AmazonEC2", "Storage", attributes, "GB-Mo", prices.GP3_GB_MONTH * factor)
-
-
-def _file_systems() -> Iterator[dict[str, Any]]:
-    for region, (place, factor) in prices.REGIONS.items():
-        attributes = {"regionCode": region, "location": place, "storageClass": "General Purpose"}
-        yield _product("AmazonEFS", "Storage", attributes, "GB-Mo", prices.EFS_GB_MONTH * factor)
 
 
 def _product(service: str, family: str, attributes: Mapping[str, str], unit: str, price: float) -> dict[str, Any]:

@@ -43,39 +43,14 @@ def _check_code(call: Call) -> str:
 
 def _get(state: State, call: Call) -> Mapping[str, Any]:
     code = _check_code(call)
-    value = state.quotas.get_applied(call.region, code)
-    if value is None:
-        raise RefusalError(
-            "NoSuchResourceException", "The request failed because the specified service quota has no applied value."
-        )
-    return {"Quota": _quota(call.region, code, value)}
-
-
-def _default(_state: State, call: Call) -> Mapping[str, Any]:
-    code = _check_code(call)
-    return {"Quota": _quota(call.region, code, BY_CODE[code].aws_default)}
-
-
-def _list(state: State, call: Call) -> Mapping[str, Any]:
-    values = ((code, state.quotas.get_applied(call.region, code)) for code in _codes(call))
-    return {"Quotas": [_quota(call.region, code, value) for code, value in values if value is not None]}
-
-
-def _defaults(_state: State, call: Call) -> Mapping[str, Any]:
-    return {"Quotas": [_quota(call.region, code, BY_CODE[code].aws_default) for code in _codes(call)]}
-
-
-def _codes(call: Call) -> list[str]:
-    if call.params.get("ServiceCode") not in _SERVICES:
-        raise RefusalError("NoSuchResourceException", "The request failed because the specified service does not exist.")
-    return sorted(code for code, limit in BY_CODE.items() if limit.service == call.params["ServiceCode"])
+    return {"Quota": _quota(call.region, code, state.quotas.limit(code))}
 
 
 def _request(state: State, call: Call) -> Mapping[str, Any]:
     code, wanted = _check_code(call), float(call.params["DesiredValue"])
     service_roles.have(state, service_roles.QUOTAS)
     with state.quotas.lock:
-        if wanted <= state.quotas.limit(call.region, code):
+        if wanted <= state.quotas.limit(code):
             raise RefusalError(
                 "IllegalArgumentException", "You must provide a quota value greater than the current quota value."
             )
@@ -110,25 +85,12 @@ def _history(state: State, call: Call) -> Mapping[str, Any]:
     return {"RequestedQuotas": requests}
 
 
-def _one_request(state: State, call: Call) -> Mapping[str, Any]:
-    with state.quotas.lock:
-        for request in state.quotas.requests:
-            if request["Id"] == call.params.get("RequestId"):
-                return {"RequestedQuota": _drop_private(request)}
-    raise RefusalError("NoSuchResourceException", "There is no such request.")
-
-
 def _drop_private(request: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in request.items() if not key.startswith("_")}
 
 
 ACTIONS: dict[str, Callable[[State, Call], Mapping[str, Any]]] = {
     "servicequotas:GetServiceQuota": _get,
-    "servicequotas:GetAWSDefaultServiceQuota": _default,
-    "servicequotas:ListServiceQuotas": _list,
-    "servicequotas:ListAWSDefaultServiceQuotas": _defaults,
     "servicequotas:RequestServiceQuotaIncrease": _request,
-    "servicequotas:ListRequestedServiceQuotaChangeHistory": _history,
     "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota": _history,
-    "servicequotas:GetRequestedServiceQuotaChange": _one_request,
 }

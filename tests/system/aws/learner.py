@@ -67,7 +67,6 @@ def cloud_learner(
     folder: Path,
     *,
     quotas: Mapping[str, float] | None = None,
-    gaps: bool = False,
     behind: Literal["computers", "machines"] = "computers",
 ) -> Iterator[CloudLearner]:
     """A learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
@@ -78,7 +77,7 @@ def cloud_learner(
     any_terraform()
     if find_mirror(TERRAFORM / "modules" / "lab", os.environ, None) is None:
         pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
-    with mock_account(folder / "the account", behind=behind, quotas=quotas, gaps=gaps) as account:
+    with mock_account(folder / "the account", behind=behind, quotas=quotas) as account:
         learner = CloudLearner(folder / "work space", dict(account.environment), account)
         learner.takes_ports()
         learner.sets(ssh_proxy_command=account.proxy_command, node_python=sys.executable, ssh_cidr=CIDR)

@@ -71,7 +71,7 @@ def test_what_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     with cloud_learner(tmp_path) as learner:
         learner.sets(budget_usd=3)
         poor = learner.types(*DEPLOY, "--gpu", "t4", "--yes", code=2)
-        assert "this would cost $6.17 to its end; $3.00 of the budget of $3.00 is left" in poor.err
+        assert "this would cost $6.33 to its end; $3.00 of the budget of $3.00 is left" in poor.err
         assert "gpucourse deploy 3 --target aws --gpu t4 --yes-over-budget;" in poor.err
 
         learner.account.quota("L-DB2E81BA", 8)
@@ -104,7 +104,7 @@ def test_what_stands_afterwards(lab: CloudLearner) -> None:
         assert (node["gpus"], node["proxy"] != "") == (0, True)
     ledger = [json.loads(line) for line in (lab.workspace / ".gpucourse/ledger.jsonl").read_text().splitlines()]
     assert sorted(entry["kind"] for entry in ledger if entry["event"] == "start") == sorted(
-        ["instance", "disk", "address"] * 2 + ["storage"]
+        ["instance", "disk", "disk", "address"] * 2 + ["storage"]  # a disk, and its throughput
     )
     assert json.loads((lab.workspace / ".gpucourse/regions.json").read_text())["regions"] == ["us-east-2"]
 

@@ -7,10 +7,9 @@ import json
 import pytest
 
 from gpucourse.errors import GpucourseError
-from gpucourse.labs.aws.cleanup import take_down
 from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.model.deployment import Receipt
-from gpucourse.workspace import ledger, regions, runs
+from gpucourse.workspace import ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import launch
@@ -86,15 +85,6 @@ def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) 
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
 
 
-@pytest.mark.slow  # unit/aws/test_resource_scan.py and test_removal.py look at several regions
-def test_every_region_that_was_used_is_looked_into(learner: CloudLearner) -> None:
-    lab = hand_made.lab(learner)
-    regions.note(WorkspacePaths(learner.workspace), "us-west-2")
-    hand_made.network(learner, hand_made.tags_of(learner, lab.uid), "us-west-2")
-    assert destroy_well(learner).regions == [REGION, "us-west-2"]
-    assert learner.list_resources() == []
-
-
 def test_what_may_not_be_looked_at_is_not_called_gone(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.deny("ec2:DescribeVolumes")
@@ -135,44 +125,6 @@ def test_credentials_that_expire_midway_leave_the_ids_and_the_commands(learner: 
     learner.account.renew_credentials()
     destroy_well(learner)
     assert learner.list_resources() == []
-
-
-@pytest.mark.slow  # unit/aws/test_removal.py waits it out; expired credentials show what is told
-def test_throttling_is_waited_out_or_told_with_ids(learner: CloudLearner) -> None:
-    hand_made.lab(learner)
-    learner.account.fail("ec2:DescribeVpcs", "RequestLimitExceeded")
-    error = expect_error(learner)
-    assert error.exit_code == 6
-    assert hand_made.ids(learner)[0] in error.what
-    learner.account.calm()
-    learner.account.throttle("ec2:DescribeSubnets", times=2)
-    destroy_well(learner)
-
-
-@pytest.mark.slow  # unit/aws/test_removal.py
-def test_what_others_depend_on_for_a_moment_is_tried_again(learner: CloudLearner) -> None:
-    hand_made.lab(learner)
-    learner.account.fail("ec2:DeleteSubnet", "DependencyViolation", times=1)
-    destroy_well(learner)
-    assert learner.list_resources() == []
-
-
-@pytest.mark.slow  # unit/aws/test_removal.py
-def test_what_others_depend_on_for_good_is_left_with_the_commands(
-    learner: CloudLearner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lab = hand_made.lab(learner)
-    learner.account.fail("ec2:DeleteSubnet", "DependencyViolation")
-    monkeypatch.setattr(take_down, "PATIENCE_S", 0.0)  # `destroy` as a whole takes no such limit from a learner
-    result = hand_made.run_destroy(learner, DestroyRequest(module="3"))
-    [error], [receipt] = result.errors, result.receipts
-    assert error.exit_code == 8
-    left = {resource.kind: resource.id for resource in learner.list_resources()}
-    assert set(left) == {"subnet", "vpc"}
-    assert f"subnet {left['subnet']} in {REGION}" in error.what
-    assert receipt.leftovers[0].remove == f"aws ec2 delete-subnet --region {REGION} --subnet-id {left['subnet']}"
-    assert "DependencyViolation" in receipt.leftovers[0].id
-    assert learner.deployment()["uid"] == lab.uid
 
 
 @pytest.mark.parametrize(

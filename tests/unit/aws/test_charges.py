@@ -52,6 +52,19 @@ def test_everything_that_costs_is_charged_since_it_began() -> None:
     assert f"{hourly:.4f}" == f"{0.526 + 0.005 + 120 * 0.08 / 730 + 5 * 0.30 / 730:.4f}"
 
 
+def test_find_charges_of_a_disk_with_more_throughput() -> None:
+    fast = ScriptedAccount(
+        {
+            ("ec2", "describe_instances"): {"Reservations": []},
+            ("ec2", "describe_volumes"): {"Volumes": [VOLUME | {"Throughput": 500}]},
+            ("efs", "describe_file_systems"): {"FileSystems": []},
+        }
+    )
+    disk, throughput = charges.find_charges(fast, BOOK, stack="s-1")
+    assert (disk.item, throughput.item, int(throughput.units)) == ("vol-1", "vol-1:throughput", 375)
+    assert f"{throughput.per_hour:.4f}" == f"{375 * 0.04 / 730:.4f}"
+
+
 def test_spot_is_charged_at_its_zone() -> None:
     charge_list = charges.find_charges(
         account(make_instance(InstanceType="g6.xlarge", InstanceLifecycle="spot")), BOOK, stack="s-1"

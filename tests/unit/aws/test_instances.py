@@ -95,6 +95,8 @@ def script_states(*states: str) -> ScriptedAccount:
         state = left.pop(0) if len(left) > 1 else left[0]
         if state == "unknown":
             return error("InvalidInstanceID.NotFound")
+        if state[0].isupper():
+            return error(state)
         return {"Reservations": [{"Instances": [make_instance(state, StateReason={"Message": "because"})]}]}
 
     return ScriptedAccount({("ec2", "describe_instances"): answer})
@@ -107,6 +109,33 @@ def test_waiting_ends_with_the_state_even_if_aws_lists_it_late() -> None:
     )
     assert states.state == "running"
     assert clock.now == 2 * instances.POLL_S
+
+
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "InternalError", "Unavailable"])
+def test_waiting_outlasts_an_error_that_passes(code: str) -> None:
+    clock = Clock()
+    assert instances.wait(script_states(code, code, "running"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
+    with pytest.raises(CloudError) as caught:
+        instances.wait(script_states(code), ["i-0"], "running", timeout_s=30.0, sleep=clock.sleep, clock=clock)
+    assert caught.value.cloud_code == code
+
+
+def test_nodes_that_a_filter_by_tag_lists_late_are_waited_for() -> None:
+    clock = Clock()
+    nodes = [make_instance(InstanceId=f"i-{index}", Tags=as_tag_list({**TAGS, "Node": f"node{index}"})) for index in (0, 1)]
+    listings = [nodes[:1], nodes]
+
+    def list_instances(_parameters: dict[str, Any]) -> Any:
+        return {"Reservations": [{"Instances": listings.pop(0) if len(listings) > 1 else listings[0]}]}
+
+    asked = ScriptedAccount({("ec2", "describe_instances"): list_instances})
+    entries = instances.find_nodes(asked, stack="s-1", names=["node0", "node1"], sleep=clock.sleep, clock=clock)
+    assert [entry.node for entry in entries] == ["node0", "node1"]
+    assert clock.now == instances.POLL_S
+    listings[:] = [nodes[:1]]
+    entries = instances.find_nodes(asked, stack="s-1", names=["node0", "node1"], sleep=clock.sleep, clock=clock)
+    assert [entry.node for entry in entries] == ["node0"]
+    assert clock.now == instances.POLL_S + instances.LISTED_S
 
 
 def test_an_instance_that_ends_meanwhile_is_told_with_its_reason() -> None:

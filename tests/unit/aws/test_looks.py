@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpucourse.aws import look_lab
+from gpucourse.aws.failure_table import QUOTA
 from gpucourse.aws.preflight import preflight
 from gpucourse.model.cloud import LabNeed, Machines, Market
 from tests.unit.aws.cloud import error, make_refusal
@@ -17,6 +18,16 @@ def test_the_command_that_asks_for_quota_is_the_one_for_these_labs() -> None:
     findings = run_preflight(account, request=ask)
     assert findings["quota L-DB2E81BA (on-demand)"].mend.startswith(f"{ask} (people")
     assert findings["quota L-3819A6DF (spot)"].mend.startswith(f"{ask} --spot (people")
+
+
+def test_a_quota_that_is_too_small_names_the_targets_that_cost_nothing() -> None:
+    account = a_good_account(get_service_quota={"Quota": {"Value": 0.0}})
+    findings = run_preflight(account)
+    mends = [item.mend for item in findings.values() if item.what.startswith("quota L-") and item.state != "ok"]
+    assert len(mends) >= 2, "on demand and on spot"
+    for mend in [*mends, QUOTA]:
+        assert "--target here" in mend
+        assert "--target hosts" in mend
 
 
 def test_smaller_nodes_that_the_quota_holds_are_offered_with_the_command() -> None:

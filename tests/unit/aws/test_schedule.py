@@ -132,6 +132,27 @@ def test_a_role_that_is_only_just_known_is_waited_for(moto: MotoAccount) -> None
     assert clock.now == 10.0 + 90.0
 
 
+def test_a_group_that_is_being_deleted_is_waited_for_and_not_deleted_again() -> None:
+    clock = Clock()
+
+    def make_group(_parameters: dict[str, str]) -> object:
+        return {} if clock.now >= 10.0 else error("ConflictException", "Schedule group gpucourse-s-1 is being deleted.")
+
+    account = ScriptedAccount(
+        {
+            ("iam", "get_role"): {"Role": {"Arn": "arn:aws:iam::123456789012:role/gpucourse-backstop"}},
+            ("scheduler", "create_schedule_group"): make_group,
+            ("scheduler", "list_schedule_groups"): {"ScheduleGroups": [{"Name": "gpucourse-s-1", "State": "DELETING"}]},
+            ("scheduler", "create_schedule"): {},
+        }
+    )
+    assert schedule.arm(account, ["i-1"], EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "ok"
+    assert clock.now == 10.0
+    account.answers["iam", "get_role"] = error("NoSuchEntity")
+    assert schedule.disarm(account, stack="s-1").state == "ok"
+    assert account.list_calls("delete_schedule_group") == []
+
+
 def test_readiness_looks_without_making_anything(moto: MotoAccount) -> None:
     assert schedule.readiness(moto).state == "warning"
     assert names(moto) == []

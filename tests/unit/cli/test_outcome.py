@@ -7,10 +7,11 @@ import sys
 
 SCRIPT = """
 import sys
+from contextlib import nullcontext
 from gpucourse.cli.outcome import import_before_end
 from gpucourse.model.event import LogBytes, Note
 heard = []
-watch = import_before_end(heard.append)
+watch = import_before_end(heard.append, lambda _part: nullcontext())
 def ready(): return {"gpucourse.learning.next_", "gpucourse.ui.views.result", "rich.console"} & set(sys.modules)
 events = [Note(text="x"), LogBytes(node="node0", rank=None, data=b"a"), LogBytes(node="node0", rank=0, data=b"b")]
 counts = []

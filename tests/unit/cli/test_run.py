@@ -42,6 +42,8 @@ from tests.waiting import until
         ("3.2 --expect-red a --sweep batch_size=1,2", "--expect-red is about one run", "gpucourse run 3.2 --expect-red a"),
         ("3.2 --script x.py", "x.py cannot run in place of 3.2", "a script of your own: gpucourse run --script x.py"),
         ("2.1 --script x.sbatch -- 4", "x.sbatch cannot run in place of 2.1", "edit that copy, then gpucourse run 2.1"),
+        ("--script x.py --module a.b", "--script and --module cannot be combined", "gpucourse run --module a.b"),
+        ("--module none.train", "--module none.train: there is no such module", "type it in the folder"),
         ("--script x.py --expect-red a -- 0.1", "--expect-red is about an exercise", "gpucourse list shows them"),
         ("--script x.py --predict a=1", "--predict is about an exercise", "gpucourse list shows them"),
         ("3.2 --checks c.yaml", "--checks is for a script of your own", "gpucourse run --script FILE --checks FILE"),
@@ -70,6 +72,14 @@ def test_what_is_refused(
     error = " ".join(capfd.readouterr().err.split())
     assert what in error
     assert hint in error
+
+
+def test_a_module_is_not_profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path / "workspace"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    assert run_command(["run", "--module", "train", "--profile"]) == 2
+    assert "--profile is for a script, not for --module" in capfd.readouterr().err
 
 
 def test_what_is_refused_by_its_options_makes_no_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +124,7 @@ class _Dialled:
 )
 def test_the_nodes_that_a_run_connects_to_early(tmp_path: Path, there: int, asked: int | None, dialled: int) -> None:
     face = Console(json=False, quiet=True, verbose=False, stdout=io.StringIO(), stderr=io.StringIO(), environ={})
-    session, transport = Session(options=Options(workspace=tmp_path / "workspace"), console=face), _Dialled()
+    session, transport = Session(options=Options(workspace=tmp_path), console=face, creates=True), _Dialled()
     session.context.make_transport = lambda _key: transport
     inventory = Inventory(stack="03-local", nodes=tuple(replace(node(number), name=f"node{number}") for number in range(there)))
     lab = LocalDeployment(

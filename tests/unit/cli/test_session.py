@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from gpucourse.cli.app import tree
+from gpucourse.cli.boundary import run_command
 from gpucourse.cli.options import Options
 from gpucourse.cli.session import Session
 from gpucourse.ui.console import Console
@@ -28,16 +29,42 @@ def output_of(command: str, workspace: Path | None) -> str:
 
 def test_each_session_has_its_workspace_and_its_screen(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    assert "0.1" in output_of("next", first)
+    output_of("init", first)
     assert (first / "gpucourse.yaml").is_file()
     assert not second.exists()
-    assert "0.1" in output_of("next", second)
+    output_of("init", second)
     assert (second / "gpucourse.yaml").is_file()
+    assert "0.1" in output_of("next", first)
+    assert "0.1" in output_of("next", second)
+
+
+@pytest.mark.parametrize("line", ["next", "list", "status", "runs", "destroy --all", "deploy 3 --dry-run", "grade", "doctor"])
+@pytest.mark.parametrize("made", [False, True], ids=["no folder", "a folder of others' files"])
+def test_command_with_a_misspelt_workspace_is_refused_and_creates_nothing(
+    line: str, made: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "typo 2"
+    if made:
+        root.mkdir()
+    assert run_command([*line.split(), "--workspace", str(root)]) == 2
+    said = capsys.readouterr().err
+    assert f"no such workspace: {root}" in said
+    assert f"gpucourse init '{root}'" in said
+    assert root.exists() == made
+    assert not made or list(root.iterdir()) == []
+
+
+def test_settings_alone_make_a_folder_a_workspace(tmp_path: Path) -> None:
+    (tmp_path / "gpucourse.yaml").write_text("target: local\n")
+    assert "0.1" in output_of("next", tmp_path)
 
 
 @pytest.mark.parametrize(("command", "said"), [("status", "Nothing is deployed."), ("runs", "There are no runs yet.")])
-def test_a_command_that_only_looks_makes_no_workspace(command: str, said: str, tmp_path: Path) -> None:
-    assert said in output_of(command, tmp_path / "none")
+def test_a_command_that_only_looks_makes_no_workspace(
+    command: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path / "none"))
+    assert said in output_of(command, None)
     assert not (tmp_path / "none").exists()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpucourse.coach import jobs
 from gpucourse.model.slurm import JobRow
+from gpucourse.remote.agent.slurm_words import SIGNALLED
 
 
 def row(number: int, state: str, node: str = "") -> JobRow:
@@ -27,3 +30,13 @@ def test_a_job_that_slurm_does_not_know_any_more() -> None:
 
 def test_jobs_that_ended_otherwise_say_nothing_here() -> None:
     assert jobs.diagnose_jobs([row(7, "COMPLETED"), row(8, "FAILED")], exercise="2.1", lab="2") == []
+
+
+def test_jobs_that_a_signal_ended_unseen() -> None:
+    """Another job that failed by itself has its own diagnosis, in its log."""
+    signalled = replace(row(7, "FAILED", "node1"), reason=SIGNALLED)
+    (diagnosis,) = jobs.diagnose_jobs([signalled, row(8, "COMPLETED")], exercise="2.1", lab="2")
+    assert diagnosis.title == "A signal ended job 7"
+    assert "time limit" in diagnosis.why
+    assert jobs.diagnose_jobs([signalled, row(8, "FAILED")], exercise="2.1", lab="2") == []
+    assert jobs.SIGNALLED == SIGNALLED

@@ -96,6 +96,10 @@ DOCUMENTED = {  # the words as NCCL, CUDA and torch print them on GPUs
     "open-files": "RuntimeError: unable to open shared memory object </torch_7> in read-write mode: Too many open files (24)",
     "library-mismatch": "RuntimeError: operator torchvision::nms does not exist",
     "checkpoint-mismatch": 'RuntimeError: Error(s) in loading state_dict for GPT:\n\tMissing key(s): "wte.weight".',
+    "not-in-package": 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\n    from .data import load\n'
+    "ImportError: attempted relative import with no known parent package\n",
+    "no-keyboard": "Traceback (most recent call last):\n  File \"ask.py\", line 1, in <module>\n    input('lr? ')\n"
+    "EOFError: EOF when reading a line",
     "wrong-config": "Could not override 'optimizer.lr'.\nKey 'lr' is not in struct\n    full_key: optimizer.lr",
 }
 
@@ -269,6 +273,29 @@ def test_ends_without_words(code: int, symptom: str) -> None:
     victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, ended=True)
     diagnoses = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [(symptom, [1])]
+
+
+def test_a_missing_folder_of_configurations_is_named() -> None:
+    said = (
+        "Primary config directory not found.\nCheck that the config directory '/home/me/conf' exists and readable\n\n"
+        "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
+    )
+    (diagnosis,) = recognise(evidence(log(0, said), world=1))
+    assert diagnosis.symptom == "wrong-config"
+    assert "looks for its configurations in /home/me/conf, which is not on node0" in diagnosis.why
+    assert diagnosis.next.startswith("--with FOLDER uploads")
+
+
+def test_a_killed_rank_names_a_collective_only_if_a_peer_tells_of_it() -> None:
+    killed = log(1, "rank 1 begins\n", code=137)
+    cases = [
+        ([log(0, "Connection reset by peer\n", at=2.0), killed], 2, "lost their peer in the middle of a collective."),
+        ([log(0, "step 3\n", code=143, ended=True), killed], 2, "Others that were still at work were ended after it."),
+        ([log(0, "alone\n", code=137)], 1, "because memory ran out."),
+    ]
+    for logs, world, end in cases:
+        (diagnosis,) = recognise(evidence(*logs, world=world))
+        assert diagnosis.why.endswith(end)
 
 
 def test_a_file_that_slurm_cannot_open_is_named() -> None:

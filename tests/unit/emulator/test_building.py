@@ -202,6 +202,15 @@ def test_a_cache_of_nobody_else(building: Any, tmp_path: Path, monkeypatch: pyte
     assert building._choose_store(tmp_path / "file" / "cache", folder) == folder
 
 
+def test_choose_store_on_a_node_is_below_the_cache_of_the_lab(
+    building: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    monkeypatch.setenv("GPUCOURSE_CACHE", str(tmp_path / "lab"))
+    assert building._choose_store(None, tmp_path / "build") == tmp_path / "lab" / "emulator"
+    assert not (tmp_path / "mine").exists()
+
+
 @pytest.mark.slow  # each builds the emulator's object anew
 def test_two_that_build_the_same_at_once(emulator: Any, tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
@@ -245,3 +254,15 @@ def test_a_computer_that_cannot(emulator: Any, tmp_path: Path, monkeypatch: pyte
         emulator.Unsupported, match=r"needs Linux, and this is Darwin: .*--target hosts.*--target here.*--target aws"
     ):
         emulator.build([source], folder=tmp_path)
+
+
+def test_headers_that_write_the_name_of_cudas_noinline_compile(build: Callable[..., Any]) -> None:
+    """The headers of g++ 13 name the attribute as CUDA names its macro, alone and among others."""
+    text = KERNEL.replace(
+        "__global__",
+        "#include <memory>\n"
+        "__attribute__((__noinline__, __cold__)) inline int library() { return 1; }\n"
+        "__device__ __noinline__ float mine(float x) { return x + library(); }\n"
+        "__global__",
+    )
+    build(text)

@@ -36,6 +36,12 @@ def test_ranks_are_numbered_over_all_nodes() -> None:
     assert _finish(_start(3, _SAY, second))[1] == ["rank 3: 3 0 6 3", "rank 4: 4 1 6 3", "rank 5: 5 2 6 3"]
 
 
+def test_a_line_that_begins_with_its_rank_gets_no_second_prefix() -> None:
+    then = "import os\nn = os.environ['RANK']\nprint(f'rank {n} joined\\nrank {n}: sum 3\\nrank {n}2 is none of mine')"
+    rank_0 = ["rank 0 joined", "rank 0: rank 02 is none of mine", "rank 0: sum 3"]
+    assert _finish(_start(2, then))[1] == [*rank_0, *(line.replace("0", "1") for line in rank_0)]
+
+
 def test_one_rank_is_the_process_itself() -> None:
     assert _finish(_start(1, "print(1)")) == (0, ["1"], "")
 

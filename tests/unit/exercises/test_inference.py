@@ -7,8 +7,10 @@ import importlib.util
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -159,6 +161,37 @@ def test_the_engine_follows_the_hardware(shared_files: Any, monkeypatch: pytest.
     monkeypatch.setattr(shared_files.torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match="vLLM needs a GPU"):
         shared_files.engines.choose("vllm")
+
+
+def test_choose_waits_for_vllm_until_it_is_installed(
+    shared_files: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engines, state = shared_files.engines, tmp_path / "vllm"
+    until = int(time.time()) + 600
+    texts = iter([f"installing {until} downloading\n", f"installing {until} downloading\n", "installed\n"])
+    monkeypatch.setattr(engines, "VLLM_STATE", state)
+    monkeypatch.setattr(engines.time, "sleep", lambda _: state.write_text(next(texts)))
+    monkeypatch.setattr(engines.shutil, "which", lambda _: None if "installing" in state.read_text() else "/usr/bin/vllm")
+    monkeypatch.delenv("GPUCOURSE_BACKEND", raising=False)
+    monkeypatch.setattr(shared_files.torch.cuda, "is_available", lambda: True)
+    state.write_text(f"installing {until} compiler and headers\n")
+    assert engines.choose("auto") == "vllm"
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("(")[2].partition(")")[0] for line in lines] == ["compiler and headers", "downloading"]
+    assert "10 more minutes" in lines[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "installed\n", "failed see the log\n", "installing 1000 downloading\n", "installing soon x\n"]
+)
+def test_wait_for_vllm_ends_at_once_if_nothing_is_being_installed(
+    shared_files: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shared_files.engines, "VLLM_STATE", tmp_path / "vllm")
+    if text:
+        (tmp_path / "vllm").write_text(text)
+    shared_files.engines.wait_for_vllm()
+    assert ("could not be installed" in capsys.readouterr().out) == text.startswith("failed")
 
 
 SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_block_sharing", "use_cuda_graph",

@@ -201,5 +201,5 @@ def test_the_list_is_whole() -> None:
 
 def test_no_row_of_the_table_is_without_a_source() -> None:
     data = json.loads((FOLDERS.exercises / "shared" / "gpus.json").read_text(encoding="utf-8"))
-    assert set(data["sources"]) == {"sheet", "derived", "device", "rtx", "measured", "instances"}
+    assert set(data["sources"]) == {"sheet", "derived", "device", "shared_bytes_per_clock", "rtx", "measured", "instances"}
     assert data["date"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from tests.unit.exercises.scripts import beside_the_script
 
@@ -70,13 +72,52 @@ def test_the_figure_of_zero(plans: ModuleType, targets: ModuleType, zero: int, g
 
 
 def test_activations_as_korthikanti_et_al_count_them(plans: ModuleType, targets: ModuleType) -> None:
-    """Their tables 1 and 2: s b h (34 + 5 a s / h) for a layer, s b h (10 + 24 / t + 5 a s / h t) for a slice of it."""
+    """Their table 2, tensor and sequence parallelism: s b h (34 + 5 a s / h) / t for a layer, 34 / t without attention."""
     shape, h, a, s = gpt(targets, 96, 12288, 96), 12288, 96, 2048
     for tp in (1, 2, 8):
         lasting, _ = plans.activation_bytes(shape, s, tp, "none")
-        assert lasting == pytest.approx(h * (10 + 24 / tp + 5 * a * s / h / tp))
+        assert lasting == pytest.approx(h * (34 + 5 * a * s / h) / tp)
+        assert plans.activation_bytes(shape, s, tp, "attention") == pytest.approx((34 * h / tp, 5 * a * s / tp))
     assert plans.activation_bytes(shape, s, 1, "none")[0] == h * (34 + 80)
     assert plans.activation_bytes(shape, s, 1, "all")[0] == 2 * h
+
+
+@pytest.mark.parametrize(("layers", "width", "heads"), [(48, 6144, 64), (96, 12288, 96), (105, 20480, 128), (128, 25600, 160)])
+def test_sequence_parallelism_and_attention_again_save_five_times(
+    plans: ModuleType, targets: ModuleType, layers: int, width: int, heads: int
+) -> None:
+    """Their abstract: five times less than eight slices alone, s b h (10 + 24 / t + 5 a s / h t), for 22B to 1T."""
+    shape, tp, length = gpt(targets, layers, width, heads), 8, 2048
+    slices_alone = width * (10 + 24 / tp + 5 * heads * length / width / tp)
+    assert slices_alone / plans.activation_bytes(shape, length, tp, "attention")[0] == pytest.approx(5.5, abs=0.75)
+
+
+def read_lesson() -> str:
+    """Return the lesson in one line, without the breaks of its lines."""
+    return " ".join((find_course({}).modules / FOLDER / "lesson-6-plan.md").read_text(encoding="utf-8").split())
+
+
+def test_what_the_lesson_says_of_gpt_3(plans: ModuleType, targets: ModuleType) -> None:
+    text = read_lesson()
+    shape, tp = gpt(targets, 96, 12288, 96), 8
+    all_kept, rest = (plans.activation_bytes(shape, 2048, tp, how)[0] / 12288 for how in ("none", "attention"))
+    slices_alone = 10 + (24 + 80) / tp
+    assert f"keeps {all_kept:g} instead of {slices_alone:g} bytes for each s b h; {rest:g} if the attention" in text
+
+
+@pytest.mark.parametrize(("checkpointing", "sums", "waited_for"), [("none", 5, 4), ("every-2", 5.75, 4.75), ("all", 6.5, 5.5)])
+def test_slices_send_sums_and_gather_inputs_again(
+    plans: ModuleType, targets: ModuleType, checkpointing: str, sums: float, waited_for: float
+) -> None:
+    work, plan = targets.work_of("7b", "8xa100-80", 1), plans.Plan(1, 1, 8, 0, checkpointing, 256, "bf16")
+    one_sum = 2 * 7 / 8 * 2 * 2048 * 4096 * 32 * 256
+    assert plans.sent_bytes(work, plan)["tp"] == pytest.approx(sums * one_sum)
+    assert plans.step_seconds(work, plan)["sums"] == pytest.approx(waited_for * one_sum / 300e9)
+
+
+def test_a_stage_sends_the_share_of_tokens_of_each_slice(plans: ModuleType, targets: ModuleType) -> None:
+    work, plan = targets.work_of("7b", "8xa100-80", 1), plans.Plan(1, 2, 4, 0, "none", 256, "bf16")
+    assert plans.sent_bytes(work, plan)["pp"] == 2 * 2048 * 4096 / 4 * 256
 
 
 @pytest.mark.parametrize(("layers", "width", "heads", "saved"), [(96, 12288, 96, 70), (105, 20480, 128, 65)])
@@ -257,7 +298,7 @@ def test_earlier_runs_are_cited_and_older_ones_left_out(report: ModuleType, tmp_
     [
         ((8, 1, 1, 0, "none", 32), 126.8, 9.0),
         ((8, 1, 1, 1, "none", 32), 56.0, 9.0),
-        ((1, 1, 8, 0, "none", 256), 17.7, 12.2),
+        ((1, 1, 8, 0, "none", 256), 15.8, 12.2),
         ((1, 8, 1, 0, "none", 256), 33.7, 9.3),
         ((8, 1, 1, 1, "all", 4), 48.3, 12.0),
     ],
@@ -268,6 +309,56 @@ def test_the_example_of_the_lesson(
     work, plan = targets.work_of("7b", "8xa100-80", 1), plans.Plan(*form, "bf16")
     assert plans.memory(work, plan)["total"] / 1e9 == pytest.approx(gigabytes, abs=0.05)
     assert plans.step_seconds(work, plan)["step"] == pytest.approx(seconds, abs=0.05)
+
+
+def test_figures_of_the_example_are_worked_out(plans: ModuleType, targets: ModuleType) -> None:
+    text, work = read_lesson(), targets.work_of("7b", "8xa100-80", 1)
+    shape, length = work.shape, work.length
+    of_token = plans.activation_bytes(shape, length, 1, "none")[0]
+    scores = plans.activation_bytes(shape, length, 1, "none")[0] - plans.activation_bytes(shape, length, 1, "attention")[0]
+    sequence = of_token * length * shape.layers / 1e9
+    assert (
+        f"= {of_token:,.0f} bytes per token and layer. Times 2,048 tokens and 32 layers: {sequence:.1f} GB per sequence" in text
+    )
+    assert f"The attention has {100 * scores / of_token:.0f} % of it." in text
+
+    def count(form: tuple[Any, ...]) -> tuple[float, float, float, float]:
+        plan = plans.Plan(*form, "bf16")
+        seconds = plans.step_seconds(work, plan)
+        return plans.memory(work, plan)["total"] / 1e9, seconds["step"], seconds["sums"], 100 * plans.bubble(plan)
+
+    total, step, waited, _ = count((1, 1, 8, 0, "none", 256))
+    sums = f"wait {waited:.1f} s for {waited * work.cluster.inside:.0f} GB of sums"
+    assert f"Eight slices need {total:.0f} GB and {sums}: {step:.1f} s." in text
+    total, step, _, bubble = count((1, 8, 1, 0, "none", 256))
+    assert f"need {total:.0f} GB, with a bubble of {bubble:.1f} %: {step:.1f} s." in text
+    assert f"With eight micro-batches the bubble would be {count((1, 8, 1, 0, 'none', 8))[3]:.0f} %." in text
+    assert f"All blocks computed again: {count((8, 1, 1, 1, 'all', 4))[1]:.1f} s" in text
+    assert f"{count((8, 1, 1, 1, 'none', 32))[0]:.0f} GB in all. It fits." in text
+
+
+def test_the_sums_of_the_lesson_are_those_that_are_counted(plans: ModuleType) -> None:
+    text, words = read_lesson(), {4: "four"}
+    sent = {name: sums + plans.GATHERED_AGAIN for name, sums in plans.SUMS.items()}
+    assert f"| tp | {sent['none']:g} sums of 2 s b h bytes" in text
+    assert f"micro-batches; with all blocks again {sent['all']:g} |" in text
+    assert f"{words[plans.SUMS['none']]} a layer, {plans.SUMS['all']:g} with all blocks again" in text
+
+
+def test_constants_of_its_questions_follow_from_the_formulas(plans: ModuleType, targets: ModuleType) -> None:
+    exercise = load(find_course({})).exercise("6.6")[1]
+    constants = {question.id: question.value for question in exercise.questions if isinstance(question.value, float)}
+    plan = plans.Plan(1, 8, 1, 0, "none", 1, "bf16")
+    work = targets.work_of("70b", "64xh100", 1)
+    assert constants == {
+        "micro-batches": next(m for m in range(8, 1000) if plans.bubble(replace(plan, micro_batches=m)) <= 0.1),
+        "gpus-for-70b": math.ceil(sum(plans.STATES["bf16"]) * work.shape.parameters(work.length) / work.cluster.usable_bytes),
+    }
+    shape, length = targets.work_of("1.3b", "4xl4", 1).shape, 2048
+    of_layer = shape.width * (34 + 5 * shape.heads * length / shape.width)
+    assert plans.activation_bytes(shape, length, 1, "none")[0] == of_layer
+    assert exercise.predict is not None
+    assert "s h L (34 + 5 a s / h) bytes for a GPT" in (exercise.predict.explanation or "")
 
 
 def test_ranks_without_keys_are_a_fault(plans: ModuleType) -> None:

@@ -6,12 +6,15 @@ import itertools
 
 import pytest
 
+from gpucourse.course.locate import find_course
 from tests.unit.exercises.scripts import beside_the_script
 
 mig = beside_the_script("07-hpc-systems", "mig")
 cases = beside_the_script("07-hpc-systems", "cases")
 topology = beside_the_script("07-hpc-systems", "topology")
 images = beside_the_script("07-hpc-systems", "images")
+manifests = beside_the_script("shared", "manifests")
+pods = beside_the_script("07-hpc-systems", "pods")
 shards = beside_the_script("07-hpc-systems", "shards")
 containers = beside_the_script("07-hpc-systems", "containers")
 crew = beside_the_script("shared", "crew")
@@ -70,6 +73,13 @@ def test_the_best_ring_of_a_hybrid_cube_has_two_nvlinks_in_each_hop() -> None:
     cube = topology.listings(1)[1].links
     assert topology.name_score(cube, topology.best_ring_score(cube)) == "8 x NV2"
     assert topology.name_score(cube, topology.ring_score(cube, range(8))) == "2 x SYS"
+
+
+def test_delivered_pods_have_six_faults_with_the_hosts_ipc() -> None:
+    delivered = (find_course({}).exercises / "07-hpc-systems/my_pods.yaml").read_text(encoding="utf-8")
+    profiles = {profile.name: profile.gib for profile in mig.CARDS["a100-80"].profiles}
+    words = [word for word, _ in pods.find_faults(manifests.read(delivered), profiles) if word != "schema"]
+    assert sorted(words) == ["host-ipc", "image", "limits", "port", "profile", "replicas"]
 
 
 def test_faults_of_images_are_found_where_they_stand() -> None:

@@ -36,6 +36,13 @@ with stand_in.Engine(folder=__import__("pathlib").Path(sys.argv[1])) as engine:
 """
 
 
+def test_choose_store_on_a_node_is_below_the_cache_of_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    monkeypatch.setenv("GPUCOURSE_CACHE", str(tmp_path / "lab"))
+    assert stand_in._choose_store(None) == tmp_path / "lab" / "tracing"
+    assert not (tmp_path / "mine").exists()
+
+
 @pytest.fixture(scope="module")
 def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("cc")
@@ -54,6 +61,25 @@ def find(name: str, binaries: Path) -> Any:
         return tracers.find(name, binaries / stand_in.LIBRARY)
     except tracers.NoTracer as error:
         pytest.skip(str(error))
+
+
+def test_preload_counts_if_the_path_of_its_library_has_a_space_and_a_colon(binaries: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my work: 2"
+    folder.mkdir()
+    tracer = tracers.Preload(Path(shutil.copy(binaries / stand_in.COUNTER, folder)))
+    with stand_in.Engine(layers=2, seed=1, memory=19_000_000, tracer=tracer, folder=binaries) as engine:
+        with tracers.trace(tracer, engine) as counted:
+            engine.load()
+        made = {api: count for api, count in engine.ledger()["calls"].items() if count}
+    assert {api: calls.calls for api, calls in counted.calls.items() if calls.calls} == made
+    assert made["cudaMalloc"] > 0
+
+
+def test_a_probe_takes_a_path_with_a_space_and_a_colon_as_one(binaries: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "my work: 2"
+    folder.mkdir()
+    library = Path(shutil.copy(binaries / stand_in.LIBRARY, folder))
+    assert f'uprobe:"{library}":cudaMalloc ' in tracers.write_program(library)
 
 
 @pytest.mark.parametrize("name", ["bpftrace", "perf", "preload"])

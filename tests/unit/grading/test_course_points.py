@@ -56,6 +56,11 @@ def walk(answer: Answer) -> Grade:
     return grade(parts_of(read_rubric(folders.modules), modules), exercises, evidence)
 
 
+def test_grade_has_the_titles_of_the_modules() -> None:
+    titles = {module.id: module.title for module in load(find_course({})).modules}
+    assert {part.module: part.title for part in walk(lambda _question: None).parts} == titles
+
+
 @pytest.mark.parametrize("letter", [None, "a", "b", "c", "d"])
 def test_pressing_buttons_and_one_letter_everywhere_earns_little(letter: str | None) -> None:
     points = walk(lambda question: letter if letter in question.choices else None)

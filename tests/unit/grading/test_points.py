@@ -38,10 +38,10 @@ def score(*evidence_list: ExerciseEvidence, evidence: Any = ("checks",), points:
     ("checks", "earned", "note"),
     [
         ([check("passed")], 10, ""),
-        ([check("passed"), check("failed", name="f")], 5, "not passed: f"),
-        ([check("passed"), check("error", name="e")], 5, "not passed: e"),
+        ([check("passed"), check("failed", name="f")], 5, "failed: f"),
+        ([check("passed"), check("error", name="e")], 5, "in error: e"),
         ([check("passed"), check("not_measured", evidence="gpu")], 10, ""),
-        ([check("passed"), check("not_measured", name="open")], 5, "not passed: open"),
+        ([check("passed"), check("not_measured", name="open")], 5, "not measured: open"),
         ([check("not_measured", evidence="gpu")], 0, "needs a GPU"),
     ],
 )
@@ -49,6 +49,20 @@ def test_checks(checks: list[CheckResult], earned: float, note: str) -> None:
     result = score(make_evidence(checks=tuple(checks)))
     assert result.earned == earned
     assert result.parts[0].rows[0].pieces[0].note == note
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "short"),
+    [
+        (["passed"], ""),
+        (["passed", "passed", "not_measured", "not_measured", "not_measured"], "of 5 checks, 3 not measured"),
+        (["failed", "passed"], "of 2 checks, 1 failed"),
+        (["failed", "error", "not_measured", "passed"], "of 4 checks, 1 failed, 1 in error, 1 not measured"),
+    ],
+)
+def test_note_on_checks_uses_the_words_of_the_run(verdicts: list[str], short: str) -> None:
+    result = score(make_evidence(checks=tuple(map(check, verdicts))))
+    assert result.parts[0].rows[0].pieces[0].short == short
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,6 @@ def judge() -> Iterator[Judge]:
         yield judge
 
 
-def test_at_least_fourteen_faults_lie_in_ten_exercises() -> None:
-    by_exercise = [len(exercise.faults) for module in CATALOG.modules for exercise in module.exercises if exercise.faults]
-    assert sum(by_exercise) >= 14
-    assert len(by_exercise) >= 10
-    ids = [fault.id for module in CATALOG.modules for exercise in module.exercises for fault in exercise.faults]
-    assert len(set(ids)) == len(ids)
-
-
 @pytest.mark.parametrize(("folder", "sources", "fault"), FAULTS)
 def test_a_judge_sees_its_fault_and_passes_a_repair(
     judge: Judge, folder: Path, sources: dict[str, str], fault: CodeFault

@@ -128,6 +128,13 @@ def test_a_part_gets_a_named_verdict(judge: Judge, judge_file: Path, fate: str) 
     assert len(judged.output) <= 8 << 10
 
 
+def test_a_part_finds_the_programs_of_the_system_on_a_short_path(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    with Judge() as judge:
+        answer = ask(judge, judge_file, body("return 2 if '/usr/sbin' in os.environ['PATH'].split(':') else 0"))
+    assert answer.word == "passed"
+
+
 @pytest.mark.parametrize(
     "leaves",
     [

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
-from gpucourse.judge.ranks import QUIET_S, QuietSpan
+from gpucourse.judge.ranks import QUIET_S, QuietSpan, _gather, _pack, _RankProcess
+from gpucourse.judge.verdict import Verdict
 
 JUDGE = """
 import torch
@@ -66,6 +70,25 @@ def test_the_rank_that_failed_is_named(judge: Judge, tmp_path: Path) -> None:
 def test_a_rank_that_ends_its_process_is_named(judge: Judge, tmp_path: Path) -> None:
     judged = ask(judge, tmp_path, "if rank == 1:", "    os._exit(0)", "return rank")
     assert judged.says == "rank 1 of 3 ended without an answer"
+
+
+def test_the_rank_that_failed_is_named_before_those_it_left(tmp_path: Path) -> None:
+    ranks = []
+    for number, says in enumerate(("Connection closed by peer [127.0.0.1]:1", "OSError: gone")):
+        reader, writer = os.pipe()
+        os.write(writer, _pack(("verdict", Verdict("failed", "error", says))))
+        os.close(writer)
+        ranks.append(_RankProcess(number, os.getpid(), reader))
+    with pytest.raises(Verdict) as error:
+        _gather(ranks, math.inf, tmp_path, "my_ranks.py")
+    assert error.value.says == "rank 1 of 2: OSError: gone"
+    for rank in ranks:
+        os.close(rank.pipe)
+
+
+def test_a_connection_that_was_closed_is_named_without_places_in_c(judge: Judge, tmp_path: Path) -> None:
+    judged = ask(judge, tmp_path, "if rank == 1:", "    dist.destroy_process_group()", "    return rank", "dist.barrier()")
+    assert re.search(r"my_ranks.py:11: RuntimeError: (Read error \S+: )?Connection (closed|reset) by peer", judged.says)
 
 
 def test_what_no_rank_can_send_on_is_named(judge: Judge, tmp_path: Path) -> None:

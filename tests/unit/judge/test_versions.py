@@ -2,25 +2,64 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpucourse.judge.client import Judge
+from gpucourse.judge.client import Judge, JudgeAnswer
+from tests.parts import KERNELS, needs_module
 
 EXERCISES = Path(__file__).parents[3] / "exercises"
+FOUNDATIONS = "00-local-foundations"
+COMMUNICATION = "03-parallel-computing"
+GPU = "05-gpu-programming"
+SCALE = "06-training-at-scale"
+WITH_TORCH = {FOUNDATIONS, COMMUNICATION, GPU, SCALE}
 HPC = "07-hpc-systems"
 TRACING = "B-ebpf-tracing"
 ONE = "{nvidia.com/gpu: 1}"
 BOTH, ALIAS = f"requests: {ONE}\n        limits: {ONE}", f"requests: &it {ONE}\n        limits: *it"
 RIGHTS = "SYS_PTRACE]}\n"
 REPLICAS = "resources:\n          - name: nvidia.com/gpu\n            replicas: 3"
+SPEC = "  name: chat\nspec:\n"
 PIP = "RUN pip install --no-cache-dir torch==2.13.0 numpy"
 COPY = "COPY hello_gpu.py"
 BASE = "python:3.12-slim-bookworm"
 ALL_PLACES = "return [chosen[number] for number in range(len(names))]"
 FROM_1 = "return [(chosen[number][0] + 1, chosen[number][1]) for number in range(len(names))]"
+WHOLE = """ and (path / ".metadata").is_file()}
+    return whole[max(whole)] if whole else None
+"""
+ONE_BACK = """}
+    *before, newest = [None, *map(whole.get, sorted(whole))]
+    return newest if newest is None or (newest / ".metadata").is_file() else before[-1]
+"""
+EVENLY = """    total, world = 0.0, prod(sizes.values())
+    ranks_per_node = world / -(-world // ranks_per_node)
+"""
+NEW_SCALER = """        scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
+        scaler.scale(loss).backward()
+"""
+OFF = "self.graphs[size] = None"
+STEP = "    optimizer.step()\n"
+CLIPPED = f"    nn.utils.clip_grad_norm_(model.parameters(), 5.0)\n{STEP}"
+SLOWEST = "(min(speeds), -speeds.count(min(speeds)))"
+BEST_RING = "    return max(rings, key=lambda order: score(links, hops(order)))"
+NEAREST = """    ring, left = [0], set(range(1, len(links)))
+    while left:
+        ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))
+        left.remove(ring[-1])
+    return ring"""
+FROM_EACH = """    rings = []
+    for first in range(len(links)):
+        ring = [first]
+        while left := set(range(len(links))) - set(ring):
+            ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))
+        rings.append(ring)
+    return max(rings, key=lambda order: score(links, hops(order)))"""
 VERSIONS = {  # folder, file, the change to the solution, the verdict
     "tokenizers-is-no-secret": (HPC, "my_dockerfile.txt", PIP, "ENV TOKENIZERS_PARALLELISM=no\n" + PIP, True),
     "tokenizers-by-pip": (HPC, "my_dockerfile.txt", PIP, PIP + " tokenizers==0.22", True),
@@ -55,7 +94,9 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "one-in-quotes": (HPC, "my_pods.yaml", f"requests: {ONE}", 'requests: {nvidia.com/gpu: "1"}', True),
     "time-slicing-for-mps": (HPC, "my_pods.yaml", "mps:", "timeSlicing:", False),
     "two-shares": (HPC, "my_pods.yaml", BOTH, "limits: {nvidia.com/gpu: 2}", False),
-    "host-ipc-as-text": (HPC, "my_pods.yaml", "hostIPC: true", 'hostIPC: "true"', False),
+    "host-ipc-for-mps": (HPC, "my_pods.yaml", SPEC, SPEC + "  hostIPC: true\n", False),
+    "host-ipc-as-text": (HPC, "my_pods.yaml", SPEC, SPEC + '  hostIPC: "true"\n', False),
+    "host-ipc-refused": (HPC, "my_pods.yaml", SPEC, SPEC + "  hostIPC: false\n", True),
     "resources-as-text": (HPC, "my_pods.yaml", REPLICAS, "resources: nvidia.com/gpu", False),
     "way-without-resources": (HPC, "my_pods.yaml", "mps:\n        " + REPLICAS, "mps", False),
     "too-deep": (HPC, "my_pods.yaml", "kind: ConfigMap", "kind: " + "[" * 2000, False),
@@ -64,7 +105,60 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "usual-rights-kept": (TRACING, "my_pod.yaml", "drop: [ALL], ", "", False),
     "root-that-is-refused": (TRACING, "my_pod.yaml", "runAsUser: 0", "runAsUser: 0\n        runAsNonRoot: true", False),
     "power-of-the-next-size": (TRACING, "my_preload.c", "power(bytes)", "power(bytes) + 1", False),
+    "chunk-makes-fewer-chunks": (COMMUNICATION, "my_ring.py", "flat.tensor_split(size)", "flat.chunk(size)", False),
+    "one-max-for-all-queries": (GPU, "my_attention.py", "tl.max(scores, axis=1)", "tl.max(tl.max(scores, axis=1))", False),
+    "one-checkpoint-back": (SCALE, "my_resume.py", WHOLE, ONE_BACK, False),
+    "ranks-spread-evenly": (SCALE, "my_mesh.py", "    total = 0.0\n", EVENLY, False),
+    "always-bfloat16": (GPU, "my_loop.py", "device.type, dtype=dtype", "device.type, dtype=torch.bfloat16", False),
+    "scaler-of-each-step": (GPU, "my_loop.py", "        scaler.scale(loss).backward()\n", NEW_SCALER, False),
+    "no-weight-decay": (GPU, "my_loop.py", "lr=RATE)", "lr=RATE, weight_decay=0)", False),
+    "fused-where-possible": (GPU, "my_loop.py", "lr=RATE)", "lr=RATE, fused=device.type == 'cpu')", True),
+    "every-error-switches-off": (GPU, "my_server.py", "except RuntimeError", "except Exception", False),
+    "one-size-switches-off": (GPU, "my_server.py", OFF, "self.graphs = dict.fromkeys(range(9))", False),
+    "clipped-at-five": (SCALE, "my_step.py", STEP, CLIPPED, False),
+    "model-left-in-eval": (SCALE, "my_step.py", STEP, STEP + "    model.blocks.eval()\n", False),
+    "nearest-gpu-first-from-each": (HPC, "my_topology.py", BEST_RING, FROM_EACH, False),
+    "groups-as-rings": (HPC, "my_topology.py", "combinations(group, 2)", "zip(group, group[1:] + group[:1])", False),
     "tracer-that-prints": (TRACING, "my_preload.c", "  int code =", '  puts("cudaMalloc");\n  int code =', False),
+}  # fmt: skip
+
+
+CHUNKS = "chunks[(rank - step) % size], chunks[(rank - step - 1) % size]"
+BEGUN_AGAIN = CHUNKS.replace("step", "step % (size - 1)")
+GUARD, OLD_GUARD = "(y < columns && x < rows) out", "(y < rows && x < columns) out"
+ATOMIC, SET = "atomicAdd(sum, value)", "*sum = value"
+CLIPPED_TWICE, CLIPPED_ONCE = "fmaxf(-limit, fminf(left[i], limit))", "fminf(left[i], limit)"
+AT_THE_ROOT = ("square.sqrt() + self.eps", "(square + self.eps).sqrt()")
+OTHER_BETA = ("self.betas[1] ** self.steps", "self.betas[0] ** self.steps")
+ROOT_OF_RANKS = ("gradient /= self.ranks", "gradient /= self.ranks ** 0.5")
+ANY_ORDER = ("for name in reversed(order)", 'for name in ("dp", "tp", "pp")')
+ONE_OF_TWO = ("group[1:] + group[:1], strict=True", "group[1:] + group[: len(group) > 2]")
+YOUNG = "max(1, round(interval_s / step_s))"
+ONE_BUFFER = (
+    "        self.inputs[size].copy_(tokens)\n",
+    "        if len(self.inputs.get(0, ())) < size:\n            self.inputs[0] = self.inputs[size]\n"
+    "        self.inputs[0][:size].copy_(tokens)\n",
+)
+ALL_TOKENS, FIRST_TOKEN = "scores.flatten(0, 1), wanted.flatten()", "scores[:, 0], wanted[:, 0]"
+CAUSES = {  # folder, file, the change to the solution, the way that is named, words of the verdict
+    "second-half-with-own-chunk": (COMMUNICATION, "my_ring.py", CHUNKS, BEGUN_AGAIN, "unfinished-passed-on", "1 of 3 ranks"),
+    "chunk": (COMMUNICATION, "my_ring.py", "tensor_split", "chunk", "error", "out of range. With elements = 3 it is right"),
+    "guard-of-the-read": (GPU, "my_warps.cu", GUARD, OLD_GUARD, "other", "Which thread should write there?"),
+    "sum-set-by-each-block": (GPU, "my_warps.cu", ATOMIC, SET, "other", "does it add with atomicAdd?"),
+    "nearest-gpu-first": (HPC, "my_topology.py", BEST_RING, NEAREST, "nearest-first", "Compare whole rings"),
+    "bandwidths-added": (HPC, "my_topology.py", SLOWEST, "(25 * sum(speeds), 0)", "links-summed", "you added up the links"),
+    "fastest-link-counts": (HPC, "my_topology.py", SLOWEST, "(max(speeds), 0)", "other", "It is right for 8 x H100"),
+    "eps-under-the-root": (SCALE, "my_sharded.py", *AT_THE_ROOT, "other", ". With eps = 1e-12 it is right"),
+    "first-beta-twice": (SCALE, "my_sharded.py", *OTHER_BETA, "other", ". With betas = (0.8, 0.8) it is right"),
+    "root-of-ranks": (SCALE, "my_sharded.py", *ROOT_OF_RANKS, "other", ". With ranks = 1 or with eps = 1e-12 it is right"),
+    "one-buffer-that-grows": (GPU, "my_server.py", *ONE_BUFFER, "other-memory", "read memory that does not hold its tokens"),
+    "any-fixed-order": (SCALE, "my_mesh.py", *ANY_ORDER, "order-ignored", "whatever `order` says"),
+    "ring-of-two-once": (SCALE, "my_mesh.py", *ONE_OF_TWO, "ring-of-two", "in a ring of two ranks"),
+    "always-1000-steps": (SCALE, "my_resume.py", YOUNG, "1000", "fixed", "1000 steps in all 5 cases"),
+    "half-of-young": (SCALE, "my_resume.py", YOUNG, "max(1, round(interval_s / step_s / 2))", "other", "Young's interval has"),
+    "first-token-only": (FOUNDATIONS, "my_step.py", ALL_TOKENS, FIRST_TOKEN, "other", ". With tokens = 1 it is right"),
+    "share-of-all": (FOUNDATIONS, "my_shares.py", "padded[rank::ranks]", "padded[:count]", "same-for-all", "the same 4"),
+    "one-limit": (GPU, "my_warps.cu", CLIPPED_TWICE, CLIPPED_ONCE, "values", "With n = 1 it is right"),
 }  # fmt: skip
 
 
@@ -74,14 +168,36 @@ def judge() -> Iterator[Judge]:
         yield judge
 
 
-@pytest.mark.parametrize("name", VERSIONS)
+def mark(name: str, folder: str, file: str) -> object:
+    """The name of a version, with what its judge needs."""
+    modules = [needs_module("torch")] if folder in WITH_TORCH else []
+    kernels = [needs_module("triton", installed=KERNELS)] if file == "my_attention.py" else []
+    lacks_emulator = sys.platform != "linux" or not shutil.which("g++")
+    emulator = [pytest.mark.skipif(lacks_emulator, reason="the emulator needs g++ on Linux")] if file.endswith(".cu") else []
+    return pytest.param(name, marks=modules + kernels + emulator)
+
+
+@pytest.mark.parametrize("name", [mark(name, *version[:2]) for name, version in VERSIONS.items()])
 def test_a_version_is_judged_by_what_it_does(judge: Judge, tmp_path: Path, name: str) -> None:
     folder, file, old, new, right = VERSIONS[name]
+    answer = judge_version(judge, tmp_path, folder, file, old, new)
+    assert answer.word == ("passed" if right else "failed"), answer.says
+
+
+@pytest.mark.parametrize("name", [mark(name, *version[:2]) for name, version in CAUSES.items()])
+def test_a_version_is_not_told_the_cause_of_another(judge: Judge, tmp_path: Path, name: str) -> None:
+    *version, way, words = CAUSES[name]
+    answer = judge_version(judge, tmp_path, *version)
+    assert (answer.word, answer.way) == ("failed", way), answer.says
+    assert words in answer.says
+
+
+def judge_version(judge: Judge, tmp_path: Path, folder: str, file: str, old: str, new: str) -> JudgeAnswer:
+    """The verdict on the solution with one change."""
     solution = (EXERCISES / folder / "solutions" / file).read_text(encoding="utf-8")
     assert old in solution
     version = tmp_path / file
     version.write_text(solution.replace(old, new, 1), encoding="utf-8")
     places = (EXERCISES / folder, EXERCISES / "shared")
     judge_file = EXERCISES / folder / "judges" / f"{version.stem}.py"
-    answer = judge.judge(judge_file, version, torch=False, limit_s=20.0, path=places)
-    assert answer.word == ("passed" if right else "failed"), answer.says
+    return judge.judge(judge_file, version, torch=folder in WITH_TORCH, limit_s=20.0, path=places)

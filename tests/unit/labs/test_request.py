@@ -29,6 +29,10 @@ from gpucourse.labs.request import DeployRequest
             DeployRequest(target="hosts", module="3", hosts=("me@a", "me@b:22"), key=Path("my key"), trust=("SHA256:x",)),
             "gpucourse deploy 3 --target hosts --hosts me@a,me@b:22 --key 'my key' --trust SHA256:x",
         ),
+        (
+            DeployRequest(target="hosts", module="3", hosts=("me@a",), on_login_node=True),
+            "gpucourse deploy 3 --target hosts --hosts me@a --on-login-node",
+        ),
     ],
 )
 def test_what_was_typed(request_: DeployRequest, command: str) -> None:

@@ -57,7 +57,7 @@ def test_what_is_named_keeps_its_place_under_the_script_and_else_its_name(tmp_pa
     (tmp_path / "elsewhere/set/b.bin").write_bytes(b"b")
     (tmp_path / "elsewhere/one.txt").write_text("1")
     wanted = (tmp_path / "work/data", tmp_path / "elsewhere/set", tmp_path / "work/../elsewhere/one.txt")
-    assert [upload.name for upload in neighbours.find_named_files(wanted, script)] == [
+    assert [upload.name for upload in neighbours.find_named_files(wanted, script.parent)] == [
         "data/deep/a.bin",
         "set/b.bin",
         "one.txt",
@@ -65,14 +65,45 @@ def test_what_is_named_keeps_its_place_under_the_script_and_else_its_name(tmp_pa
 
 
 def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path) -> None:
-    script = lay(tmp_path, train="")
     with pytest.raises(UsageError, match="no such file or folder"):
-        neighbours.find_named_files((tmp_path / "nothing",), script)
+        neighbours.find_named_files((tmp_path / "nothing",), tmp_path)
     (tmp_path / "many").mkdir()
     for number in range(5):
         (tmp_path / f"many/{number}").write_text("")
     with pytest.raises(UsageError, match="more than 3 files"):
-        neighbours.find_named_files((tmp_path / "many",), script, most=3)
+        neighbours.find_named_files((tmp_path / "many",), tmp_path, most=3)
+
+
+@pytest.mark.parametrize("name", ["pkg.train", "pkg.run", "pkg"])
+def test_a_module_takes_its_packages_along(tmp_path: Path, name: str) -> None:
+    program = "import other\nfrom . import data\nfrom pkg.more import x\n"
+    lay(tmp_path, pkg___init="", pkg__more="", pkg__data="", other="", pkg__unrelated="", pkg__train=program)
+    (tmp_path / "pkg/run").mkdir()
+    for place in ("pkg/run/__main__.py", "pkg/__main__.py"):
+        (tmp_path / place).write_text("from pkg import data, more\nimport other\n")
+    script = neighbours.find_module(name, tmp_path)
+    assert script == tmp_path / {"pkg.train": "pkg/train.py", "pkg.run": "pkg/run/__main__.py", "pkg": "pkg/__main__.py"}[name]
+    uploads = neighbours.find_imports(script, tmp_path, name)
+    assert [upload.name for upload in uploads] == ["other.py", "pkg/__init__.py", "pkg/data.py", "pkg/more.py"]
+
+
+@pytest.mark.parametrize("name", ["pkg.none", "train.py", "../train", "pkg..train", "", "/etc.passwd"])
+def test_a_module_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+    lay(tmp_path, train="", pkg___init="")
+    with pytest.raises(UsageError, match="there is no such module in"):
+        neighbours.find_module(name, tmp_path)
+
+
+def test_a_script_keeps_its_place_in_a_folder_that_is_uploaded_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay(tmp_path, tools__train="import helper\n", tools__helper="", other="")
+    script, here = tmp_path / "tools/train.py", tmp_path.resolve()
+    monkeypatch.chdir(tmp_path)
+    assert neighbours.find_base(script, ()) == here / "tools"
+    assert neighbours.find_base(script, (Path("other.py"), Path("tools"))) == here / "tools"
+    assert neighbours.find_base(script, (Path("tools"), Path())) == here
+    assert [upload.name for upload in neighbours.find_imports(script, here)] == ["tools/helper.py"]
+    monkeypatch.chdir(tmp_path / "tools")
+    assert neighbours.find_base(script, (Path(".."),)) == here / "tools", "it runs in the folder in which it was typed"
 
 
 SETS_PORT = 'import os\n\ndef setup():\n    os.environ["MASTER_PORT"] = "29500"\n'

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from gpucourse.launch.sbatch import time_limit
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode, Node
 from gpucourse.model.plan import LaunchPlan
+from tests.waiting import STUCK_S, until
 
 GOLDEN = Path(__file__).parents[2] / "data" / "slurm" / "rendered"
 
@@ -226,8 +229,22 @@ def test_too_many_nodes_are_refused_with_the_command_that_works() -> None:
 
 
 def test_the_partition_is_the_one_that_was_named() -> None:
-    assert slurm_plan.partition_of(request({"kind": "slurm"})) == ("gpu", False)
-    assert slurm_plan.partition_of(request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="a100")) == ("a100", True)
+    launch: dict[str, object] = {"kind": "slurm", "slurm": {"partition": "queue"}}
+    assert slurm_plan.partition_of(request({"kind": "slurm"})) == ""
+    usual = request(launch, queue="a100")
+    own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH -p short\ntrue\n"))
+    assert slurm_plan.partition_of(usual) == "a100"
+    assert slurm_plan.partition_of(own) == "short"
+    assert slurm_plan.partition_of(own, "long") == slurm_plan.partition_of(usual, "long") == "long", "sbatch reads it last"
+    assert slurm_plan.partition_of(replace(own, typed=frozenset({"queue"})), "long") == "a100"
+    bare = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\ntrue\n"))
+    assert slurm_plan.partition_of(bare) == "", "the cluster's default, whatever the course prefers"
+
+
+def test_what_was_typed_overrules_what_the_login_sets_for_sbatch() -> None:
+    wanted = request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="gpu")
+    plan = make_plan(replace(wanted, typed=frozenset({"queue", "timeout", "nodes"})))
+    assert plan.commands[0].argv == ("sbatch", "--parsable", "--time=00:10:00", "--partition=gpu", "job.sbatch")
 
 
 def test_a_script_of_the_learners_own_has_no_gather_job() -> None:
@@ -286,3 +303,51 @@ def test_setup_gives_a_file_of_the_learner_what_the_scripts_look_for(tmp_path: P
     done = subprocess.run(["bash", "-uc", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
     assert (done.returncode, (tmp_path / "ended-7").read_text()) == (3, "3\n")
+
+
+@pytest.fixture
+def fatal_hangup() -> Iterator[None]:
+    """Let SIGHUP end what a test starts, even if nohup started the tests."""
+    action = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, action)
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "USR1", "USR2", "XCPU"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "( : > begun; exec sleep 60 )",
+        "( trap '' TERM INT HUP USR1 USR2 XCPU; : > begun; sleep 1 )",
+        ": > begun; kill -STOP $$",
+    ],
+)
+@pytest.mark.usefixtures("fatal_hangup")
+def test_a_job_that_a_signal_ends_never_notes_a_success(tmp_path: Path, name: str, command: str) -> None:
+    """The commands before succeeded, the one under way may end well in spite of the signal, and a note of an earlier start is
+    there."""
+    (tmp_path / "ended-7").write_text("0\n")
+    wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    batch = make_plan(wanted).batch
+    assert batch is not None
+    (tmp_path / "setup.sh").write_text(batch.setup)
+    script = f"source ./setup.sh; true; {command}; echo more >> begun"
+    variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
+    with subprocess.Popen(["bash", "-c", script], cwd=tmp_path, env=variables, start_new_session=True) as job:
+        until((tmp_path / "begun").exists, "the job's command")
+        assert not (tmp_path / "ended-7").exists()
+        os.killpg(job.pid, signal.Signals[f"SIG{name}"])
+        os.killpg(job.pid, signal.SIGCONT)
+        assert job.wait(STUCK_S) == 143
+    assert (tmp_path / "ended-7").read_text() == "143\n"
+    assert not (tmp_path / "begun").read_text()
+
+
+def test_an_exercise_of_one_process_stays_one_on_a_node_with_many_gpus() -> None:
+    """`--procs` is torchrun's, as with the exercise's own launcher."""
+    alone = request({"kind": "python", "procs_per_node": "gpu"})
+    assert [slurm_plan.tasks_of(replace(alone, processes=procs), 8) for procs in (None, 4)] == [1, 1]
+    plan = make_plan(alone, gpus=1)
+    assert plan.batch is not None
+    assert (plan.batch.tasks, plan.world_size, plan.batch.spread) == (1, 1, False)
+    assert "srun" not in plan.batch.files[0].text.splitlines()[-1]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from pathlib import Path
+
 import pytest
 
 from gpucourse.errors import UsageError
-from gpucourse.launch.torchrun import OwnOptions, read_options
+from gpucourse.launch.torchrun import OwnOptions, Rendezvous, by_hand, command, read_options
+
+LARGER_CLUSTERS = Path(__file__).parents[3] / "docs/larger-clusters.md"
 
 
 @pytest.mark.parametrize(
@@ -48,3 +54,14 @@ def test_what_is_refused(typed: str, what: str, hint: str) -> None:
         read_options(typed)
     assert what in caught.value.what
     assert hint in caught.value.hint
+
+
+def test_the_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
+    rendezvous = Rendezvous(nodes=2, node_rank=0, address="10.0.0.4", port=29506)
+    words = by_hand(command(".../python", rendezvous, 1, "train.py", ("--epochs", "3")))
+    page = LARGER_CLUSTERS.read_text(encoding="utf-8")
+    assert f"\n{shlex.join(words)}\n" in page
+    options = [word.partition("=")[0] for word in words if re.match(r"--[a-z-]+=", word)]
+    elsewhere = re.findall(r"\btorchrun (--nnodes=.*?train\.py --epochs 3)", page, re.DOTALL)
+    assert len(elsewhere) == 3, "in short, for Slurm and for SkyPilot"
+    assert [re.findall(r"(--[a-z-]+)=", line) for line in elsewhere] == [options] * 3

@@ -68,9 +68,13 @@ def test_asked_at_the_terminal(learning: Learning) -> None:
     assert "'z' is not one of a, b, c" in said.err
     assert "2 right" in said.out
     assert "b. in the sea" in said.out
-    again = learning.types("answer", "1.1", typing="\n\n82\n")
-    assert "Your answer so far: It falls." in again.out
+    again = learning.types("answer", "1.1", typing="82\n\n")
+    assert again.out.startswith("3 of 5 busy"), "the first open question"
+    assert "Question 3 is the first one to answer; --set NAME=ANSWER changes an earlier answer." in again.err
+    assert "Your answer so far: b" in again.out
     assert "3 right" in again.out
+    learning.types("answer", "1.1", "--set", "power=70")
+    assert learning.types("answer", "1.1", typing="").out.startswith("1 of 5 why"), "nothing is open: from the first question"
 
 
 def test_numbers_speak_of_the_run_that_they_were_given_for(learning: Learning) -> None:

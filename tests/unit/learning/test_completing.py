@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import typer
 
 from gpucourse.cli.app import tree
@@ -18,7 +19,7 @@ def complete(learning: Learning, line: str) -> set[str]:
 
     *words, incomplete = line.split(" ")
     face = Console(json=False, quiet=True, verbose=False, stdout=io.StringIO(), stderr=io.StringIO(), environ={})
-    session = Session(options=Options(workspace=learning.workspace), console=face)
+    session = Session(options=Options(), console=face)
     completion = typer.main.get_command(tree(words[0])), {"obj": session}, "gpucourse", "_GPUCOURSE_COMPLETE"
     from typer._completion_classes import BashComplete
 
@@ -62,8 +63,9 @@ def test_runs_by_id_word_and_exercise_and_their_ranks(learning: Learning) -> Non
     assert complete(learning, f"logs {first.id} --rank ") == complete(learning, "check 1.1 --rank ") == {"0", "1"}
 
 
-def test_completion_makes_no_workspace(learning: Learning) -> None:
-    learning.workspace = learning.root / "elsewhere"
+def test_completion_makes_no_workspace(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = learning.root / "elsewhere"
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(elsewhere))
     assert complete(learning, "run 1.") == {"1.1", "1.2"}
     assert complete(learning, "ssh ") == complete(learning, "logs ") == set()
-    assert not learning.workspace.exists()
+    assert not elsewhere.exists()

@@ -47,6 +47,35 @@ def test_points_come_from_evidence_alone(learning: Learning) -> None:
     assert "9  Clouds: 0 of 10, bonus (not in this course)" in said
 
 
+def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -> None:
+    learning.record()
+    learning.record("1.2")
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", "--set", "why=It falls.", code=5)
+    document = learning.types("grade", "1.1", "--json").document
+    assert (document["points"], document["earned"], document["waiting"], document["exercises"]) == (20, 12.5, 2.5, 1)
+    assert {row["id"]: row["earned"] for row in document["parts"][0]["rows"]} == {
+        "completed": 5,
+        "deliverables": 5,
+        "understanding": 2.5,
+    }
+    said = learning.types("grade", "1.1").out
+    assert said.startswith("Points of 1.1 ")
+    assert "open: where" in said
+    assert "1.2" not in said
+    other = learning.types("grade", "1.2", "--json").document
+    assert document["points"] + other["points"] == 25
+    whole = learning.types("grade", "1", "--json").document
+    assert whole["parts"][0]["rows"] == learning.types("grade", "--json").document["parts"][0]["rows"]
+
+
+def test_grade_of_what_is_no_exercise_says_what_can_be_typed(learning: Learning) -> None:
+    assert "there is no exercise '1.7'" in learning.types("grade", "1.7", code=2).err
+    assert "there is no module '7'" in learning.types("grade", "7", code=2).err
+    assert "gpucourse grade --open work.zip" in learning.types("grade", "work.zip", code=2).err
+    assert "takes only --json or --csv" in learning.types("grade", "1.1", "--review", code=2).err
+    assert "takes only --json or --csv" in learning.types("grade", "1.1", "1.2", code=2).err
+
+
 def test_a_module_that_is_not_begun_is_one_line(learning: Learning) -> None:
     said = learning.types("grade").out
     assert "Not begun: module 1. Its rows: gpucourse grade --verbose" in said

@@ -41,6 +41,20 @@ def test_two_worlds_are_told_in_words(sizes: tuple[int | None, ...], words: str)
     assert make_record(*sizes).split_world == words
 
 
+@pytest.mark.parametrize(
+    ("sizes", "count"), [((2, 2), 2), ((4, 4), 4), ((None, None), 2), ((1, 1), 2), ((3, 3), 2), ((0, 0), 2), ((64, 4), 2)]
+)
+def test_rank_count_is_the_group_when_each_rank_starts_as_many(sizes: tuple[int | None, ...], count: int) -> None:
+    assert make_record(*sizes).rank_count == count
+
+
+def test_result_counts_the_ranks_that_the_planned_ranks_forked(learning: Learning) -> None:
+    record = learning.record(metrics=METRICS, world_size=2, launcher="torchrun", rank_exits=ends(4, 4))
+    shown = learning.types("show", "1.1", "--run", record.id).out
+    assert f"{record.id}, 4 ranks on 1 node" in shown
+    assert "planned" not in shown
+
+
 def test_only_ranks_of_torchrun_that_ended_well_are_compared() -> None:
     assert make_record(0, 0, launcher="python").split_world == ""
     assert make_record(0, 0, state="failed").split_world == ""

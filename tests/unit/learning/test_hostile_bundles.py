@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.learning import Learning
+from tests.learning import FOLDER, MANIFEST, METRICS, Learning
 
 RUN = "runs/1.1/20260101-000000-otter"
 RECORD: dict[str, Any] = {
@@ -101,6 +103,30 @@ def test_wrong_json_is_the_bundles_fault_and_the_next_command_works(learning: Le
     learning.types("grade")
 
 
+def test_open_of_a_card_with_a_long_word_quotes_little_of_it(learning: Learning) -> None:
+    part = {"module": "1", "title": "", "counts": "", "here": True, "points": 1, "earned": 1, "waiting": 0}
+    row = {"id": "a", "title": "a", "points": 1, "earned": 1, "level": "x" * 200_000}
+    grade = {**CARD["grade"], "parts": [{**part, "rows": [row]}]}
+    path = bundle(learning.root / "evil.zip", run_files(), lambda card: {**card, "grade": grade})
+    said = learning.types("grade", "--open", str(path), code=2)
+    assert "bundle.json is damaged" in said.err
+    assert len(said.err) < 2000
+
+
+def test_open_of_a_bundle_with_a_damaged_identity_is_the_bundles_fault(learning: Learning) -> None:
+    path = bundle(learning.root / "evil.zip", {**run_files(), ".gpucourse/workspace.json": b"{}"})
+    said = learning.types("grade", "--open", str(path), code=2)
+    assert "is not a whole bundle: it does not say which workspace made it" in " ".join(said.err.split())
+    assert "gpucourse-bundle-" not in said.err
+
+
+def test_open_of_a_bundle_with_a_newer_file_in_it_names_the_bundle(learning: Learning) -> None:
+    path = bundle(learning.root / "later.zip", {**run_files(), ".gpucourse/quiz.json": b'{"version": 1000000000000}'})
+    said = learning.types("grade", "--open", str(path), code=2)
+    assert "later.zip holds files of a newer gpucourse" in " ".join(said.err.split())
+    assert "gpucourse-bundle-" not in said.err
+
+
 def test_too_many_files_are_refused_at_once(learning: Learning) -> None:
     path = learning.root / "many.zip"
     with zipfile.ZipFile(path, "w") as target:
@@ -138,3 +164,45 @@ def test_one_broken_bundle_does_not_stop_the_others(learning: Learning) -> None:
     document = learning.types("grade", "--json", *words, code=5).document
     assert [entry["bundle"] for entry in document["bundles"]] == [str(good), str(changed)]
     assert len(document["errors"]) == 1
+
+
+HUGE, NAMES_OF_NODES = 10**12, [f"node{number}" for number in range(200_000)]
+END = {"node": "node0", "rank": 0, "code": 0, "at": 1.0}
+LINES = b"litres 1.5, busy 78 %\n" * 1_000_000
+CHANGED_RECORDS: dict[str, dict[str, Any]] = {
+    "ranks": {"world_size": 10**9},
+    "digits": {"world_size": 10**30},
+    "below zero": {"world_size": -1},
+    "nodes": {"nodes": NAMES_OF_NODES},
+    "restarts": {"restarts": HUGE, "max_restarts": HUGE},
+    "group": {"launcher": "torchrun", "world_size": 2, "rank_exits": [{**END, "group": HUGE}]},
+    "rank": {"launcher": "torchrun", "world_size": 2, "rank_exits": [{**END, "rank": HUGE, "group": 1}]},
+    "many ends": {"launcher": "torchrun", "world_size": 2, "rank_exits": [{**END, "rank": 7, "group": 1}] * 100_000},
+    "slurm": {"launcher": "slurm", "slurm": {"partition": "gpu", "nodes": HUGE, "gpus": HUGE}},
+    "times": {"clock_skew_s": {"node0": 1e308}, "phases_s": {"run": 1e308}, "silence_s": 1e308},
+    "prediction": {"prediction": {"id": "litres", "answer": "9" * 200_000}},
+    "settings": {"parameters": {"depth": HUGE}, "environment": {"NAME": "x" * 200_000}},
+}
+CHANGED_FILES: dict[str, dict[str, bytes]] = {
+    "metrics": {f"{RUN}/metrics.json": json.dumps({**METRICS, "springs": METRICS["springs"] * 20_000}).encode()},
+    "log": {f"{RUN}/logs/node0-rank0.log": LINES},
+    "answers": {"deliverables/1.1/answers.yaml": b"answers: {speedup: 1" + b"0" * 4000 + b"}\n"},
+    "parts": {"deliverables/1.1/yours.json": json.dumps({"parts": {str(number): {} for number in range(100_000)}}).encode()},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [*CHANGED_RECORDS, *CHANGED_FILES])
+def test_opening_a_bundle_with_one_huge_value_needs_little_memory_and_time(learning: Learning, change: str) -> None:
+    prints = '    logs: [{line: "litres {litres}, busy {busy_percent} %", rows: metrics.springs}]\n    checks:\n'
+    learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST.replace("    checks:\n", prints, 1))
+    files = run_files(CHANGED_RECORDS.get(change), metrics_json=json.dumps(METRICS).encode(), plan_json=b"{}")
+    files |= {f"{RUN}/logs/node0-rank0.log": LINES[:44], **CHANGED_FILES.get(change, {})}
+    path = bundle(learning.root / "evil.zip", files)
+    limits = "ulimit -v 2000000 && ulimit -t 20 && exec"
+    opening = subprocess.Popen(["sh", "-c", f'{limits} "$@"', "sh", sys.executable, "-m", "gpucourse", "grade", "--open", path])
+    _, status, used = os.wait4(opening.pid, 0)
+    opening.returncode = os.waitstatus_to_exitcode(status)
+    assert opening.returncode in {0, 2, 5}
+    assert used.ru_maxrss < 300 << 10
+    assert used.ru_utime + used.ru_stime < 20

@@ -13,7 +13,8 @@ from gpucourse.model.record import RunRecord
 from gpucourse.runs.mutations import check_expectation, confirm_expectation, find_edited_files
 from gpucourse.runs.results import verdict_on
 from gpucourse.workspace.exercises import ensure_copies
-from tests.learning import FOLDER, METRICS, Learning
+from tests.learning import FOLDER, METRICS, InterruptedTerminal, Learning
+from tests.unit.learning.test_predicting import deploy
 
 QUESTION = "      - {id: dry, kind: mutation, text: Dry it., check: wet, edit: source.py, explanation: No water.}\n"
 DRY: dict[str, Any] = METRICS | {"wet": False}
@@ -106,6 +107,51 @@ def test_nothing_runs_without_an_edit_or_for_an_unknown_check(learning: Learning
     assert list(find_edited_files(learning.context, module, exercise)) == ["source.py"]
 
 
+def test_an_unknown_check_is_refused_before_the_prediction_is_asked(learning: Learning) -> None:
+    terminal = InterruptedTerminal()  # an answer that is asked for would interrupt the command, with another exit code
+    assert "there is no check 'CHECK'" in learning.types("run", "1.1", "--expect-red", "CHECK", typing=terminal, code=2).err
+
+
+COMMAND = "gpucourse run 1.1 --expect-red CHECK"
+
+
 def test_it_is_answered_by_a_run_alone(learning: Learning) -> None:
     learning.record()
-    assert "it is answered by a run" in learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
+    refused = learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
+    assert "it is answered by a run after an edit of source.py" in refused
+    assert COMMAND in refused
+
+
+def test_answer_names_the_run_that_answers_a_question(learning: Learning) -> None:
+    learning.record()
+    said = learning.types("answer", "1.1", typing="It falls.\n").out
+    assert f"1 of 6 is answered by a run: {COMMAND}" in said
+    assert f"dry is answered by a run: {COMMAND}" in said
+    assert "Still open: speedup, busy, where, power." in said
+    mutate(learning, "wet", DRY)
+    assert "is answered by a run" not in learning.types("answer", "1.1", typing="").out
+
+
+def test_next_names_the_run_when_it_alone_is_open(learning: Learning) -> None:
+    deploy(learning)
+    learning.record()
+    document = learning.types("next", "--json").document
+    assert (document["what"], document["command"]) == ("answer why, speedup, busy, where", "gpucourse answer 1.1")
+    given = ("why=It falls.", "speedup=1.9", "busy=80", "where=b")
+    said = learning.types("answer", "1.1", *(word for item in given for word in ("--set", item))).out
+    assert f"Next: {COMMAND}" in said
+    assert "Next: gpucourse answer 1.1" not in said
+    document = learning.types("next", "--json").document
+    assert document["command"] == COMMAND
+    assert document["what"] == "Dry it. The checks of 1.1: wet, flows, deep"
+    mutate(learning, "flows", DRY)
+    assert learning.types("next", "--json").document["command"] == COMMAND, "a wrong prediction is no answer"
+    mutate(learning, "wet", DRY)
+    assert learning.types("next", "--json").document["command"] == "gpucourse run 1.2"
+
+
+def test_next_deploys_the_lab_when_a_run_is_to_answer(learning: Learning) -> None:
+    learning.record()
+    for item in ("why=It falls.", "speedup=1.9", "busy=80", "where=b"):
+        learning.types("answer", "1.1", "--set", item)
+    assert learning.types("next", "--json").document["command"] == "gpucourse deploy 1"

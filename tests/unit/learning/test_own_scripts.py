@@ -115,7 +115,7 @@ def test_runs_of_one_own_script_are_compared(learning: Learning) -> None:
     told = learning.types("compare", first.id, second.id)
     assert "my train.py your own script, compared" in told.out
     row = next(line for line in told.out.splitlines() if "steps_per_s" in line)
-    assert row.split() == ["steps_per_s", "100", "150", "+50", "%"]
+    assert row.split() == ["steps_per_s", "100", "150", "?", "+50", "%"]
     assert "--env LR" in told.out
     assert "Saved" not in told.out
     assert learning.types("compare", first.id, second.id, "--json").document["exercise"] == "my train.py"

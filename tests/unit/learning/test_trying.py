@@ -24,9 +24,10 @@ from gpucourse.runs.finish import judge_again, seal
 from gpucourse.runs.parts import judge_part, keep_started_files, list_part_files, prepare_judge, read_part_results
 from gpucourse.ui.tables import Paragraph
 from gpucourse.ui.views.parts import show_tried
-from gpucourse.workspace import runs
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.learning import FOLDER, MANIFEST, Learning
+from tests.unit.learning.test_predicting import deploy
 from tests.waiting import STUCK_S
 
 YOURS = """\
@@ -130,7 +131,7 @@ def test_what_is_no_file_of_a_person_is_named(writer: Learning, kind: str, tmp_p
     else:
         own(writer).symlink_to(tmp_path / "nowhere")
     said = writer.types("try", "1.2", code=0 if kind == "link" else 5)
-    words = {"folder": "is not a file", "large": "has 100 MB", "link": "Twice: open"}
+    words = {"folder": "is not a file", "large": "has 100.0 MiB", "link": "Twice: open"}
     assert words[kind] in " ".join(said.out.split()), "whatever the length of the path before it, at which a line breaks"
 
 
@@ -152,6 +153,21 @@ def test_a_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: L
     assert (code, parts) == (0, ["open", "open"])
     assert "your part  open: my_double.py" in screen
     assert screen.strip().splitlines()[-1] == "Next: gpucourse try 1.2"
+
+
+def test_next_stays_in_the_exercise_that_was_tried(writer: Learning) -> None:
+    writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.partition("      - {id: dry")[0])
+    writer.record("1.1")
+    write(writer, RIGHT)
+    for command in ("deploy 1", "run 1.2"):
+        assert f"Next: gpucourse {command}" in writer.types("try", "1.2").out
+        assert writer.types("next", "--json").document["command"] == f"gpucourse {command}"
+        lab = deploy(writer)
+        lab.created = "2098-01-01T00:00:00+00:00"  # after the `try`, for its exercise
+        deployments.save(writer.context.paths, lab)
+        assert writer.types("next", "--json").document["command"] == "gpucourse run 1.2"
+    writer.record("1.1", created="2099-01-01T00:00:00.000+00:00")
+    assert writer.types("next", "--json").document["command"] == "gpucourse answer 1.1"
 
 
 def test_a_run_of_a_copy_has_the_part_that_lies_in_the_copy(writer: Learning, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_node_s_environment() -> None:
     node = environment.of_node(
         name="node1", uid="u", user="ann", python="/venv/bin/python", home=Path("/n/home"), shell="/bin/bash", host=host
     )
-    assert node["PATH"] == "/venv/bin:/usr/bin"
+    assert node["PATH"] == "/venv/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin"
     assert (node["HOME"], node["USER"], node["SHELL"], node["LC_ALL"]) == ("/n/home", "ann", "/bin/bash", "C")
     assert (node["GPUCOURSE_NODE"], node["GPUCOURSE_STACK_UID"], node["GPUCOURSE_NODE_UID"]) == ("node1", "u", "u/node1")
     assert node["PYTHONPATH"] == str(environment.TORCH_EXTENSION), "never the host's own"

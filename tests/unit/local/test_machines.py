@@ -70,9 +70,10 @@ def test_what_slurm_says_of_each_node() -> None:
     listed = (
         "node1|idle|gpu:1|none\nnode2|down*|gpu:1|Not responding\nnode3|mixed|gpu:1|none\n"
         "node4|drained|gpu:1|Duplicate jobid\nnode5|idle|(null)|none\nnode6|idle*|gpu:1|none\n"
+        "node7|mixed-|gpu:1|none\n"
     )
     node_states = reports.states(listed)
-    assert node_states["node1"] == node_states["node3"] == ""
+    assert node_states["node1"] == node_states["node3"] == node_states["node7"] == ""
     assert node_states["node2"] == "Slurm says down*: Not responding"
     assert node_states["node4"] == "Slurm says drained: Duplicate jobid"
     assert "no GPU" in node_states["node5"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass, field
 
 import pytest
@@ -107,3 +109,22 @@ def test_a_long_document_of_wide_characters_is_refused(wide: str) -> None:
     with pytest.raises(OutsideError, match="the limit is"):
         parse_json(text, max_bytes=32 << 20)
     assert parse_json(text.replace(wide, ""), max_bytes=32 << 20) == "a" * (17 << 20)
+
+
+THREADS = """
+import dataclasses, sys, threading
+from gpucourse.outside.documents import convert
+sys.setswitchinterval(1e-6)
+for number in range(50):
+    parts = {f"part{place}": dataclasses.make_dataclass(f"Part{place}", [("x", int)]) for place in range(10)}
+    kind = dataclasses.make_dataclass(f"Whole{number}", parts.items())
+    value = {name: {"x": 1} for name in parts}
+    start = threading.Barrier(8)
+    threads = [threading.Thread(target=lambda: (start.wait(), convert(value, kind))) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+"""
+
+
+def test_threads_may_convert_to_a_class_that_none_has_used() -> None:
+    subprocess.run([sys.executable, "-c", THREADS], check=True, timeout=120)

@@ -102,6 +102,6 @@ def test_what_a_person_names_is_read_within_bounds(tmp_path: Path, name: str) ->
     assert (neighbours.find_imports(path), neighbours.starts_ranks_itself(path)) == ([], False)
     if name in {"zero", "pipe"}:
         with pytest.raises(UsageError, match="neither a file nor a folder"):
-            neighbours.find_named_files((path,), tmp_path / "script.py")
+            neighbours.find_named_files((path,), tmp_path)
     with pytest.raises(MissingError, match=r"plain file|larger than"):
         ssh.SshTransport(path)._private_key(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,6 +108,35 @@ def test_a_signal_before_the_script_leads_its_group_is_not_lost(agent: Path, job
     done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "RANK": "1"}, timeout=STUCK_S, check=False)
     assert done.returncode == -signal.SIGTERM
     assert job.ranks()[1]["code"] == 128 + signal.SIGTERM
+
+
+def test_a_run_finds_the_programs_of_the_system_on_a_short_path(agent: Path, tmp_path: Path) -> None:
+    spec = {
+        "run_id": "r2", "exercise": "7.4", "argv": ["/bin/sh", "-c", 'printf %s "$PATH" > "$GPUCOURSE_OUT/seen"'], "env": {},
+        "ranks": [0], "python": sys.executable, "timeout_s": 60, "files": [],
+    }  # fmt: skip
+    variables = {**os.environ, "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-I", "-S", str(agent), "start"]
+    subprocess.run(command, input=json.dumps(spec).encode(), env=variables, capture_output=True, check=True)
+    folder = tmp_path / ".gpucourse/jobs/r2"
+    until((folder / "done").exists, "the run ends")
+    assert (folder / "outputs/seen").read_text() == "/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def test_a_run_below_a_folder_with_a_colon_loads_what_watches_its_groups(agent: Path, tmp_path: Path) -> None:
+    home = tmp_path / "my home: 2"
+    own = shutil.copytree(agent, home / ".gpucourse" / "agent")
+    script = "import gpucourse_groups, os; print(gpucourse_groups.FILE, file=open(os.environ['GPUCOURSE_OUT'] + '/seen', 'w'))"
+    spec = {
+        "run_id": "r2", "exercise": "3.1", "argv": [sys.executable, "-c", script], "env": {}, "ranks": [0],
+        "python": sys.executable, "timeout_s": 60, "files": [],
+    }  # fmt: skip
+    command = [sys.executable, "-I", "-S", str(own), "start"]
+    variables = {**os.environ, "HOME": str(home)}
+    subprocess.run(command, input=json.dumps(spec).encode(), env=variables, capture_output=True, check=True)
+    folder = home / ".gpucourse/jobs/r2"
+    until((folder / "done").exists, "the run ends")
+    assert (folder / "outputs/seen").read_text() == "GPUCOURSE_GROUP_FILE\n", (folder / "logs/launcher.log").read_text()
 
 
 def test_what_is_secret_reaches_the_process_and_no_file(agent: Path, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -56,6 +58,39 @@ def test_each_group_is_noted_and_its_end_is_not(fake_torch: Any, tmp_path: Path,
         assert fake_torch.group is group
     assert path.read_text() == "0\n2\n"
     assert rank.largest_group(str(path)) == 2
+
+
+SIMULATING = """
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=64)
+dist.destroy_process_group()
+"""
+REAL = "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("script", "size"), [(SIMULATING, None), (SIMULATING + REAL, 1)])
+def test_group_file_of_a_script_that_simulates_ranks_has_only_real_groups(
+    tmp_path: Path, script: str, size: int | None
+) -> None:
+    pytest.importorskip("torch", minversion="2.5")
+    path = tmp_path / "0.group"
+    environment = {**os.environ, rank.GROUP_FILE: str(path), "PYTHONPATH": str(FOLDER)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, timeout=120)
+    assert rank.largest_group(str(path)) == size
+
+
+@pytest.mark.parametrize(("backend", "size"), [("fake", None), ("threaded", None), ("gloo", 2)])
+def test_a_group_of_simulated_ranks_is_noted_without_its_size(
+    fake_torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, size: int | None
+) -> None:
+    path = tmp_path / "0.group"
+    monkeypatch.setenv(rank.GROUP_FILE, str(path))
+    fake_torch.get_backend = lambda _group: backend
+    load().note_groups()
+    fake_torch._update_default_pg(Group())
+    assert rank.largest_group(str(path)) == size
 
 
 def test_outside_a_run_and_where_nothing_can_be_written_scripts_go_on(

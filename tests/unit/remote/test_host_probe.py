@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.errors import GpucourseError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
-from gpucourse.remote.host_probe import _Belonging, clear, find_belongings, mark
+from gpucourse.remote.host_probe import _Belonging, clear, find_belongings, look, mark
 
 HEAD = Node(
     name="node0", role="head", address="127.0.0.1", port=22, private_address="", user="me", gpus=0, instance_type="",
@@ -22,15 +23,15 @@ HEAD = Node(
 
 
 class LocalLink:
-    """A machine that is this computer with another home folder."""
+    """A machine that is this computer with another home folder, and with the programs in the folders of `programs`."""
 
-    def __init__(self, home: Path) -> None:
-        self.node, self.alive, self._home = HEAD, True, home
+    def __init__(self, home: Path, programs: str = "/usr/bin:/bin") -> None:
+        self.node, self.alive, self._home, self._programs = HEAD, True, home, programs
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         assert isinstance(stdin, bytes)
         assert timeout_s
-        environment = {"HOME": str(self._home), "PATH": "/usr/bin:/bin"}
+        environment = {"HOME": str(self._home), "PATH": self._programs}
         done = subprocess.run(["sh", "-c", command], input=stdin, capture_output=True, env=environment, check=False)
         return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
@@ -63,6 +64,43 @@ def test_a_lab_leaves_the_folder_that_a_cluster_shares_as_it_found_it(tmp_path: 
     assert not (home / ".gpucourse").exists()
     assert clear(link, "lab-2", ["run-2"], str(shared)).found == ()
     assert list(shared.iterdir()) == [others.parent]
+
+
+def test_clear_removes_our_shared_folder_if_another_lab_is_elsewhere(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "scratch"
+    link, own = LocalLink(home), shared / f"gpucourse-{getpass.getuser()}"
+    mark(link, "lab-1", str(shared))
+    mark(link, "lab-2")
+    mark(link, "lab-3", str(shared))
+    for name in ("store", "cache"):
+        (own / ".gpucourse" / name).mkdir()
+    assert find_belongings(link, "lab-1", [], str(shared)).found == (
+        ("mark", str(home / ".gpucourse/labs/lab-1")),
+        ("mark", str(own / ".gpucourse/labs/lab-1")),
+    )
+    assert clear(link, "lab-1", [], str(shared)).found == ()
+    assert (own / ".gpucourse" / "store").exists(), "a lab that uses the folder is there"
+    assert clear(link, "lab-3", [], str(shared)).found == ()
+    assert list(shared.iterdir()) == []
+    assert [lab.name for lab in (home / ".gpucourse/labs").iterdir()] == ["lab-2"]
+
+
+@pytest.mark.parametrize(
+    ("sinfo", "login_node"),
+    [("echo gpu1; echo gpu2", True), ("echo gpu1; uname -n", False), ("echo gpu1; exit 1", False), ("true", False)],
+)
+def test_look_knows_a_login_node_by_the_nodes_of_its_cluster(tmp_path: Path, sinfo: str, login_node: bool) -> None:
+    (tmp_path / "sinfo").write_text(f"#!/bin/sh\n{sinfo}\n", encoding="utf-8")
+    (tmp_path / "sinfo").chmod(0o755)
+    facts = look(LocalLink(tmp_path, f"{tmp_path}:/usr/bin:/bin"), (sys.executable,))
+    assert facts.login_node is login_node
+
+
+def test_mark_names_a_shared_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(GpucourseError, match=r"cannot be written: Not a directory"):
+        mark(LocalLink(tmp_path / "home"), "lab-1", str(file))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,12 @@ def test_a_damaged_key_is_named_and_kept(tmp_path: Path, content: bytes) -> None
     with pytest.raises(MissingError, match="id cannot be used"):
         ensure_client_key(tmp_path / "id")
     assert (tmp_path / "id").read_bytes() == content
+
+
+def test_known_hosts_has_a_line_for_each_machine_of_a_pool() -> None:
+    pool = replace(node(0), other_host_keys=("ssh-ed25519 BBBB",))
+    lines = known_hosts(Inventory(stack="02-hosts", nodes=(pool,))).splitlines()
+    assert lines == [f"[127.0.0.1]:2200 {pool.host_key}", "[127.0.0.1]:2200 ssh-ed25519 BBBB"]
 
 
 def test_one_line_a_node() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import pytest
@@ -41,7 +42,8 @@ def test_tokens_are_filled_in_as_openssh_does(written: str, words: list[str]) ->
 
 
 def test_what_is_sent_goes_through_the_command() -> None:
-    with connect_through(node(f"{sys.executable} -c 'import sys; print(sys.argv[1], input())' %h"), 10.0) as line:
+    written = f"{shlex.quote(sys.executable)} -c 'import sys; print(sys.argv[1], input())' %h"
+    with connect_through(node(written), 10.0) as line:
         line.sendall(b"hello\n")
         assert line.makefile("rb").readline() == b"198.51.100.7 hello\n"
 

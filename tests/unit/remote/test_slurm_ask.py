@@ -69,3 +69,44 @@ def test_variables_reach_sbatch_alone_and_what_is_secret_no_file(script_slurm: C
     files = [path for path in Path(Job("r1").folder).rglob("*") if path.is_file()]
     assert {"job.json", "slurm.json"} <= {path.name for path in files}
     assert not [path for path in files if b"3f9c" in path.read_bytes()]
+
+
+def test_what_the_login_sets_for_slurm_is_kept_but_for_output_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {
+        "SBATCH_ACCOUNT": "abc123", "SLURM_ACCOUNT": "abc123", "SBATCH_PARTITION": "gpu", "SLURM_PARTITION": "gpu",
+        "SBATCH_QOS": "course", "SBATCH_RESERVATION": "course24", "SBATCH_CONSTRAINT": "ib", "SBATCH_GRES": "gpu:a100:1",
+        "SBATCH_GPUS_PER_NODE": "1", "SBATCH_MEM_PER_NODE": "8G", "SBATCH_EXPORT": "ALL", "SBATCH_TIMELIMIT": "5",
+        "SLURM_CONF": "/etc/x/slurm.conf", "SBATCH_REQUEUE": "1", "SBATCH_CLUSTERS": "big",
+    }  # fmt: skip
+    dropped = (
+        "SBATCH_OUTPUT", "SBATCH_ERROR", "SBATCH_INPUT", "SBATCH_OPEN_MODE", "SBATCH_JOB_NAME", "SBATCH_ARRAY_INX",
+        "SBATCH_WAIT", "SBATCH_CHDIR", "SLURM_JOB_NAME", "SLURM_SUBMIT_DIR", "SLURM_WORKING_DIR", "SLURM_REMOTE_CWD",
+        "SLURM_STDOUTMODE",
+        "SQUEUE_FORMAT", "SINFO_FORMAT", "SACCT_FORMAT", "SSH_TTY",
+    )  # fmt: skip
+    for name, value in {**kept, **dict.fromkeys(dropped, "/elsewhere")}.items():
+        monkeypatch.setenv(name, value)
+    environment = slurm_jobs.environment()
+    assert environment.items() >= kept.items()
+    assert not {*dropped} & {*environment}
+    assert environment["SLURM_CLUSTERS"] == "big", "squeue and scancel look there, too"
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    inside = slurm_jobs.environment()
+    assert {name for name in inside if name.startswith("SLURM_")} == {"SLURM_CONF", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS"}
+    assert inside["SBATCH_ACCOUNT"] == "abc123"
+
+
+@pytest.mark.parametrize(
+    ("login", "export"), [("", None), ("ALL", None), ("A,ALL", None), ("NONE", "MINE,TOKEN"), ("NIL", "MINE,TOKEN"),
+     ("A", "A,MINE,TOKEN")],
+)  # fmt: skip
+def test_a_run_keeps_its_variables_if_the_login_exports_none_to_jobs(
+    monkeypatch: pytest.MonkeyPatch, script_slurm: Callable[..., Scripted], login: str, export: str | None
+) -> None:
+    if login:
+        monkeypatch.setenv("SBATCH_EXPORT", login)
+    slurm = script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
+    slurm_submit.submit({**spec(), "env": {"MINE": "1"}, "secrets": {"TOKEN": "3f9c"}})
+    words = slurm.variables["sbatch"].get("SBATCH_EXPORT")
+    assert (words is None) == (export is None)
+    assert {*(words or "").split(",")} >= {*(export or "").split(",")}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import pytest
 
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
@@ -64,3 +67,19 @@ def test_what_is_broken_is_named_with_the_way_back(said: str, kind: type[Gpucour
 
 def test_long_words_are_cut() -> None:
     assert len(explain(HEAD, "x" * 5000).what) < 400
+
+
+@pytest.mark.parametrize(
+    ("said", "formats"),
+    [
+        ("Invalid node name specified", "%N %G %f"),
+        ("Memory specification can not be satisfied", "%N %m"),
+        ("Requested node configuration is not available", "%N %G %c"),
+        ("Requested time limit is invalid", "%P %l"),
+    ],
+)
+def test_hint_of_a_refusal_reaches_the_node_as_it_is_printed(said: str, formats: str) -> None:
+    typed = re.search(r"gpucourse ssh .* (?=shows)", explain(HEAD, said).hint or "")
+    assert typed
+    sent_by_ssh = " ".join(shlex.split(typed[0])[4:])
+    assert shlex.split(sent_by_ssh)[-2:] == ["-o", formats]

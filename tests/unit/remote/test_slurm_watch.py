@@ -152,8 +152,32 @@ def test_a_requeued_job_is_not_blamed_on_a_node_that_takes_jobs(script_slurm: Ca
     slurm_submit.submit(spec())
     for _ in range(2):
         slurm_watch.look(Job("r1"))
-    assert "because node3 or the controller failed, or somebody typed scontrol requeue" in log()
+    assert "because node3 or the controller failed, a job of higher priority came, or somebody typed scontrol requeue" in log()
     assert "from the first start" not in log()
+
+
+@pytest.mark.parametrize(("moment", "preempted"), [("05:49:50", True), ("05:49:10", False)])
+def test_a_requeued_job_is_preempted_if_the_log_of_this_start_says_so(
+    script_slurm: Callable[..., Scripted], moment: str, preempted: bool
+) -> None:
+    fine = "node3|gpu*|idle|gpu:1|4|up|none\n"
+    script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="node3"), row("7", "PENDING", "BeginTime")], sinfo=fine)
+    slurm_submit.submit(spec())
+    said = f"slurmstepd: error: *** JOB 7 ON node3 CANCELLED AT 2020-11-21T{moment} DUE TO PREEMPTION ***\n"
+    Path(Job("r1").path("logs", "7-node3.out")).write_text(said, encoding="utf-8")
+    for _ in range(2):
+        slurm_watch.look(Job("r1"))
+    assert ("because a job of higher priority needed node3 (preemption): it will start again" in log()) is preempted
+    assert ("or somebody typed scontrol requeue" in log()) is not preempted
+
+
+def test_a_job_that_slurm_preempted_for_good_says_what_that_is(script_slurm: Callable[..., Scripted]) -> None:
+    said = details("7", "PREEMPTED", "0:15")
+    script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), row("7", "PREEMPTED", node="node1")], scontrol=said)
+    slurm_submit.submit(spec())
+    for _ in range(2):
+        slurm_watch.look(Job("r1"))
+    assert "job 7 is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it" in log()
 
 
 def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(script_slurm: Callable[..., Scripted]) -> None:
@@ -179,6 +203,15 @@ def test_a_job_that_slurm_started_anew_without_a_word(script_slurm: Callable[...
     assert log().count("job 7 was restarted at 05:49:56, from the beginning") == 1
 
 
+def test_a_folder_that_no_job_wrote_into_is_named_with_its_command(
+    script_slurm: Callable[..., Scripted],
+) -> None:
+    script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
+    slurm_submit.submit(spec())
+    slurm_watch.look(Job("r1"))
+    assert "shared_folder in gpucourse.yaml, then gpucourse deploy 2 --target hosts" in log()
+
+
 def test_a_held_job_names_the_command_that_lets_it_go(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
     slurm_submit.submit(spec())
@@ -201,7 +234,8 @@ def test_a_controller_that_is_down_is_told_once_and_never_an_end(script_slurm: C
 @pytest.mark.parametrize(
     ("note", "accounts", "state", "code"),
     [
-        (0, NO_ACCOUNTS, "COMPLETED", 0), (5, NO_ACCOUNTS, "FAILED", 5), (None, NO_ACCOUNTS, "FORGOTTEN", 137),
+        (0, NO_ACCOUNTS, "COMPLETED", 0), (5, NO_ACCOUNTS, "FAILED", 5), (143, NO_ACCOUNTS, "FAILED", 143),
+        (None, NO_ACCOUNTS, "FORGOTTEN", 137),
         (None, "7|TIMEOUT|0:0|2020-11-21T05:49:34|2020-11-21T05:49:36|2020-11-21T05:50:36|node1\n", "TIMEOUT", 124),
     ],
 )  # fmt: skip
@@ -215,6 +249,7 @@ def test_a_job_that_slurm_has_forgotten(
     assert slurm_watch.look(Job("r1"))[0]["state"] == state
     assert (Job("r1").read("exit.json") or {})["code"] == code
     assert ("the job is lost and must be run again" in log()) == (state == "FORGOTTEN")
+    assert ("a signal ended it (its time limit, scancel or preemption;" in log()) == (note == 143)
 
 
 @pytest.mark.parametrize("ours", [False, True])

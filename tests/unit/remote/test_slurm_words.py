@@ -75,6 +75,7 @@ def test_nodes_with_their_gpus_states_and_reasons() -> None:
         ("gpu03", "a100", 4, True, True), ("gpu04", "a100", 0, False, True), ("cpu01", "cpu", 0, True, True),
     ]  # fmt: skip
     assert node_list[4]["reason"] == "Kernel | update"
+    assert say.usable("mixed-"), "as 24.11 has it of a node that jobs are planned for"
 
 
 def test_who_failed_first_under_srun() -> None:

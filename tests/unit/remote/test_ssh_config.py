@@ -39,7 +39,7 @@ def public(folder: Path, name: str) -> str:
 )
 def test_how_machines_are_written(home: Path, said: str, user: str, address: str, port: int) -> None:
     way = find_ssh_route(said, {"HOME": str(home)})
-    assert (way.user, way.address, way.port, way.host_key, way.keys) == (user, address, port, "", ())
+    assert (way.user, way.address, way.port, way.host_keys, way.keys) == (user, address, port, (), ())
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,16 @@ def test_the_host_key_is_what_the_known_hosts_say(home: Path, hashed: bool) -> N
     if hashed:
         subprocess.run([need("ssh-keygen"), "-H", "-f", str(file)], check=True, capture_output=True)
     environ = {"HOME": str(home)}
-    assert find_ssh_route("ada@gpu1:2222", environ).host_key == key
-    assert find_ssh_route("ada@gpu1", environ).host_key == ""
-    assert find_ssh_route("gpu2", environ).host_key == key
+    assert find_ssh_route("ada@gpu1:2222", environ).host_keys == (key,)
+    assert find_ssh_route("ada@gpu1", environ).host_keys == ()
+    assert find_ssh_route("gpu2", environ).host_keys == (key,)
+
+
+def test_find_ssh_route_takes_every_key_of_a_pool_of_machines(home: Path) -> None:
+    keys = [public(home, name) for name in ("login1", "login2")]
+    rsa = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7"
+    (home / ".ssh" / "known_hosts").write_text("".join(f"login.uni {key}\n" for key in (rsa, keys[0], keys[1], keys[0])))
+    assert find_ssh_route("ada@login.uni", {"HOME": str(home)}).host_keys == tuple(keys)
 
 
 def test_a_revoked_key_is_never_taken(home: Path) -> None:

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from gpucourse.figures.fonts import font_files, fonts_for
 from gpucourse.figures.plots import draw
@@ -114,6 +115,22 @@ def test_markdown_names_the_pictures_that_it_hands_over(picture: Picture) -> Non
     assert pictures["compute-1.png"] == picture.png
     assert "\\<script\\>" in text.decode() or "\\<script>" in text.decode()
     assert "- a second GPU" in text.decode()
+
+
+WORDS = f"""{HOSTILE} <img src=x onerror=alert(1)> ![p](http://evil/p.png)
+[r]: http://evil
+![r] <http://evil> `code` ~~~ # no title $x$ \\<b>
+
+- a list"""
+
+
+def test_markdown_shows_what_a_person_wrote_as_text(picture: Picture) -> None:
+    text = markdown.render(report(chapter(picture, words=WORDS)))[0].decode()
+    shown = MarkdownIt("commonmark").render(text)  # it leaves HTML as it is
+    assert re.findall(r"<(?:img|script|a|b)\b[^>]*>", shown) == ['<img src="compute-1.png" alt="Peak" />']
+    for line in WORDS.splitlines()[:3]:
+        assert line in unescape(shown)
+    assert "<li>a list</li>" in shown
 
 
 def test_pdf_has_pages_the_fonts_and_the_picture(picture: Picture) -> None:

@@ -77,6 +77,41 @@ def test_advice_about_an_own_script_names_that_script(context: Context) -> None:
     assert diagnosis.next.startswith("gpucourse run --script 'my train.py' with a smaller batch_size")
 
 
+@pytest.mark.parametrize(
+    ("here", "sent", "advice"),
+    [
+        ("", (), "--with 'my code' uploads the whole folder of the checkout at once; or upload it: --with PATH"),
+        ("my code", (), "--with . uploads the whole folder of the checkout at once; or upload it: --with PATH"),
+        ("my code", ("train.py", "conf.yaml"), "upload it: --with PATH"),
+        ("no checkout", (), "upload it: --with PATH"),
+    ],
+)
+def test_a_missing_file_of_a_checkout_suggests_the_whole_folder(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, sent: tuple[str, ...], advice: str
+) -> None:
+    folder = tmp_path / ("no checkout" if here == "no checkout" else "my code")
+    (folder / (".git" if folder.name == "my code" else "src")).mkdir(parents=True)
+    for name in ("train.py", "conf.yaml"):
+        (folder / name).touch()
+    monkeypatch.chdir(tmp_path / here)
+    record = make_record(own_script=str(folder / "train.py"), place="scripts/train.py", restarts=0, max_restarts=0)
+    files = runs.files_of(context.paths, record)
+    files.logs.mkdir(parents=True)
+    files.rank_log("node0", 0).write_text(SECOND_LIFE)
+    files.plan.write_text(json.dumps({"uploads": [{"name": name, "source": str(folder / name)} for name in sent]}))
+    (diagnosis,) = diagnose(context, replace(record, rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0)]))
+    assert diagnosis.next.startswith(advice)
+
+
+def test_advice_about_a_module_of_the_learners_names_it_as_one(context: Context) -> None:
+    record = make_record(own_script="/home/me/pkg/train.py", own_module="pkg.train", place="scripts/train.py", restarts=0)
+    path = runs.files_of(context.paths, record).rank_log("node0", 0)
+    path.parent.mkdir(parents=True)
+    path.write_text(FIRST_LIFE)
+    (diagnosis,) = diagnose(context, replace(record, rank_exits=[RankExit(node="node0", rank=0, code=1, at=5.0)]))
+    assert diagnosis.next.startswith("gpucourse run --module pkg.train with a smaller batch_size")
+
+
 def test_planned_ranks_whose_log_is_empty_are_silent(context: Context) -> None:
     record = make_record()
     files = runs.files_of(context.paths, record)

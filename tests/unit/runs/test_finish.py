@@ -53,7 +53,7 @@ def context(tmp_path: Path) -> Context:
 
 
 def save_an_ended_run(
-    context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded"
+    context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded", created: str = ""
 ) -> RunRecord:
     record = RunRecord(
         id=run_id,
@@ -63,7 +63,7 @@ def save_an_ended_run(
         mode="local",
         launcher="torchrun",
         state=state,  # type: ignore[arg-type]
-        created=run_id,
+        created=created or run_id,
         verdict=verdict,
     )
     files = runs.files_of(context.paths, record)
@@ -104,6 +104,14 @@ def test_an_older_run_that_comes_home_late_does_not_replace_a_newer_one(context:
     deliver(context, EXERCISE, save_an_ended_run(context, "20260102-000000-b", ranks=1))
     deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=2))
     assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260102-000000-b 0"}
+
+
+def test_of_two_runs_of_one_second_the_later_one_is_handed_in(context: Context) -> None:
+    moments = {"20260101-000000-z": "2026-01-01T00:00:00.100+00:00", "20260101-000000-a": "2026-01-01T00:00:00.900+00:00"}
+    records = [save_an_ended_run(context, run_id, ranks=1, created=created) for run_id, created in moments.items()]
+    for record in (*records, records[0]):  # the earlier one comes home again, late
+        deliver(context, EXERCISE, record)
+    assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
 
 
 @pytest.mark.parametrize(

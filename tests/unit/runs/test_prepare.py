@@ -73,6 +73,31 @@ def test_a_script_that_is_named_like_a_flag_is_no_flag_of_python(tmp_path: Path)
     assert "-x.py" in {upload.name for upload in launch_request.uploads}
 
 
+def test_a_module_is_started_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    (tmp_path / "pkg").mkdir()
+    for name in ("__init__.py", "train.py"):
+        (tmp_path / "pkg" / name).touch()
+    monkeypatch.chdir(tmp_path)
+    request = RunRequest(exercise="3.1", script=tmp_path / "pkg/train.py", python_module="pkg.train", arguments=("--lr", "1"))
+    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), request, local=True)
+    assert (launch_request.script, launch_request.arguments) == ("-m", ("pkg.train", "--lr", "1"))
+    assert {"pkg/__init__.py", "pkg/train.py"} <= {upload.name for upload in launch_request.uploads}
+
+
+def test_a_script_runs_at_its_place_in_a_folder_that_is_uploaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    (repo := tmp_path / "repo").mkdir()
+    (repo / "tools").mkdir()
+    for name in ("tools/train.py", "data.txt"):
+        (repo / name).touch()
+    monkeypatch.chdir(repo)
+    request = RunRequest(exercise="3.1", script=Path("tools/train.py"), extra=(Path(),))
+    launch_request = make_launch_request(context, *context.catalog.exercise("3.1"), request, local=True)
+    assert launch_request.script == "tools/train.py"
+    assert {"tools/train.py", "data.txt"} <= {upload.name for upload in launch_request.uploads}
+
+
 def test_a_program_that_a_node_lacks_is_named_before_the_start(tmp_path: Path) -> None:
     context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
     lab(context, 1)
@@ -153,6 +178,34 @@ def test_no_file_takes_the_place_of_one_of_the_exercise(tmp_path: Path) -> None:
         make_launch_request(context, module, exercise, request, local=True)
     mine = context.paths.exercises / context.catalog.folder_name(module) / exercise.script
     assert make_launch_request(context, module, exercise, RunRequest(exercise="3.1", extra=(mine,)), local=True).uploads
+
+
+@pytest.mark.parametrize(
+    ("launcher", "nodes", "deployed", "says"),
+    [("python", None, 2, True), ("python", 2, 2, False), ("python", None, 1, False), ("torchrun", None, 2, False)],
+)
+def test_a_script_that_python_starts_on_each_node_is_announced(
+    tmp_path: Path, launcher: str, nodes: int | None, deployed: int, says: bool
+) -> None:
+    events: list[Event] = []
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
+    lab(context, deployed)
+    module, exercise = context.catalog.exercise("3.1")
+    (tmp_path / "own.py").write_text("print(1)\n")
+    request = RunRequest(exercise="3.1", script=tmp_path / "own.py", launcher=launcher, nodes=nodes)
+    make_launch_request(context, module, exercise, request, local=True)
+    told = "own.py is started 2 times, once on each node; --nodes 1 starts it once"
+    assert (told in [event.text for event in events if isinstance(event, Note)]) is says
+
+
+def test_a_notebook_is_refused_with_the_command_that_makes_a_script_of_it(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    module, exercise = context.catalog.exercise("3.1")
+    notebook = tmp_path / "nb.ipynb"
+    notebook.write_text('{"cells": []}')
+    with pytest.raises(UsageError, match="a notebook is no Python script") as caught:
+        make_launch_request(context, module, exercise, RunRequest(exercise="3.1", script=notebook), local=True)
+    assert caught.value.hint == f"jupyter nbconvert --to script {notebook}, then gpucourse run --script {tmp_path / 'nb.py'}"
 
 
 def test_a_script_runs_on_any_lab_and_first_on_that_of_module_3(tmp_path: Path) -> None:

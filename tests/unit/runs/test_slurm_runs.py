@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.launch.planning import LaunchRequest
+from gpucourse.launch.planning import LaunchRequest, WrittenBatch
 from gpucourse.model.deployment import deployment_class
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
@@ -72,6 +72,29 @@ def test_a_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> Non
         slurm_planning._partition(request(partition="gpu"), cluster(other))
 
 
+def test_a_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> None:
+    """As sbatch reads them; the record, the screen and the warning about GPUs are of that partition."""
+    here = cluster(
+        partition(node("c1", gpus=0), name="cpu"),
+        partition(node("g1"), name="gpu-short", default=False),
+        partition(node("g2"), name="gpu", default=False),
+    )
+    usual = request(partition="gpu")
+    own = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
+    bare = replace(usual, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
+    several = replace(here, batch_partition="gpu-short,gpu", session_partition="cpu")
+    assert [slurm_planning._partition(wanted, here).name for wanted in (usual, own, bare)] == ["gpu", "gpu-short", "cpu"]
+    assert [slurm_planning._partition(wanted, several).name for wanted in (usual, own)] == ["gpu-short,gpu"] * 2
+    assert [node.name for node in slurm_planning._partition(own, several).nodes] == ["g1", "g2"]
+    assert slurm_planning._partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
+    typed = replace(own, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
+    assert slurm_planning._partition(typed, several).name == "cpu"
+    assert enough(own, slurm_planning._partition(own, here), 1) == []
+    absent = replace(own, written=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
+    with pytest.raises(UsageError, match="no partition 'gpu'"):
+        slurm_planning._partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
+
+
 def test_a_partition_that_is_down_is_named() -> None:
     with pytest.raises(UsageError, match="gpu is down"):
         slurm_planning._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
@@ -101,13 +124,19 @@ def test_the_launcher_that_was_chosen_stays_in_the_hint() -> None:
 
 
 def test_more_processes_than_a_node_has_cores() -> None:
-    with pytest.raises(UsageError, match=r"8 processes on each node were asked for, and no node .* has more than 4 cores"):
+    with pytest.raises(
+        UsageError, match=r"8 processes on each node were asked for, and no node .* has more than 4 cores"
+    ) as caught:
         enough(replace(request(), processes=8), partition(node("a")), 1)
+    assert "gpucourse ssh 2 -- \"sinfo -N -o '%N %c'\" shows" in str(caught.value.hint)
 
 
 def test_more_gpus_than_a_node_has() -> None:
-    with pytest.raises(UsageError, match="asks for 2 GPUs on each node, and no node of the partition gpu has more than 1"):
+    with pytest.raises(
+        UsageError, match="asks for 2 GPUs on each node, and no node of the partition gpu has more than 1"
+    ) as caught:
         enough(request(gpus=2), partition(node("a")), 1, gpus=2)
+    assert "gpucourse ssh 2 -- \"sinfo -N -o '%N %G'\" shows" in str(caught.value.hint)
 
 
 def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
@@ -122,15 +151,9 @@ def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
     ]  # fmt: skip
 
 
-def test_an_exercise_not_written_for_slurm_takes_all_gpus_of_its_nodes() -> None:
-    where = partition(node("a", gpus=8), node("b", gpus=4), node("c", gpus=0))
-    wanted = request("torchrun")
-    assert [slurm_planning._gpus(wanted, where, nodes) for nodes in (1, 2, 3)] == [8, 4, 0]
-
-
 def test_a_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
     where = partition(node("a", gpus=0))
-    assert slurm_planning._gpus(request(), where, 1) == 0
+    assert slurm_planning.choose_gpus(request(), where, 1) == 0
     assert "has a GPU that Slurm knows of" in enough(request(), where, 1, gpus=0)[0]
 
 

@@ -7,6 +7,7 @@ import json
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
@@ -66,6 +67,7 @@ def clock() -> Clock:
 
 IN_USE = {
     "set-up": ({"set_up": False}, "the set-up is not over"),
+    "installation": ({"installing": "downloading"}, "vLLM is being installed: downloading"),
     "run": ({"jobs": ("run 20261120-brave",)}, "run 20261120-brave"),
     "session": ({"ssh_sessions": 2}, "SSH sessions: 2"),
     "gpu": ({"gpu_percent": 5.0}, "GPU at 5%"),
@@ -196,6 +198,21 @@ def test_finds_runs_of_the_course_by_their_mark(root: Path) -> None:
         (root / "proc" / pid / "environ").write_bytes(environment)
     (root / "proc/104").mkdir()  # ended while it was looked at
     assert agent.Machine(root=str(root)).course_jobs() == ("run 20261120-brave",)
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("installing {later} downloading several GB", "downloading several GB"),
+        ("installing 1000 downloading", ""),  # its time is over
+        ("installing soon downloading", ""),
+        ("installed", ""),
+        ("", ""),
+    ],
+)
+def test_read_installation_step_while_vllm_is_installed(root: Path, text: str, step: str) -> None:
+    (root / "var/lib/gpucourse/vllm").write_text(text.format(later=int(time.time()) + 600))
+    assert agent.Machine(root=str(root)).read_installation_step() == step
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import io
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +103,33 @@ def test_what_goes_well_and_soon_is_one_line_but_for_verbose(*, verbose: bool, l
         emulator = Emulator(100)
         emulator.feed(text.getvalue())
         assert len(emulator.lines) == lines + (verbose and not moving), "a pipe has a line for the head as well"
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_transcript_of_a_run_that_ends_before_a_rank_prints(moving: bool) -> None:
+    """The launcher alone wrote, which is folded, and more than is kept of it: no line of a rank is there to show."""
+    with Live(Out(io.StringIO()), colour=False, moving=moving) as live:
+        live(Stage(name="run", text="running", seconds=1.0))
+        live(LogBytes(node="node0", rank=None, data=b"torchrun: rank 0 ended by SIGSEGV\n" * 5000))
+        rows = live.transcript(stages=5, logs=10)
+    assert rows
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_live_goes_on_as_in_a_pipe_if_it_fails_itself(moving: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError("a row that is not there")
+
+    text, log = io.StringIO(), tmp_path / "gpucourse.log"
+    with Live(Out(text), colour=False, moving=moving, log=lambda: log) as live:
+        monkeypatch.setattr(live, "_log" if not moving else "_rows", fail)
+        live(LogBytes(node="node0", rank=0, data=b"step 1\n"))
+        if moving:
+            until(lambda: "could not draw" in text.getvalue(), "the warning")
+        live(Note(text="the run is over"))
+    assert text.getvalue().count("could not draw the live screen: IndexError: a row that is not there") == 1
+    assert "the run is over" in text.getvalue()
+    assert log.read_text(encoding="utf-8").splitlines()[0].endswith(")")
 
 
 def test_quiet_is_warnings_only() -> None:

@@ -51,6 +51,23 @@ def test_a_line_without_end_does_not_fill_the_memory() -> None:
     assert text.getvalue().count("x") == 300_000
 
 
+def test_feed_cuts_a_line_that_is_longer_than_what_is_wanted_of_it() -> None:
+    text = io.StringIO()
+    pipe = LogPipe(Out(text), most=2000)
+    pipe.feed(piece(b"before\n" + b"x" * 1500))
+    for _ in range(50):
+        pipe.feed(piece(b"x" * 60_000))
+    pipe.feed(piece(b"x\nafter\n" + b"y" * 2000 + b"\n" + b"z" * 2001))
+    pipe.close()
+    lines = text.getvalue().splitlines()
+    cut = "more bytes, whole in logs/node0-rank0.log"
+    assert lines[0] == "[n0 r0] before"
+    assert lines[1] == f"[n0 r0] {'x' * 2000} ... 2,999,501 {cut}"
+    assert lines[2:4] == ["[n0 r0] after", f"[n0 r0] {'y' * 2000}"]
+    assert lines[4] == f"[n0 r0] {'z' * 2000} ... 1 {cut}"
+    assert len(lines) == 5
+
+
 def test_no_line_is_lost_or_torn_between_threads() -> None:
     read, write = os.pipe()
     got: list[str] = []

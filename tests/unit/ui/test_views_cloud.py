@@ -53,7 +53,7 @@ def test_the_quote_says_what_when_how_much_and_each_price_source(tmp_path: Path)
         "120 GB disk (gp3)",
         "1 public address (IPv4)",
         "together",
-        "to its end  $2.18 (4 h)",
+        "to its end  $2.26 (4 h)",
         "no budget is set",
         "spot role: there is none yet",
         "Nothing was built. Build it: gpucourse deploy 3 --target aws",

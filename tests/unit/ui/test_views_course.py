@@ -28,6 +28,12 @@ def test_a_module_with_its_lesson() -> None:
     for words in ("Module 3: Parallel computing", "1.5 h", "2 nodes, up to 64", "module 1", "# Ranks", "gpucourse deploy 3"):
         assert words in shown
     assert "--part" not in shown
+    assert "a head" not in shown
+
+
+def test_module_with_a_slurm_cluster_counts_the_head_apart() -> None:
+    cluster = MODULE.model_copy(update={"lab": MODULE.lab.model_copy(update={"scheduler": "slurm"})})
+    assert "2 nodes, up to 64, and a head" in text(course.module(cluster, ["# Ranks"], {}))
 
 
 def test_a_lesson_of_several_parts() -> None:

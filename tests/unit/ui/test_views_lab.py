@@ -20,6 +20,12 @@ def test_status_of_a_sick_stack() -> None:
     assert "gpucourse deploy 3" in shown
 
 
+def test_status_names_the_column_of_runs_that_are_under_way_running() -> None:
+    idle = text(status.status([StackStatus(deployment=deployment(), nodes=[], active_runs=[])]))
+    assert re.search(r"stack +module +state +nodes +age +running\n", idle)
+    assert any(row.endswith("none") for row in idle.splitlines())
+
+
 def test_status_of_a_stack_that_is_being_built() -> None:
     half = deployment(phase="failed", inventory=None, error="terraform said no")
     shown = text(status.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])]))

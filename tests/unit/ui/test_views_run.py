@@ -87,9 +87,9 @@ def test_the_result_of_it_is_its_table_what_did_not_pass_and_what_is_next() -> N
         "  Write it.\n"
         "– Bandwidth: not measured, needs a GPU\n"
         "\n"
-        "refused  1 file not collected from the nodes\n"
-        "run      20261121-101500-otter, 2 ranks on 2 nodes\n"
-        "details  gpucourse show 3.1 --run 20261121-101500-otter --verbose\n"
+        "left out  1 file not collected from the nodes\n"
+        "run       20261121-101500-otter, 2 ranks on 2 nodes\n"
+        "details   gpucourse show 3.1 --run 20261121-101500-otter --verbose\n"
     )
 
 
@@ -99,8 +99,8 @@ def test_many_checks_that_do_not_pass_are_counted() -> None:
         record(), exercise=EXERCISE, metrics={"rows": [{"n": 1, "ms": 1.0}] * 50}, verdict=many, next_step="gpucourse next"
     )
     assert "✗ and 6 more did not pass" in shown
-    assert "– and 7 more were not measured" in shown
-    assert "Times (2 of 50 rows)" in shown
+    assert "– 9 checks not measured: needs a GPU" in shown
+    assert "Times (5 of 50 rows)" in shown
     assert len(shown.splitlines()) <= 25
 
 
@@ -150,6 +150,16 @@ def test_a_run_of_an_own_script_shows_nothing_of_the_exercise() -> None:
     assert "counts" in shown
     for words in ("3.1 ", "Hello", "Times", "Bandwidth", "question", "passed", "deliverables"):
         assert words not in shown, words
+
+
+@pytest.mark.parametrize(
+    ("files", "collected", "says"),
+    [(1200, True, "1,200 files, 3.0 MiB, in its outputs/"), (0, True, "no file"), (3, False, None)],
+)
+def test_brief_of_an_own_script_says_how_much_was_collected(files: int, collected: bool, says: str | None) -> None:
+    own = record(own_script="/home/me/mytrain.py", outputs=[], output_files=files, output_bytes=3 << 20, collected=collected)
+    lines = [line for line in brief(own).splitlines() if line.startswith("collected ")]
+    assert lines == ([f"collected  {says}"] if says else [])
 
 
 @pytest.mark.parametrize("metrics", [{}, {"rows": []}, {"rows": 5}, {"rows": {"n": 1}}])

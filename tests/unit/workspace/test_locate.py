@@ -100,7 +100,9 @@ def test_where_no_home_is_nothing_is_made_and_the_way_out_is_said(
     with pytest.raises(HomeMissing) as caught:
         find_root(None, environ, Path("/"))
     assert caught.value.exit_code == ExitCode.MISSING
-    assert caught.value.hint == "name a folder: gpucourse --workspace DIR ..., or export HOME=/home/you"
+    assert (
+        caught.value.hint == "name a folder: gpucourse init DIR, then gpucourse --workspace DIR ..., or export HOME=/home/you"
+    )
     with pytest.raises(HomeMissing, match="HOME is"):
         find_root(Path("~/mine"), environ, tmp_path)
     with pytest.raises(HomeMissing) as caught:
@@ -120,7 +122,7 @@ def test_a_home_that_cannot_be_written_says_what_else_can_be() -> None:
     root = find_root(None, {"HOME": "/sys"}, Path("/"))
     with pytest.raises(StorageError, match="not allowed to write /sys/gpucourse") as caught:
         open_workspace(root)
-    assert "another workspace with --workspace DIR" in caught.value.hint
+    assert "name it with --workspace DIR" in caught.value.hint
 
 
 def test_the_root_of_the_computer_is_no_workspace() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,20 @@ def test_runs_of_scripts_are_found_by_their_name_and_not_by_an_exercise(paths: W
     with pytest.raises(UsageError, match=r"3\.9 has no run yet"):
         runs.find(paths, "3.9")
     assert runs.from_the_future(paths, lambda: "20260101-120000") == "20260103-100000"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "word"),
+    [
+        ("train.py", "lynx"), ("b/train.py", "lynx"), ("a/train.py", "otter"), ("/home/me/a/train.py", "otter"),
+        ("scripts/train.py", "lynx"), ("runs/scripts/train.py/20260102-100000-otter", "otter"),
+    ],
+)  # fmt: skip
+def test_find_takes_the_script_whose_path_was_typed(paths: WorkspacePaths, wanted: str, word: str) -> None:
+    for day, name, folder in ((2, "otter", "a"), (3, "lynx", "b")):
+        own = record(f"2026010{day}-100000-{name}", "3.1", f"2026-01-0{day}T10:00:00+00:00")
+        runs.save(paths, replace(own, own_script=f"/home/me/{folder}/train.py", place="scripts/train.py"))
+    assert runs.find(paths, wanted).id.endswith(word)
 
 
 @pytest.mark.parametrize("place", ["scripts/../3.1", "scripts/other.py", "/etc", "scripts//train.py"])
@@ -211,3 +225,29 @@ def test_records_of_earlier_versions_list_all_outputs_and_count_none() -> None:
         900,
         9000,
     )
+
+
+END = {"node": "node0", "rank": 0, "code": 0, "at": 1.0}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"world_size": 10**30},
+        {"world_size": -1},
+        {"nodes": ["node0"] * 2000},
+        {"restarts": 101},
+        {"max_restarts": 101},
+        {"rank_exits": [{**END, "group": 10**9}]},
+        {"rank_exits": [{**END, "rank": -1}]},
+        {"rank_exits": [{**END, "restart": 101}]},
+        {"slurm": {"partition": "gpu", "nodes": 10**9, "gpus": 1}},
+        {"slurm": {"partition": "gpu", "nodes": 1, "gpus": -1}},
+    ],
+)
+def test_a_record_with_a_number_out_of_range_is_damaged(paths: WorkspacePaths, values: dict[str, object]) -> None:
+    mine = record("20260103-100000-otter")
+    runs.save(paths, mine)
+    write_record(runs.files_of(paths, mine).record, {**asdict(mine), **values})
+    with pytest.raises(MissingError, match="damaged"):
+        runs.read(paths, mine.folder, mine.id)

@@ -19,6 +19,15 @@ def test_defaults_and_the_text_of_a_new_workspace_agree(tmp_path: Path) -> None:
     assert read_settings(tmp_path / "gpucourse.yaml") == Settings() == read_settings(tmp_path / "none.yaml")
 
 
+def test_the_keys_for_hosts_in_a_new_workspace_can_be_uncommented(tmp_path: Path) -> None:
+    _, _, hosts = settings_text().partition("# For the target hosts.\n")
+    (tmp_path / "gpucourse.yaml").write_text("\n".join(line.removeprefix("# ") for line in hosts.splitlines()))
+    settings = read_settings(tmp_path / "gpucourse.yaml")
+    assert settings.hosts == ("me@gpu1", "me@gpu2:2222")
+    assert settings.host_pythons == {"me@gpu1": "/home/me/venv/bin/python"}
+    assert settings.shared_folder == "/scratch/me"
+
+
 def test_one_port_or_a_range() -> None:
     assert Settings(rendezvous_ports="29500").ports == (29500, 29500)
     assert Settings(rendezvous_ports="20000-20010").ports == (20000, 20010)
@@ -84,12 +93,13 @@ MERGE = "base: &a {x: 1}\n" + "".join(f"k{n}: &b{n} {{<<: [{', '.join(['*a'] * 5
         ("ssh_proxy_command: \"''\"\n", "it names no program"),
         ('owner: "a\\e[31m"\n', "must not hold control characters"),
         ('hosts: ["a\\0"]\n', "must not hold control characters"),
+        ('host_pythons: {a: "b\\0"}\n', "must not hold control characters"),
         ("".join(f"k{n}: 1\n" for n in range(60_000)), "holds more than 25000 keys and values"),
         ("".join(f"k{n}: 1\n" for n in range(20_000)), "unknown key"),
         ("x" * (1 << 21), "larger than"),
         ("target: local\ntarget: local\n", "appears twice"),
     ],
-    ids=range(20),
+    ids=range(21),
 )
 def test_what_no_person_writes_is_refused_at_once(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "gpucourse.yaml"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpucourse.errors import MissingError, UnknownName, UntrustedFolder, UsageError
+from gpucourse.storage import write_text
+from gpucourse.workspace import runs
 from gpucourse.workspace.locate import open_workspace
 from gpucourse.workspace.trust import config_folder, distrust, list_trusted_folders, require_course, require_workspace, trust
 
@@ -41,6 +45,19 @@ def open_to_all(path: Path) -> None:
     path.chmod(path.stat().st_mode | 0o002)
 
 
+def let_in(folder: Path, kind: str) -> None:
+    """Give SOMEBODY a folder by a POSIX access list: its own (`access`), or that of what is made in it (`default`)."""
+    owner, user, group, mask, other, none = 1, 2, 4, 16, 32, (1 << 32) - 1
+    entries = [(owner, 7, none), (user, 7, SOMEBODY), (group, 5, none), (mask, 7, none), (other, 5, none)]
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(folder, f"system.posix_acl_{kind}", packed)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        pytest.skip("the file system of the tests has no access lists")
+
+
 PARTS = ("", "gpucourse.yaml", "exercises", "exercises/03", "exercises/03/lib", "exercises/03/lib/train.py", ".gpucourse",
          ".gpucourse/deployments", ".gpucourse/deployments/03-hosts.json", ".gpucourse/stacks",
          ".gpucourse/stacks/03-hosts", ".gpucourse/stacks/03-hosts/terraform")  # fmt: skip
@@ -52,7 +69,8 @@ def test_a_part_of_others_is_refused_until_it_is_trusted(
     root: Path, environ: dict[str, str], part: str, change: Callable[[Path], None]
 ) -> None:
     require_workspace(root, environ)
-    (root / ".gpucourse").chmod(0o755)  # as where an older program or a copy made it
+    for path in (root, *root.rglob("*")):  # as a copy or a plain umask leaves them: a closed folder would hide what is in it
+        path.chmod(0o755 if path.is_dir() else 0o644)
     change(root / part)
     with pytest.raises(UntrustedFolder) as caught:
         require_workspace(root, environ)
@@ -174,3 +192,60 @@ def test_a_damaged_list_trusts_nobody(root: Path, environ: dict[str, str]) -> No
     (config_folder(environ) / "trusted.json").write_text('{"folders": 7}')
     with pytest.raises(MissingError, match="is damaged"):
         require_workspace(root, environ)
+
+
+def test_require_workspace_with_an_access_list_for_others_refuses(root: Path, environ: dict[str, str]) -> None:
+    let_in(root / "exercises", "access")
+    with pytest.raises(UntrustedFolder, match=r"an access list .* lets others write to .*/exercises"):
+        require_workspace(root, environ)
+    (root / "exercises").chmod(0o755)  # takes what the list allows down to reading
+    require_workspace(root, environ)
+
+
+def test_open_workspace_below_a_default_access_list_lets_nobody_else_write(tmp_path: Path, environ: dict[str, str]) -> None:
+    let_in(tmp_path, "default")
+    paths = open_workspace(tmp_path / "courses/new").paths
+    write_text(paths.exercises / "03/lib/train.py", "")
+    runs.new_run(paths, "3.1")
+    for path in (tmp_path / "courses", paths.root, *paths.root.rglob("*")):
+        if paths.private not in path.parents:  # nobody else gets below that folder
+            assert not path.stat().st_mode & 0o022, path
+    require_workspace(paths.root, environ)
+
+
+@pytest.mark.parametrize("change", [pytest.param(give_away, marks=as_root), open_to_all])
+@pytest.mark.parametrize("require", [require_workspace, require_course])
+def test_require_below_a_folder_that_others_may_change_refuses(
+    tmp_path: Path, environ: dict[str, str], change: Callable[[Path], None], require: Callable[[Path, dict[str, str]], None]
+) -> None:
+    root = tmp_path / "lab" / "mine" / "work"
+    root.mkdir(parents=True)
+    require(root, environ)
+    change(tmp_path / "lab")
+    (tmp_path / "link").symlink_to(root.parent)
+    for path in (root, tmp_path / "link" / "work"):
+        with pytest.raises(UntrustedFolder, match=f"{tmp_path}/lab.*: another folder could be put in the place"):
+            require(path, environ)
+    trust(root, environ)
+    require(root, environ)
+
+
+@as_root
+def test_require_workspace_through_a_link_in_a_folder_of_others_refuses(
+    root: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/link").symlink_to(root)
+    give_away(tmp_path / "theirs")
+    with pytest.raises(UntrustedFolder, match="theirs belongs to"):
+        require_workspace(tmp_path / "theirs/link", environ)
+
+
+def test_require_workspace_in_a_sticky_folder_accepts(root: Path, environ: dict[str, str]) -> None:
+    root.parent.chmod(0o1777)
+    require_workspace(root, environ)
+
+
+def test_require_workspace_not_made_yet_refuses_nothing(tmp_path: Path, environ: dict[str, str]) -> None:
+    open_to_all(tmp_path)
+    require_workspace(tmp_path / "new", environ)

@@ -40,10 +40,15 @@ def test_only_the_machines_that_do_not_answer_are_to_be_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "says"), [("ssh-ed25519 AAAA", "ssh-keygen -R '[h1]:2222'"), ("", "gpucourse destroy N --forget-unreachable")]
+    ("known", "says"),
+    [
+        (("ssh-ed25519 AAAA",), "ssh-keygen -R '[h1]:2222'"),
+        ((), "gpucourse destroy N --forget-unreachable"),
+        (("ssh-ed25519 AAAA", "ssh-ed25519 BBBB"), "ssh-keyscan -p 2222 h1 >> ~/.ssh/known_hosts"),
+    ],
 )
-def test_another_host_key_is_forgotten_where_it_stands(known: str, says: str) -> None:
-    route = SshRoute(said="h1", address="h1", port=2222, user="me", host_key=known, known_as="[h1]:2222")
+def test_another_host_key_is_forgotten_where_it_stands(known: tuple[str, ...], says: str) -> None:
+    route = SshRoute(said="h1", address="h1", port=2222, user="me", host_keys=known, known_as="[h1]:2222")
     error = explain_other_key(OtherHostKey("what"), replace(NODE, typed="h1"), route)
     assert says in error.hint
     assert error.what == "what"

@@ -27,10 +27,11 @@ def quote(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str =
 
 def test_every_part_costs_with_its_source_and_day(tmp_path: Path) -> None:
     lab_quote = quote(tmp_path)
-    assert [line.kind for line in lab_quote.charges] == ["instance", "instance", "burst", "disk", "address", "storage"]
-    head, workers, burst, disk, address, _storage = lab_quote.charges
+    assert [line.kind for line in lab_quote.charges] == ["instance", "instance", "burst", "disk", "disk", "address", "storage"]
+    head, workers, burst, disk, throughput, address, _storage = lab_quote.charges
     assert [str(head.units), str(workers.units)] == ["1", "3"]
     assert (burst.what, burst.per_hour) == ("CPU bursts of 1 x t3.medium, at most", Decimal("0.08"))
+    assert (throughput.what, str(throughput.units)) == ("1125 MB/s more of disk", str(3 * 375))
     assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
     assert all(line.rate.source and line.rate.date for line in lab_quote.charges)
     assert lab_quote.per_hour == sum(line.per_hour for line in lab_quote.charges)

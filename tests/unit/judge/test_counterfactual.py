@@ -1,0 +1,81 @@
+"""A cause is told only if the course's own version of it gives the same output on the same case."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.judge.client import Judge, JudgeAnswer
+from gpucourse.judge.counterfactual import is_alike, sample, settle
+
+JUDGE = """
+from gpucourse.judge import Way
+
+WAYS = {
+    "doubled": Way("{given} is twice the side", ("a * a", "2 * a"), seen="a square of 3 has {given}"),
+    "root": Way("that is the root", ("a * a", "a ** 0.5"), seen="it gave {given}"),
+}
+
+
+def judge(part):
+    area = part.function("area")
+    given = part.call(area, 3)
+    if given == 6:
+        raise part.wrong("doubled", "a square", output=[area(side) for side in range(5)], given=given)
+    if given != 9:
+        raise part.wrong("root", "a square", output=given, given=given)
+"""
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge() as judge:
+        yield judge
+
+
+def ask(judge: Judge, folder: Path, formula: str, solution: str | None = "a * a") -> JudgeAnswer:
+    text = "def area(a):\n    return {}\n"
+    (folder / "judges").mkdir()
+    (folder / "judges" / "my_area.py").write_text(JUDGE)
+    if solution:
+        (folder / "solutions").mkdir()
+        (folder / "solutions" / "my_area.py").write_text(text.format(solution))
+    (folder / "my_area.py").write_text(text.format(formula))
+    return judge.judge(folder / "judges" / "my_area.py", folder / "my_area.py", torch=False, limit_s=20.0)
+
+
+def test_a_cause_is_told_when_its_own_version_gives_the_same_output(judge: Judge, tmp_path: Path) -> None:
+    answer = ask(judge, tmp_path, "a + a")
+    assert (answer.word, answer.way, answer.says) == ("failed", "doubled", "6 is twice the side")
+
+
+def test_what_was_seen_is_told_when_the_cause_gives_another_output(judge: Judge, tmp_path: Path) -> None:
+    answer = ask(judge, tmp_path, "a + 3")
+    assert (answer.word, answer.way, answer.says) == ("failed", "other", "a square of 3 has 6")
+
+
+def test_what_was_seen_is_told_when_the_cause_gets_another_verdict(judge: Judge, tmp_path: Path) -> None:
+    assert ask(judge, tmp_path, "a * a if a < 3 else 1").says == "it gave 1"
+
+
+def test_what_was_seen_is_told_when_there_is_no_solution(judge: Judge, tmp_path: Path) -> None:
+    assert ask(judge, tmp_path, "a + a", solution=None).says == "a square of 3 has 6"
+
+
+def test_a_suspicion_that_is_no_suspicion_proves_nothing() -> None:
+    answer = settle({"judge": "j", "file": "f"}, {"way": "doubled", "says": "so", "suspicion": {"change": 3}}, lambda _: None)
+    assert answer == {"way": "other", "says": "so"}
+
+
+def test_sample_keeps_places_all_over_a_long_list() -> None:
+    assert sample(list(range(1000))) == [1000, *range(0, 1000, 5)]
+    assert sample({1: (math.nan, math.inf, None, True, {2})}) == {"1": ["nan", "inf", None, True, "{2}"]}
+
+
+def test_is_alike_allows_for_another_order_of_sums() -> None:
+    assert is_alike([1.0, 0.0, {"a": "nan"}], [1.00001, 1e-9, {"a": "nan"}])
+    assert not is_alike([1.0], [1.01])
+    assert not is_alike([1.0], [1.0, 2.0])

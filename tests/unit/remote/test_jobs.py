@@ -1,0 +1,25 @@
+"""What a person reads of a node that answers with an error of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpucourse.errors import StorageError
+from gpucourse.model.node import Node
+from gpucourse.ports import CommandResult
+from gpucourse.remote.answers import StartAnswer
+from gpucourse.remote.jobs import answer
+
+NODE = Node(
+    name="node0", role="head", address="127.0.0.1", port=22, private_address="127.0.0.1", user="me", gpus=0, instance_type="",
+    python="python3", mode="hosts",
+)  # fmt: skip
+
+
+def test_answer_with_an_error_of_the_disk_asks_to_look_whether_it_is_true() -> None:
+    complaint = json.dumps({"error": "Permission denied: /home/me/.gpucourse", "kind": "storage"}).encode()
+    with pytest.raises(StorageError, match="node0: Permission denied") as caught:
+        answer(NODE, "start", StartAnswer, CommandResult(code=3, stdout=complaint, stderr=b""))
+    assert "See whether that is true: gpucourse ssh, then df -h ~" in caught.value.hint
