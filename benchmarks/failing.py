@@ -56,7 +56,7 @@ def measure() -> Iterator[Row]:
         yield from attempt(what, partial(_rows, what, failed, LIMIT_S))
         what = f"a rank silent beyond {SILENCE_S:g} s is named after its last word"
         pattern = r"rank 1 on node1 has said nothing for \d+ s; its process is stopped"
-        silent = partial(_seconds_until_message, bench_lab, SILENT, pattern, "--silence", f"{SILENCE_S:g}s", "--timeout", "8s")
+        silent = partial(_seconds_until_message, bench_lab, SILENT, pattern, "--silence", f"{SILENCE_S:g}s", "--timeout", "20s")
         yield from attempt(what, partial(_rows, what, silent, SILENCE_S + LIMIT_S))
 
 

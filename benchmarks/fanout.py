@@ -35,7 +35,7 @@ from gpucourse.remote.ssh import SshTransport
 from gpucourse.workspace.files import read_record
 nodes = read_record(Path(sys.argv[2]), Inventory).nodes
 with Fleet(SshTransport(Path(sys.argv[1])), nodes) as fleet:
-    assert all(done.ok for done in values(fleet.each(lambda link: link.run("true"))))
+    assert all(done.ok for done in values(fleet.do_on_each(lambda link: link.run("true"))))
 """
 
 

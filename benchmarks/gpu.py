@@ -91,9 +91,12 @@ def prove(
     sys.stdout.write(f"{machine.gpu or NO_GPU} · {versions_of(machine)}\n\n")
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="gpu-proof-") as folder:
-        for case in (case for case in cases if not wanted or case.exercise in wanted):
-            lines.append(_line(case, machine, Path(folder) / f"{len(lines):02d}-{case.exercise}", ends))
-            _tell(lines[-1])
+        try:
+            for case in (case for case in cases if not wanted or case.exercise in wanted):
+                lines.append(_line(case, machine, Path(folder) / f"{len(lines):02d}-{case.exercise}", ends))
+                _tell(lines[-1])
+        except KeyboardInterrupt:  # what was measured by then is kept
+            ends = time.monotonic()
         library = _library(machine, lines, ends, sides)
     lines += [library] if library else []
     sys.stdout.write(f"\n{table(lines)}\n")

@@ -81,7 +81,7 @@ CASES = (
     Case("3.5"),
     Case("3.6", gpus=2),
     Case("3.7", gpus=2, limit_s=90),
-    Case("3.8"),
+    Case("3.8", gpus=2),
     Case("3.9", gpus=2, limit_s=90),
     Case("4.1", limit_s=30),
     Case("4.2", {"sustained_s": "5"}, limit_s=120),

@@ -84,7 +84,7 @@ _PEAK = (
 
 
 def _newest(bench_lab: Lab) -> Path:
-    return max((bench_lab.root / "runs" / "3.1").iterdir(), key=lambda path: path.name)
+    return max((bench_lab.root / "runs" / "scripts" / "shout.py").iterdir(), key=lambda path: path.name)
 
 
 def _wait(bench_lab: Lab) -> None:

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from docs.pictures.canvas import Canvas
 
-GPUS = {
-    row["gpu"]: row
-    for row in json.loads((Path(__file__).parents[2] / "exercises/shared/gpus.json").read_text(encoding="utf-8"))["gpus"]
-}
+SHEETS = json.loads((Path(__file__).parents[2] / "exercises/shared/gpus.json").read_text(encoding="utf-8"))
+GPUS = {row["gpu"]: row for row in SHEETS["gpus"]}
 
 
 def draw_step() -> Canvas:
@@ -64,9 +62,10 @@ def draw_memory() -> Canvas:
     gpu = GPUS["T4"]
     sms, ghz = gpu["sms"], gpu["boost_ghz"]
     registers, shared = sms * 256 / 1024, sms * 64 / 1024  # MB: 256 KB of registers and 64 KB of shared memory per SM
+    shared_gb_per_s = sms * SHEETS["shared_bytes_per_clock"][gpu["capability"]] * ghz
     rows = [
         ("registers", registers, None, "a"),
-        ("shared memory", shared, sms * 32 * 4 * ghz, "e"),  # 32 banks of 4 bytes per clock on each SM
+        ("shared memory", shared, shared_gb_per_s, "e"),
         ("L2 cache", gpu["l2_mb"], None, "c"),
         (f"GPU memory ({gpu['memory']})", gpu["memory_gb"] * 1024, gpu["gb_per_s"], "b"),
         ("host, over PCIe 3 x16", 16 * 1024, 15.75, "d"),
@@ -74,7 +73,7 @@ def draw_memory() -> Canvas:
     picture = Canvas(
         "The memories of a T4",
         "Five bars on a logarithmic axis, from the smallest and nearest memory to the largest and farthest: registers "
-        f"{registers:.0f} MB, shared memory {shared:.1f} MB at {sms * 32 * 4 * ghz / 1000:.1f} TB/s, L2 cache "
+        f"{registers:.0f} MB, shared memory {shared:.1f} MB at {shared_gb_per_s / 1000:.1f} TB/s, L2 cache "
         f"{gpu['l2_mb']} MB, GPU memory {gpu['memory_gb']} GB at {gpu['gb_per_s']} GB/s, the host's memory at 15.75 GB/s.",
         232,
     )
