@@ -12,13 +12,28 @@ AWS_LINT := $(VENV)/aws-lint
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test test-one slow boot fuzz parts lint aws-lint iam-table format bench gpu-proof picture pictures docs screens schema golden lock clean
+.PHONY: demo quick quick-types quick-tests test test-one slow boot fuzz system-deps lint aws-lint iam-table format bench gpu-proof picture pictures docs screens schema golden lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
 
+# Before each commit, in a minute on two idle cores: the form, the types, who imports whom, and the unit tests of what needs no
+# moto, no matplotlib, no torch, no compiler and no whole command. It installs Python packages only.
+NOT_QUICK := aws emulator exercises figures judge labs learning
+quick: $(VENV)/.dev
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory --jobs=2 quick-types quick-tests
+
+quick-types:
+	$(BIN)/mypy src
+
+quick-tests:
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not system and not slow" $(NOT_QUICK:%=--ignore=tests/unit/%) tests/unit
+
 # Every promise once, by the cheapest means that still uses the real part.
-test: $(VENV)/.dev parts
+test: $(VENV)/.dev
 	$(BIN)/python -m tests.whole $(PYTEST_ARGS)
 
 # Some of them, as they fail or pass: make test-one T=tests/unit/launch, or T="tests/system/test_hosts.py -k trust".
@@ -27,27 +42,29 @@ test-one: $(VENV)/.dev
 	$(BIN)/python -m pytest $(T)
 
 # The other tests: those that look a second time at what `make test` looks at once, and ten minutes of random input.
-slow: $(VENV)/.kernels parts
+slow: $(VENV)/.kernels
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m tests.whole --slow $(PYTEST_ARGS)
 
 # The set-up of a Slurm head and a worker under a real kernel, systemd and cloud-init, in QEMU: Debian as root, two processors for minutes.
 # `make slow` has it where QEMU and mmdebstrap are installed, `.ci/run` never. GPUCOURSE_BOOT_PERCENT=40: 40% of one processor each.
 boot: export GPUCOURSE_BOOT = 1
-boot: $(VENV)/.dev parts
+boot: $(VENV)/.dev system-deps
 	$(BIN)/python -m pytest -rP --durations=0 tests/system/test_real_boot.py $(PYTEST_ARGS)
 
 # Input from outside bent at random, for ten minutes or FUZZ_SECONDS. What breaks something is kept in tests/data/fuzz.
 fuzz: $(VENV)/.dev
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m pytest -m fuzz tests/fuzz $(PYTEST_ARGS)
 
-# What apt has for them: a test whose part cannot be had skips.
-parts:
+# The Debian packages that tests use (OpenSSH, Slurm, Chromium, shells), by apt: as root, or by a sudo that asks for no password.
+# Nothing else calls it. A test whose package is missing skips with the reason.
+system-deps:
 	sh tests/system-parts.sh
 
-lint: $(VENV)/.dev parts
+lint: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m gpucourse.course.lint
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
@@ -70,7 +87,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-bench: $(VENV)/.dev parts
+bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 # Every exercise's GPU branch on the card of this computer, in one table; without a card it says so in every row.
@@ -145,4 +162,4 @@ lock:
 	$(PYTHON) terraform/modules/node/packages/lock.py
 
 clean:
-	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -14,6 +14,7 @@ import importlib.util
 import os
 import platform
 import re
+import shlex
 import ssl
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import threading
 import urllib.parse
 import urllib.request
 from http.client import HTTPException
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +36,51 @@ MAX_PAGE_BYTES = 32 * 2**20
 
 
 def main(arguments: list[str]) -> int:
-    """Say which torch comes and install everything; pip's exit code, 2 without a list of extras, 3 without pip."""
+    """Say which torch comes and install everything; pip's exit code, 2 for wrong arguments, 3 without pip."""
     if not arguments or arguments[0].startswith("-"):
         sys.stderr.write("usage: python install.py local[,dev] [options of pip install]\n")
+        return 2
+    if package := find_package(arguments):
+        sys.stderr.write(
+            f"{package} is no option of pip: pip would install a package of that name. For an extra of gpucourse type\n"
+            f"python install.py {arguments[0].rstrip(',')},{package}\n"
+        )
         return 2
     if importlib.util.find_spec("pip") is None:
         sys.stderr.write(f"{sys.executable} has no pip: {sys.executable} -m ensurepip\n")
         return 3
     extras, *options = arguments
+    index, sentence = choose_torch(os.environ.get("GPUCOURSE_TORCH_INDEX", CPU_INDEX))
     if code := install_locked(options):
+        other_versions = [sys.executable, "-m", "pip", "install", *index, "--editable", f"{HERE}[{extras}]"]
         sys.stderr.write(
             f"{LOCK.name} could not be installed: pip says why above. A checksum that differs belongs to another file than\n"
-            "the one listed: leave it. Where this system has no such package, the pip line in README.md takes other versions.\n"
+            f"the one listed: leave it. Where this system has no such package, this takes other versions:\n"
+            f"{shlex.join(other_versions)}\n"
         )
         return code
-    index, sentence = choose_torch(os.environ.get("GPUCOURSE_TORCH_INDEX", CPU_INDEX))
     sys.stdout.write(f"torch: {sentence}\n")
     sys.stdout.flush()
     words = ["--constraint", str(CONSTRAINTS), *index, "--no-build-isolation", "--editable", f"{HERE}[{extras}]"]
     return run_pip(*words, *options)
+
+
+def find_package(arguments: list[str]) -> str | None:
+    """Return the first word that pip may take for a package: an extra of the project, wherever it stands (`-q dev`), or a word
+    that is no option and does not follow one."""
+    for before, word in pairwise(arguments):
+        may_be_value = before.startswith("-") and "=" not in before
+        if not word.startswith("-") and (not may_be_value or word.partition(",")[0] in list_extras()):
+            return word
+    return None
+
+
+def list_extras() -> set[str]:
+    """Read the names of the extras in pyproject.toml."""
+    import tomllib  # not at the top: a Python that is too old reads pip's sentence about it
+
+    project = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    return set(project.get("optional-dependencies", {}))
 
 
 def run_pip(*words: str) -> int:
