@@ -87,8 +87,9 @@ def test_the_rank_that_failed_is_named_before_those_it_left(tmp_path: Path) -> N
 
 
 def test_a_connection_that_was_closed_is_named_without_places_in_c(judge: Judge, tmp_path: Path) -> None:
-    judged = ask(judge, tmp_path, "if rank == 1:", "    dist.destroy_process_group()", "    return rank", "dist.barrier()")
-    assert re.search(r"my_ranks.py:11: RuntimeError: (Read error \S+: )?Connection (closed|reset) by peer", judged.says)
+    lines = ("dist.barrier()", "if rank == 1:", "    dist.destroy_process_group()", "    return rank", "dist.barrier()")
+    judged = ask(judge, tmp_path, *lines)
+    assert re.search(r"my_ranks.py:12: RuntimeError: (Read error \S+: )?Connection (closed|reset) by peer", judged.says)
 
 
 def test_what_no_rank_can_send_on_is_named(judge: Judge, tmp_path: Path) -> None:
