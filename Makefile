@@ -8,6 +8,8 @@ CODE   := install.py src tests benchmarks exercises terraform template docs
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
   nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse \
   nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+# Several tests at a time, those of a file one after the other, because they may share a lab.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
 AWS_LINT := $(VENV)/aws-lint
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
@@ -30,20 +32,20 @@ quick-types:
 	$(BIN)/mypy src
 
 quick-tests:
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not system and not slow" $(NOT_QUICK:%=--ignore=tests/unit/%) tests/unit
+	$(PYTEST) -q -m "not system and not slow" $(NOT_QUICK:%=--ignore=tests/unit/%) tests/unit
 
 # Every promise once, by the cheapest means that still uses the real part.
 test: $(VENV)/.dev
-	$(BIN)/python -m tests.whole $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-# Some of them, as they fail or pass: make test-one T=tests/unit/launch, or T="tests/system/test_hosts.py -k trust".
+# Some of them, on all processors: make test-one T=tests/unit/launch, or T="tests/system/test_hosts.py -k trust".
 T ?= tests/unit
 test-one: $(VENV)/.dev
-	$(BIN)/python -m pytest $(T)
+	$(PYTEST) $(T)
 
 # The other tests: those that look a second time at what `make test` looks at once, and ten minutes of random input.
 slow: $(VENV)/.kernels
-	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m tests.whole --slow $(PYTEST_ARGS)
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) -m slow $(PYTEST_ARGS)
 
 # The set-up of a Slurm head and a worker under a real kernel, systemd and cloud-init, in QEMU: Debian as root, two processors for minutes.
 # `make slow` has it where QEMU and mmdebstrap are installed, `.ci/run` never. GPUCOURSE_BOOT_PERCENT=40: 40% of one processor each.

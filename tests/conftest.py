@@ -1,14 +1,40 @@
-"""For all tests: Ctrl-C works as in a terminal, even if the tests were started in the background with SIGINT ignored. Python's
-garbage collector looks only at objects that are created after the tests were collected: going through all modules and tests
-again and again took a third of the time."""
+"""What all tests have in common, as plain pytest and its workers run them.
+
+Ctrl-C works as in a terminal, even if the tests were started in the background with SIGINT ignored. Python's garbage collector
+looks only at objects that are created after the tests were collected: going through all modules and tests again and again took
+a third of the time.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.forks import SHARED
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder that all test processes share, in the process that starts the others."""
+    if hasattr(config, "workerinput"):
+        return
+    folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)  # short: sockets are below it
+    config.add_cleanup(folder.cleanup)
+    os.environ[SHARED] = folder.name
+    os.environ.setdefault("GPUCOURSE_TESTS_CACHE", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"))
+    os.environ["XDG_CACHE_HOME"] = f"{folder.name}/cache"  # what the CUDA emulator compiles, it compiles once
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of workers for `-n auto`: two for a core, because many tests wait for a node or for Terraform."""
+    return 2 * min(os.cpu_count() or 1, 8)
 
 
 def pytest_collection_finish() -> None:

@@ -4,7 +4,7 @@ command 0.3 s.
 A `Fork` does what `python SCRIPT ...` or `python -m gpucourse ...` would do, in a fork of one process that has imported the
 libraries but nothing of the script. Only the interpreter's start and end are replaced; the script or the command, its
 environment, files, sockets and exit code are real. Run as a module, this file is that process: it forks for each request that
-comes through a socket, and reports how each fork ended. If SHARED names a folder, all test processes share one server.
+comes through a socket, and reports how each fork ended. All test processes share one server: SHARED names the folder of its address.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).parent.parent
-SHARED = "GPUCOURSE_TESTS_CACHE"
-"""Names a folder for what all tests may have in common; tests/whole.py makes one."""
+SHARED = "GPUCOURSE_TESTS_SHARED"
+"""Names a folder for what all test processes have in common; `tests/conftest.py` makes one for each run."""
 FAKE_GPU = ROOT / "tests" / "fake_gpu"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 INTERPRETED = {
@@ -128,29 +128,20 @@ class _Server:
     """The process that imported the libraries, seen from the tests. It ends with the last process that has a line to it."""
 
     def __init__(self, library: str, path: str) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        if SHARED in os.environ:
-            self._line = self._join(Path(os.environ[SHARED]) / f"{library}{'-gpu' if path else ''}", library, path)
-        else:
-            self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with there:
-                self._process = start_server(library, path, there)
-        atexit.register(self._end)
-
-    def _join(self, address: Path, library: str, path: str) -> socket.socket:
-        """A line to the server at this address, which is started where none is."""
+        """Connect to the server, which is started if there is none."""
+        address = Path(os.environ[SHARED]) / f"{library}{'-gpu' if path else ''}"
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with _hold(address):
-            line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             try:
-                line.connect(str(address))
+                self._line.connect(str(address))
             except (FileNotFoundError, ConnectionRefusedError):
                 address.unlink(missing_ok=True)
                 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
                     door.bind(str(address))
                     door.listen()
-                    line.connect(str(address))
+                    self._line.connect(str(address))
                     self._process = start_server(library, path, door)
-        return line
+        atexit.register(self._line.close)
 
     def start(self, request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
         """Have it forked. Where the answers come from: the process id, and the exit code in the end."""
@@ -159,20 +150,15 @@ class _Server:
             socket.send_fds(self._line, [json.dumps(request).encode()], [there.fileno(), *streams])
         return here
 
-    def _end(self) -> None:
-        self._line.close()
-        if self._process is not None and SHARED not in os.environ:
-            self._process.wait()
 
-
-def start_server(library: str, path: str, end: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the process that imports a library. `end`: of a line to it, or where lines come in."""
+def start_server(library: str, path: str, door: socket.socket) -> subprocess.Popen[bytes]:
+    """Start the process that imports a library. Lines come in through `door`."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD | INTERPRETED
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.forks", library, str(end.fileno())],
+        [sys.executable, "-m", "tests.forks", library, str(door.fileno())],
         cwd=ROOT,
         env=environment | ({"PYTHONPATH": path} if path else {}),
-        pass_fds=[end.fileno()],
+        pass_fds=[door.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # what is no terminal has Python's buffer of a file or a pipe
     )
@@ -223,29 +209,28 @@ def _list_modules() -> Iterator[str]:
             yield module.name
 
 
-def serve(end: socket.socket) -> dict[str, Any] | None:
-    """Fork for each request until every line is closed: `end` is one, or more come in there. In a fork this returns what is to
-    be run, else None."""
-    door = end if end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) else None
-    lines = [end] if door is None else [door.accept()[0]]
+def serve(door: socket.socket) -> dict[str, Any] | None:
+    """Fork for each request until every line is closed; lines come in through `door`. In a fork this returns what is to be run,
+    else None."""
+    lines = [door.accept()[0]]
     wakes, wake = os.pipe2(os.O_NONBLOCK)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     callers: dict[int, socket.socket] = {}
     while lines:
-        waits: list[Any] = [*lines, *([door] if door else []), wakes]
+        waits: list[Any] = [*lines, door, wakes]
         ready = select.select(waits, [], [])[0]
         if wakes in ready:
             os.read(wakes, 4096)
             _report_ended(callers)
-        if door is not None and door in ready:
+        if door in ready:
             lines.append(door.accept()[0])
         for line in [line for line in lines if line in ready]:
             text, files, *_ = socket.recv_fds(line, 1 << 20, 4)
             if not text:
                 lines.remove(line)
                 line.close()
-                lines += [] if lines or door is None else _close(door)
+                lines += [] if lines else _close(door)
                 continue
             answers, *streams = files
             caller = socket.socket(fileno=answers)
@@ -255,7 +240,7 @@ def serve(end: socket.socket) -> dict[str, Any] | None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for inherited in (wakes, wake):
                     os.close(inherited)
-                for other in (caller, *callers.values(), *lines, *([door] if door else [])):
+                for other in (caller, *callers.values(), *lines, door):
                     other.close()
                 return {**json.loads(text), "streams": streams}
             for stream in streams:
