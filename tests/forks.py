@@ -4,7 +4,8 @@ command 0.3 s.
 A `Fork` does what `python SCRIPT ...` or `python -m gpucourse ...` would do, in a fork of one process that has imported the
 libraries but nothing of the script. Only the interpreter's start and end are replaced; the script or the command, its
 environment, files, sockets and exit code are real. Run as a module, this file is that process: it forks for each request that
-comes through a socket, and reports how each fork ended. All test processes share one server: SHARED names the folder of its address.
+comes through a socket, and reports how each fork ended. All test processes share one server; SHARED names the folder of its
+address.
 """
 
 from __future__ import annotations

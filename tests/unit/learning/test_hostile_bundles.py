@@ -200,5 +200,7 @@ def test_opening_a_bundle_with_one_huge_value_needs_little_memory_and_time(learn
     files |= {f"{RUN}/logs/node0-rank0.log": LINES[:44], **CHANGED_FILES.get(change, {})}
     path = bundle(learning.root / "evil.zip", files)
     limits = "ulimit -v 1000000 && ulimit -t 20 && exec"
-    opening = subprocess.run(["sh", "-c", f'{limits} "$@"', "sh", sys.executable, "-m", "gpucourse", "grade", "--open", path], check=False)
+    opening = subprocess.run(
+        ["sh", "-c", f'{limits} "$@"', "sh", sys.executable, "-m", "gpucourse", "grade", "--open", path], check=False
+    )
     assert opening.returncode in {0, 2, 5}
