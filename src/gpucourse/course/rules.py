@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gpucourse.limits import MAX_RANKS_PER_NODE
 from gpucourse.model.record import MOST_RESTARTS
 from gpucourse.outside.names import OutsideError, relative_name
 from gpucourse.outside.yaml_reader import Complaint
@@ -128,7 +129,7 @@ def _check_slurm(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Itera
 
 
 _SLURM_PARAMETERS = {"partition": "str", "jobs": "int", "array": "str", "at_once": "int"}
-_COUNTS = {"procs_per_node": ("gpu", 1, 64), "restarts": ("", 0, MOST_RESTARTS)}
+_COUNTS = {"procs_per_node": ("gpu", 1, MAX_RANKS_PER_NODE), "restarts": ("", 0, MOST_RESTARTS)}
 """The keys of `launch` that a parameter may stand for: the word that means something else there, and the range."""
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, TypeGuard
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from gpucourse.limits import MAX_RANKS_PER_NODE
 from gpucourse.outside.names import relative_name
 from gpucourse.units import parse_bytes, parse_duration
 
@@ -99,15 +100,19 @@ Scalar = bool | int | float | str
 def _processes(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(NAME, value):
         return value
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 64:
-        raise ValueError(f"{value!r} is neither a whole number from 1 to 64, nor the word gpu, nor a parameter's name")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_RANKS_PER_NODE:
+        raise ValueError(
+            f"{value!r} is neither a whole number from 1 to {MAX_RANKS_PER_NODE}, nor the word gpu, nor a parameter's name"
+        )
     return value
 
 
 ProcsPerNode = Annotated[
     int | str,
     BeforeValidator(_processes),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"type": "string", "pattern": NAME}]}),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_RANKS_PER_NODE}, {"type": "string", "pattern": NAME}]}
+    ),
 ]
 
 EXPRESSION = re.compile(

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticKnownError
 
 from gpucourse.hardware import hardware
+from gpucourse.limits import MAX_NODES
 from gpucourse.model.fields import Slug, Strict
 
 
@@ -32,8 +33,8 @@ class Lab(Strict):
     """Simulated nodes: a Terraform stack of `terraform/stacks` and how many nodes."""
 
     template: Slug = Field(description="the folder in terraform/stacks; `simulated` is the program's own for simulated nodes")
-    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes there are unless the learner says otherwise")
-    max_nodes: int = Field(default=64, ge=1, le=64, description="the most that a learner may ask for")
+    nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes there are unless the learner says otherwise")
+    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most that a learner may ask for")
 
     @model_validator(mode="after")
     def _check_order(self) -> Lab:

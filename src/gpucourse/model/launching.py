@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from gpucourse.hardware import hardware
+from gpucourse.limits import MAX_NODES
 from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Scalar, Seconds, Strict, Text
 from gpucourse.model.record import MOST_RESTARTS
 from gpucourse.model.slurm import SLURM
@@ -65,9 +66,9 @@ class Launch(Strict):
     kind: Literal["python", "torchrun", "slurm", "slurm-pty"] = Field(
         description="one process on each node; torchrun on every node; a batch job; the learner's terminal on a Slurm node"
     )
-    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes unless the learner says otherwise")
-    min_nodes: int = Field(default=1, ge=1, le=64, description="the fewest nodes that the learner may ask for")
-    max_nodes: int = Field(default=64, ge=1, le=64, description="the most nodes that the learner may ask for")
+    nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes unless the learner says otherwise")
+    min_nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="the fewest nodes that the learner may ask for")
+    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that the learner may ask for")
     procs_per_node: ProcsPerNode = Field(
         default="gpu",
         description="a number, gpu (one for each GPU, one if there is none), or a parameter that says it",

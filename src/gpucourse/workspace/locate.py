@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from gpucourse.errors import HomeMissing, MissingError, UsageError
+from gpucourse.limits import DEFAULT_LAB_HOURS
 from gpucourse.storage import find_home, make_folder, storing, write_text
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
@@ -29,7 +30,7 @@ rendezvous_ports: 29500-29599
 # gpu: {first}                  # else the module's own choice: {choices}
 # other_gpus: [{second}]         # taken in this order where the wanted GPU is sold out
 # spot: false
-# ttl: 4h                  # a lab ends itself after that
+# ttl: {hours:.0f}h                  # a lab ends itself after that
 # budget_usd: 20           # deploy refuses to go above it
 # owner: your-name         # a tag on everything
 
@@ -46,7 +47,7 @@ def settings_text() -> str:
     from gpucourse.hardware import hardware
 
     choices = hardware().choices
-    return _SETTINGS.format(first=choices[0], second=choices[1], choices=", ".join(choices))
+    return _SETTINGS.format(first=choices[0], second=choices[1], choices=", ".join(choices), hours=DEFAULT_LAB_HOURS)
 
 
 @dataclass(kw_only=True)

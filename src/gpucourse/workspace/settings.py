@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from gpucourse.errors import ManifestError, suggest
+from gpucourse.limits import DEFAULT_LAB_HOURS, MAX_LAB_HOURS
 from gpucourse.model.fields import Bytes, Seconds
 from gpucourse.model.labs import GPU
 from gpucourse.outside.files import read_bounded
@@ -19,7 +20,6 @@ from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, read_document
 
 _MOST_COMPLAINTS = 50
 _LONGEST_RANGE = len("29500-29599")
-_LONGEST_TTL_S = 30 * 24 * 3600.0  # stacks allow less: this only keeps dates computed from it within the calendar
 
 
 class Settings(BaseModel):
@@ -33,7 +33,11 @@ class Settings(BaseModel):
     gpu: GPU | None = Field(default=None, description="the GPU of new labs, where the module's own choice is not wanted")
     other_gpus: tuple[GPU, ...] = Field(default=(), description="GPUs to take where the wanted one is sold out, best first")
     spot: bool = Field(default=False, description="spot instances: cheaper, and taken back at two minutes' notice")
-    ttl: Seconds = Field(default=4 * 3600.0, le=_LONGEST_TTL_S, description="how long a lab lives before it ends itself: 4h")
+    ttl: Seconds = Field(
+        default=DEFAULT_LAB_HOURS * 3600,
+        le=MAX_LAB_HOURS * 3600,
+        description=f"how long a lab lives before it ends itself: {DEFAULT_LAB_HOURS:.0f}h",
+    )
     budget_usd: Decimal | None = Field(default=None, ge=0, le=10**9, description="what the course may cost in all, in USD")
     owner: str = Field(default="", max_length=64, description="who pays, as a tag of every resource; your login by default")
     ssh_cidr: str = Field(

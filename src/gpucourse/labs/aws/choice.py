@@ -10,6 +10,7 @@ from gpucourse.aws.offerings import type_for, validate_region
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.aws.needs import lab_of, need_of, validate_node_count, validate_size
+from gpucourse.limits import MAX_LAB_HOURS, MIN_LAB_HOURS
 from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.labs import AwsLab
@@ -20,8 +21,6 @@ from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
     from gpucourse.labs.request import DeployRequest
-
-SHORTEST_H, LONGEST_H = 0.25, 72.0  # as the stacks have it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,9 +189,9 @@ def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: 
 
 def _hours(module: Module, seconds: float) -> float:
     hours = float(Decimal(str(seconds)) / 3600)
-    if not SHORTEST_H <= hours <= LONGEST_H:
+    if not MIN_LAB_HOURS <= hours <= MAX_LAB_HOURS:
         raise UsageError(
-            f"a lab lives {SHORTEST_H * 60:.0f} minutes to {LONGEST_H:.0f} hours, not {format_seconds(seconds)}",
+            f"a lab lives {MIN_LAB_HOURS * 60:.0f} minutes to {MAX_LAB_HOURS:.0f} hours, not {format_seconds(seconds)}",
             hint=f"gpucourse deploy {module.id} --target aws --ttl 4h; gpucourse extend gives a lab more time",
         )
     return round(hours, 4)

@@ -23,6 +23,7 @@ from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.money import ledger as stack_ledger
 from gpucourse.labs.aws.money.budget import Spending, follow_account, follow_killed_commands, read_budget, reserve
 from gpucourse.labs.results import ChangeResult, Extension
+from gpucourse.limits import MAX_LAB_HOURS
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.money import usd_over
@@ -32,7 +33,7 @@ from gpucourse.workspace import deployments
 if TYPE_CHECKING:
     from gpucourse.ports import Link
 
-LONGEST = timedelta(hours=72)  # what a stack takes as its time to live
+MAX_LAB_TIME = timedelta(hours=MAX_LAB_HOURS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,20 +47,21 @@ class NodeFailure:
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
     """What that many seconds more would mean. Changes nothing but the records of labs whose last command was killed.
 
-    Raises UsageError for nothing at all and where the lab would live for more than 72 hours in all.
+    Raises UsageError for nothing at all and where the lab would live for more than MAX_LAB_HOURS in all.
     """
     if seconds < 60:
         raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
     follow_killed_commands(context)
     deployment = on_aws(context, module, gpu=gpu, verb="extend")
-    seconds = min(seconds, 10 * LONGEST.total_seconds())  # refused below, with what would be right
+    seconds = min(seconds, 10 * MAX_LAB_TIME.total_seconds())  # refused below, with what would be right
     before, at = datetime.fromisoformat(deployment.cloud.expires), stack_ledger.now()
     expires = max(before, at) + timedelta(seconds=seconds)
-    latest = datetime.fromisoformat(deployment.created) + LONGEST
+    latest = datetime.fromisoformat(deployment.created) + MAX_LAB_TIME
     if expires > latest:
         room = max(0.0, (latest - max(before, at)).total_seconds() / 3600)
         raise UsageError(
-            f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than 72 hours after it was built",
+            f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than {MAX_LAB_HOURS:.0f} hours"
+            " after it was built",
             hint=f"gpucourse extend {module} {int(room)}h is the most"
             if room >= 1
             else f"rebuild it when you continue: gpucourse destroy {module}",
@@ -109,8 +111,8 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
 
     Raises UnreachableError that names the nodes that did not take it, MissingError for a stopped lab.
     """
-    if seconds > LONGEST.total_seconds():
-        raise UsageError("no lab may exist for more than 72 hours", hint=f"gpucourse keep {module} 2h")
+    if seconds > MAX_LAB_TIME.total_seconds():
+        raise UsageError(f"no lab may exist for more than {MAX_LAB_HOURS:.0f} hours", hint=f"gpucourse keep {module} 2h")
     with lock_lab(context, module, gpu=gpu, verb="keep") as deployment:
         cloud = deployment.cloud
         if cloud.stopped:

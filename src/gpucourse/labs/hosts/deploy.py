@@ -18,6 +18,7 @@ from gpucourse.labs.hosts.nodes import EnteredHost, enter
 from gpucourse.labs.readiness import write_ssh_files
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import BuildResult, DeployResult, Proposal
+from gpucourse.limits import MAX_NODES
 from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
@@ -30,7 +31,6 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 
 LITTLE_BYTES = 1 << 30
 CLOCK_S = 2.0
-MOST = 64
 
 
 @dataclass(kw_only=True)
@@ -142,8 +142,8 @@ def _choose_hosts(context: Context, module: Module, hosts: Sequence[str], nodes:
     if nodes is not None and not 1 <= nodes <= len(names):
         raise UsageError(f"--nodes {nodes}: {len(names)} machines are named", hint=example)
     chosen = names[:nodes] if nodes else names
-    if len(chosen) > MOST:
-        raise UsageError(f"{len(chosen)} machines: a lab has {MOST} at most", hint=example)
+    if len(chosen) > MAX_NODES:
+        raise UsageError(f"{len(chosen)} machines: a lab has {MAX_NODES} at most", hint=example)
     return chosen
 
 

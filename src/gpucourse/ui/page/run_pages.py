@@ -9,6 +9,7 @@ from typing import Any
 
 from gpucourse.grading.edits import FileEdit
 from gpucourse.learning.pages.run_content import LogExcerpt, RunContent
+from gpucourse.limits import MAX_NODES
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import LOCAL, Grid
@@ -33,7 +34,7 @@ FOLDED_BYTES = 256 << 10
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
-MOST_NODES, MOST_FACTS, LONGEST_FACT = 64, 200, 300
+MAX_FACTS, MAX_FACT_LENGTH = 200, 300
 
 
 def place_of(record: RunRecord) -> str:
@@ -213,21 +214,21 @@ def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[di
 
 def _describe_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Table:
     """One column a node, one row a fact."""
-    shown = dict(list(nodes.items())[:MOST_NODES])
+    shown = dict(list(nodes.items())[:MAX_NODES])
     flat = {node: dict(_flatten(facts_of)) for node, facts_of in shown.items()}
-    names = list(dict.fromkeys(name for facts_of in flat.values() for name in facts_of))[:MOST_FACTS]
-    columns = ["", *(printable(node, LONGEST_FACT) for node in flat)]
+    names = list(dict.fromkeys(name for facts_of in flat.values() for name in facts_of))[:MAX_FACTS]
+    columns = ["", *(printable(node, MAX_FACT_LENGTH) for node in flat)]
     return table(columns, [[name, *(facts_of.get(name, "") for facts_of in flat.values())] for name in names])
 
 
 def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     for name, value in values.items():
-        key = printable(f"{before}{name}".replace("_", " "), LONGEST_FACT)
+        key = printable(f"{before}{name}".replace("_", " "), MAX_FACT_LENGTH)
         if isinstance(value, dict) and not before:
             yield from _flatten(value, f"{name} ")
         elif value not in (None, [], {}, ""):
             text = format_bytes(value) if key.endswith("bytes") and isinstance(value, int) else str(value)
-            yield key.removesuffix(" bytes"), printable(text, LONGEST_FACT)
+            yield key.removesuffix(" bytes"), printable(text, MAX_FACT_LENGTH)
 
 
 def _count_collected(record: RunRecord, shown: int) -> str:
@@ -238,11 +239,11 @@ def _count_collected(record: RunRecord, shown: int) -> str:
 
 def _list_files(content: RunContent) -> list[Block]:
     record = content.record
-    rows = [(item.node, item.path, format_bytes(item.bytes)) for item in record.outputs[:MOST_FACTS]]
+    rows = [(item.node, item.path, format_bytes(item.bytes)) for item in record.outputs[:MAX_FACTS]]
     blocks: list[Block] = [facts([("folder", str(content.files.folder))], title="Files")]
     if rows:
         blocks.append(table(["node", "file", Column("size", align="right")], rows, title=_count_collected(record, len(rows))))
     if record.refused:
-        refused = [(item.node, item.name, item.reason) for item in record.refused[:MOST_FACTS]]
+        refused = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
         blocks.append(table(["node", "file", "reason"], refused, title="Not collected"))
     return blocks

@@ -1,0 +1,12 @@
+"""The limits that more than one part of the program keeps to."""
+
+from __future__ import annotations
+
+MAX_NODES = 64
+"""Nodes of one lab or run."""
+MAX_RANKS_PER_NODE = 64
+MIN_LAB_HOURS = 0.25
+MAX_LAB_HOURS = 72.0
+"""A lab exists for no longer than this, however often its time is extended. `terraform/modules/lab` refuses more, too."""
+DEFAULT_LAB_HOURS = 4.0
+"""A lab ends itself after this time unless the learner says otherwise."""
