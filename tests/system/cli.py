@@ -14,12 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests import forks
 from tests.documents import read_document
 from tests.forks import SHARED
-from tests.parts import need
 from tests.ports import take_ports
 from tests.waiting import STUCK_S, until
 
@@ -59,10 +56,9 @@ class Learner:
             kept["MPLCONFIGDIR"] = str(Path(os.environ[SHARED]) / "matplotlib")
         return {**kept, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
 
-    def types(self, *words: str, code: int | None = 0, timeout: float = STUCK_S, mount: str = "", **environ: str) -> Typed:
-        """Run a command to its end; fails unless it answers `code` (None: whatever). `mount`: with a disk of its own at the
-        workspace, made with these options, that is gone afterwards; skips where the machine does not allow that."""
-        command = [*self.before, *(self._prepare_mount(mount) if mount else ()), *COMMAND, *words]
+    def types(self, *words: str, code: int | None = 0, timeout: float = STUCK_S, **environ: str) -> Typed:
+        """Run a command to its end; fails unless it answers `code` (None: whatever)."""
+        command = [*self.before, *COMMAND, *words]
         typed = Typed(*_run(command, self.environment | environ, timeout), words)
         assert code is None or typed.code == code, (
             f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.describe_surroundings()}"
@@ -72,15 +68,6 @@ class Learner:
     def describe_surroundings(self) -> str:
         """What else explains an answer that was not expected."""
         return ""
-
-    def _prepare_mount(self, options: str) -> tuple[str, ...]:
-        self.workspace.mkdir(exist_ok=True)
-        script = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
-        closed = f"mode=700,{options}"  # a tmpfs is open to everybody otherwise, and such a workspace is refused
-        prefix = (need("unshare"), "--mount", "sh", "-c", script, "sh", closed, str(self.workspace))
-        if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
-            pytest.skip("this machine does not let the tests mount a small disk")
-        return prefix
 
     def takes_ports(self, **settings: str) -> None:
         """Write settings, among them one by which its ranks meet at ports that no other test uses. Labs do not know of each
