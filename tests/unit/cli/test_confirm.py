@@ -22,14 +22,14 @@ def session(err: io.StringIO, *, json: bool = False) -> Session:
     return Session(options=Options(json=json), console=face)
 
 
-def test_yes_is_not_asked_again() -> None:
+def test_confirm_asks_nothing_after_yes() -> None:
     err = io.StringIO()
     assert confirm(session(err), "Really?", yes=True, command="gpucourse deploy 3")
     assert err.getvalue() == ""
 
 
 @pytest.mark.parametrize("at_a_terminal", [True, False])
-def test_where_nobody_can_answer_the_hint_is_the_command_with_yes(monkeypatch: pytest.MonkeyPatch, at_a_terminal: bool) -> None:
+def test_confirm_hints_at_yes_when_nobody_can_answer(monkeypatch: pytest.MonkeyPatch, at_a_terminal: bool) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n") if at_a_terminal else io.StringIO("y\n"))
     err = Terminal() if at_a_terminal else io.StringIO()
     with pytest.raises(UsageError) as refused:
@@ -38,6 +38,6 @@ def test_where_nobody_can_answer_the_hint_is_the_command_with_yes(monkeypatch: p
 
 
 @pytest.mark.parametrize(("typed", "agreed"), [("y\n", True), ("no\n", False)])
-def test_at_a_terminal_the_person_decides(monkeypatch: pytest.MonkeyPatch, typed: str, agreed: bool) -> None:
+def test_confirm_leaves_it_to_the_person_at_a_terminal(monkeypatch: pytest.MonkeyPatch, typed: str, agreed: bool) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     assert confirm(session(Terminal()), "Really?", yes=False, command="gpucourse deploy 3") is agreed

@@ -18,10 +18,10 @@ from gpucourse.errors import UsageError
         (["run", "3.2", "--", "-q", "--json"], Options(passed_on=("-q", "--json")), ["run", "3.2", "--", "-q", "--json"]),
     ],
 )
-def test_the_programs_own_options_stand_anywhere_before_the_dashes(line: list[str], options: Options, rest: list[str]) -> None:
+def test_split_finds_the_options_of_the_program_before_the_dashes(line: list[str], options: Options, rest: list[str]) -> None:
     assert split(line) == (options, rest)
 
 
-def test_a_folder_is_missing() -> None:
+def test_split_refuses_a_workspace_without_a_folder() -> None:
     with pytest.raises(UsageError, match="needs a folder"):
         split(["status", "--workspace"])

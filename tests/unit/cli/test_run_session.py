@@ -20,5 +20,5 @@ from gpucourse.cli.run_session import readable
         (b"", ""),
     ],
 )
-def test_what_is_left_of_a_terminal(shown: bytes, text: str) -> None:
+def test_readable_keeps_what_a_terminal_showed(shown: bytes, text: str) -> None:
     assert readable(shown) == text
