@@ -77,7 +77,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def serve(folder: Path) -> Iterator[str]:
     """A package index on loopback; its address."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"
@@ -93,7 +93,6 @@ def ordinary(tmp_path: Path) -> Iterator[str]:
     write_wheel(tmp_path / "ordinary", "torch", VERSION, tag, "Requires-Dist: nvidia-cublas\n")
     write_wheel(tmp_path / "ordinary", "nvidia-cublas", "13", "py3-none-any")
     write_wheel(tmp_path / "ordinary", "held", "1", "py3-none-any")
-    write_wheel(tmp_path / "ordinary", "gpucourse", "0", "py3-none-any", "Provides-Extra: local\nRequires-Dist: torch>=2\n")
     with serve(tmp_path / "ordinary") as address:
         yield address
 
@@ -146,118 +145,94 @@ def checkout(tmp_path: Path, ordinary: str) -> Path:  # writes the wheel that th
     return folder
 
 
-def comes(said: str) -> set[str]:
-    """What pip would install last: torch and what it needs."""
-    return set(re.findall(r"Would install (.*)", said)[-1].split()) - {"gpucourse-0"}
+def list_installed(output: str) -> set[str]:
+    """Return what pip would install last: torch and what it needs."""
+    return set(re.findall(r"Would install (.*)", output)[-1].split()) - {"gpucourse-0"}
 
 
-@pytest.mark.slow
-def test_without_a_card_the_cpu_build_comes_with_its_size(ordinary: str, cpu_index: str, checkout: Path) -> None:
-    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", GPUCOURSE_TORCH_INDEX=cpu_index)
-    assert f"torch: the CPU build of {VERSION} from {cpu_index}, 3 MB" in said
-    assert comes(said) == {f"torch-{VERSION}+cpu"}
-    assert "Collecting torch" in said, "pip shows what it does"
-    assert "Would install held-1" in said
-
-
-def test_a_package_without_its_checksum_ends_the_installation(ordinary: str, checkout: Path) -> None:
+def test_wrong_checksum_of_a_package_ends_the_installation(ordinary: str, checkout: Path) -> None:
     (checkout / "requirements.lock").write_text(f"held==1 --hash=sha256:{'0' * 64}\n")
-    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", code=1)
-    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said
-    assert "requirements.lock could not be installed" in said
-    assert "torch" not in said.partition("requirements.lock could not be installed")[0]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["local", "kernels"],
-        ["local,", "kernels"],
-        ["local", "-q", "kernels"],
-        ["local", "--quiet", "--no-cache-dir", "--timeout", "9", "--retries=0", "kernels"],
-    ],
-)
-def test_an_extra_after_a_space_is_refused_with_the_line_to_type(ordinary: str, checkout: Path, words: list[str]) -> None:
-    shutil.copy(ROOT / "pyproject.toml", checkout)  # names the extras
-    said = run_pip(ordinary, sys.executable, checkout / "install.py", *words, code=2)
-    assert said.endswith("For an extra of gpucourse type\npython install.py local,kernels\n")
-    assert "Collecting" not in said
+    output = run_pip(ordinary, sys.executable, checkout / "install.py", "local", code=1)
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in output
+    assert "requirements.lock could not be installed" in output
+    assert "torch" not in output.partition("requirements.lock could not be installed")[0]
 
 
 @pytest.mark.slow
-def test_with_a_card_the_build_with_cuda_comes(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "nvidia-smi").write_text('#!/bin/sh\n[ "$1" = -L ] && echo "GPU 0: Tesla T4"\n')
-    (tools / "nvidia-smi").chmod(0o755)
-    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", path=tools, GPUCOURSE_TORCH_INDEX=cpu_index)
-    assert "torch: this machine has an NVIDIA card, so the build with CUDA comes: several gigabytes" in said
-    assert comes(said) == {f"torch-{VERSION}", "nvidia-cublas-13"}
+def test_commands_of_the_readme_bring_the_cpu_build_with_its_size(ordinary: str, cpu_index: str, checkout: Path) -> None:
+    commands = set(re.findall(r"`(python install\.py [^`]+)`", (ROOT / "README.md").read_text()))
+    assert "python install.py local" in commands
+    for command in commands:
+        _, script, *words = shlex.split(command)
+        output = run_pip(ordinary, sys.executable, checkout / script, *words, GPUCOURSE_TORCH_INDEX=cpu_index)
+        assert f"torch: the CPU build of {VERSION} from {cpu_index}, 3 MB" in output
+        assert list_installed(output) == {f"torch-{VERSION}+cpu"}, command
+        assert "Would install held-1" in output
 
 
 @pytest.mark.slow
-def test_a_tool_without_a_card_is_no_card(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'\nexit 6\n")
-    (tools / "nvidia-smi").chmod(0o755)
-    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", path=tools, GPUCOURSE_TORCH_INDEX=cpu_index)
-    assert comes(said) == {f"torch-{VERSION}+cpu"}
+def test_line_for_other_versions_brings_the_cpu_build(ordinary: str, cpu_index: str, checkout: Path) -> None:
+    """With both indexes pip takes the highest version, and 2.13.0+cpu sorts above 2.13.0."""
+    (checkout / "requirements.lock").write_text("nowhere==1 --hash=sha256:" + "0" * 64)
+    output = run_pip(ordinary, sys.executable, checkout / "install.py", "local", code=1, GPUCOURSE_TORCH_INDEX=cpu_index)
+    line = shlex.split(output.splitlines()[-1])
+    assert list_installed(run_pip(ordinary, *line)) == {f"torch-{VERSION}+cpu"}
 
 
-@pytest.mark.slow
-def test_where_the_index_is_out_of_reach_pips_own_is_used(ordinary: str, checkout: Path) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # nobody listens there
-        index = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", GPUCOURSE_TORCH_INDEX=index)
-    assert f"torch: {index} cannot give its CPU build ([Errno 111] Connection refused).\n" in said
-    assert "pip's own index is used instead" in said
-    assert comes(said) == {f"torch-{VERSION}", "nvidia-cublas-13"}
+def test_python_without_pip_names_the_cure(ordinary: str, checkout: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(checkout / "bare")], check=True, timeout=STUCK_S)
+    python = checkout / "bare" / "bin" / "python"
+    assert (
+        run_pip(ordinary, python, checkout / "install.py", "local", code=3) == f"{python} has no pip: {python} -m ensurepip\n"
+    )
 
 
-def test_an_index_that_has_it_for_another_python_alone(tmp_path: Path) -> None:
+def put_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Put a program first on PATH that ends with this code, as the one of the driver does if it finds a card or none."""
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nexit {code}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_choose_torch_takes_the_build_with_cuda_for_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_nvidia_smi(tmp_path, monkeypatch, 0)
+    assert install.choose_torch("http://nowhere.invalid") == (
+        [],
+        "this machine has an NVIDIA card, so the build with CUDA comes: several gigabytes",
+    )
+
+
+def test_choose_torch_takes_the_cpu_build_when_nvidia_smi_finds_no_card(
+    cpu_index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_nvidia_smi(tmp_path, monkeypatch, 6)
+    assert install.choose_torch(cpu_index)[0] == ["--extra-index-url", cpu_index]
+
+
+def test_choose_torch_takes_the_index_of_pip_when_the_other_has_no_build_for_this_python(tmp_path: Path) -> None:
     write_cpu_build(tmp_path / "old", "cp38")
     with serve(tmp_path / "old") as index:
         options, sentence = install.choose_torch(index)
     assert options == []
     assert f"it lists no torch {VERSION}+cpu for {TAG}" in sentence
+    assert "pip's own index is used instead" in sentence
 
 
-def test_an_index_that_is_no_index(tmp_path: Path) -> None:
+def test_choose_torch_takes_the_index_of_pip_when_the_other_is_a_sign_in_page(tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "index.html").write_text("<html>Welcome to this hotel. Please sign in.</html>")
     with serve(tmp_path) as index:
         assert install.choose_torch(index)[0] == []
 
 
-def test_an_index_that_never_answers_is_not_waited_for() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        options, sentence = install.choose_torch(f"http://127.0.0.1:{silent.getsockname()[1]}", patience_s=0.2)
+@pytest.mark.parametrize("listens", [True, False], ids=["never answers", "refuses"])
+def test_choose_torch_takes_the_index_of_pip_when_the_other_is_out_of_reach(listens: bool) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if listens:
+            server.listen()
+        options, sentence = install.choose_torch(f"http://127.0.0.1:{server.getsockname()[1]}", patience_s=0.2)
     assert options == []
     assert "cannot give its CPU build (" in sentence
-
-
-@pytest.mark.slow
-def test_the_commands_of_the_readme_bring_the_cpu_build(ordinary: str, cpu_index: str, checkout: Path) -> None:
-    commands = set(re.findall(r"`(python install\.py [^`]+)`", (ROOT / "README.md").read_text()))
-    assert "python install.py local" in commands
-    for command in commands:
-        _, script, *words = shlex.split(command)
-        said = run_pip(ordinary, sys.executable, checkout / script, *words, GPUCOURSE_TORCH_INDEX=cpu_index)
-        assert comes(said) == {f"torch-{VERSION}+cpu"}, command
-
-
-def test_the_line_for_other_versions_brings_the_cpu_build(ordinary: str, cpu_index: str, checkout: Path) -> None:
-    """With both indexes pip takes the highest version, and 2.13.0+cpu sorts above 2.13.0."""
-    (checkout / "requirements.lock").write_text("nowhere==1 --hash=sha256:" + "0" * 64)
-    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", code=1, GPUCOURSE_TORCH_INDEX=cpu_index)
-    line = shlex.split(said.splitlines()[-1])
-    assert comes(run_pip(ordinary, *line)) == {f"torch-{VERSION}+cpu"}
-
-
-def test_a_python_without_pip_names_the_cure(ordinary: str, checkout: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(checkout / "bare")], check=True, timeout=STUCK_S)
-    python = checkout / "bare" / "bin" / "python"
-    said = run_pip(ordinary, python, checkout / "install.py", "local", code=3)
-    assert said == f"{python} has no pip: {python} -m ensurepip\n"

@@ -65,7 +65,7 @@ def check_command(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
-def test_the_commands_of_a_page_can_be_typed(page: Path) -> None:
+def test_commands_of_a_page_can_be_typed(page: Path) -> None:
     for words in list_commands(page.read_text(encoding="utf-8")):
         try:
             check_command(words)
