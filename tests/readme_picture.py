@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -18,7 +17,6 @@ PICTURE = Path(__file__).parent.parent / "docs" / "images" / "run.svg"
 EXERCISE, RUN = "3.2", ("run", "3.2", "--nodes", "2")
 SHOWN = "/home/learner/gpucourse"  # is in the picture where the workspace is
 TEXT = "{http://www.w3.org/2000/svg}text"
-COLUMN = 12.2  # units of the picture from one character to the next
 
 
 def screen_of(workspace: Path) -> str:
@@ -38,36 +36,10 @@ def screen_of(workspace: Path) -> str:
     return screen.read_text(encoding="utf-8").replace(str(workspace), SHOWN)
 
 
-def lines(svg: str) -> list[str]:
-    """The lines of a captured screen as text; the title of its window is the first."""
-    rows: defaultdict[float, list[tuple[int, str]]] = defaultdict(list)
-    title = ""
-    for text in ET.fromstring(svg).iter(TEXT):
-        content = (text.text or "").replace("\xa0", " ").rstrip("\n")
-        if "textLength" in text.keys():  # noqa: SIM118  (an Element is no mapping)
-            rows[float(text.attrib["y"])].append((round(float(text.attrib["x"]) / COLUMN), content))
-        else:
-            title = content
-    return [title, *(_join(rows[y]) for y in sorted(rows))]
-
-
-def _join(pieces: list[tuple[int, str]]) -> str:
-    line = ""
-    for column, text in sorted(pieces):
-        line = line.ljust(column) + text
-    return line.rstrip()
-
-
-def count_checks(svg: str) -> int:
-    """How many checks the line below the title of the result counts."""
-    screen = lines(svg)
-    title = screen[0].partition(" · ")[0]
-    return sum(map(int, re.findall(r"(\d+) (?:passed|failed|error|not measured)", screen[screen.index(title) + 1])))
-
-
-def foreign_paths(svg: str) -> list[str]:
-    """The absolute paths on the screen that are not below SHOWN."""
-    paths = re.findall(r"(?<![\w/.])/(?:[\w.@-]+/)+[\w.@-]*", "\n".join(lines(svg)))
+def find_foreign_paths(svg: str) -> list[str]:
+    """Return the absolute paths on the screen that are not below SHOWN."""
+    text = "\n".join("".join(element.itertext()) for element in ET.fromstring(svg).iter(TEXT))
+    paths = re.findall(r"(?<![\w/.])/(?:[\w.@-]+/)+[\w.@-]*", text)
     return [path for path in paths if not path.startswith(SHOWN)]
 
 
@@ -80,10 +52,9 @@ def main() -> None:
             svg = screen_of(Path(folder))
         except subprocess.CalledProcessError as error:
             sys.exit(f"the picture stays as it was: {error}")
-    if paths := foreign_paths(svg):
+    if paths := find_foreign_paths(svg):
         sys.exit(f"the screen shows paths of this machine, so the picture stays as it was: {', '.join(paths)}")
     PICTURE.write_text(svg, encoding="utf-8")
-    sys.stdout.write(f"{PICTURE}: {len(lines(svg))} lines, {count_checks(svg)} checks\n")
 
 
 if __name__ == "__main__":

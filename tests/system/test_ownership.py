@@ -21,8 +21,14 @@ NODE = {
 
 
 @pytest.fixture
+def learner(tmp_path: Path) -> Learner:
+    """Somebody whose own workspace is never made."""
+    return Learner(tmp_path / "own")
+
+
+@pytest.fixture
 def canary(tmp_path: Path) -> Path:
-    """A file that the trap of these tests makes when it runs."""
+    """Return a file that the trap of these tests makes when it runs."""
     return tmp_path / "canary"
 
 
@@ -47,74 +53,55 @@ def trap(tmp_path: Path, canary: Path) -> Path:
 
 
 @pytest.mark.parametrize("way", ["variable", "option", "parent"])
-def test_status_runs_nothing_of_others_until_it_is_allowed(
-    tmp_path: Path, trap: Path, canary: Path, way: str, monkeypatch: pytest.MonkeyPatch
+def test_status_runs_nothing_of_others_until_it_is_trusted(
+    learner: Learner, trap: Path, canary: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(trap / "below" if way == "parent" else tmp_path)
-    learner = Learner(tmp_path / "own", {"GPUCOURSE_WORKSPACE": str(trap) if way == "variable" else ""})
+    monkeypatch.chdir(trap / "below" if way == "parent" else trap.parent)
+    learner.environ["GPUCOURSE_WORKSPACE"] = str(trap) if way == "variable" else ""
     words = ("--workspace", str(trap)) if way == "option" else ()
     refused = learner.types("status", *words, code=3)
     assert f"everybody on this computer may write to {trap}" in refused.err
     assert f"gpucourse trust {trap}" in refused.err
     assert not canary.exists()
-    learner.types("trust", str(trap))
-    learner.types("status", *words)
-    assert canary.exists()  # this is what a workspace may do once it is trusted
+    if way == "parent":
+        learner.types("trust", str(trap))
+        learner.types("status", *words)
+        assert canary.exists()  # this is what a workspace may do once it is trusted
 
 
-def test_the_shell_completes_nothing_from_others(tmp_path: Path, trap: Path) -> None:
-    learner = Learner(tmp_path / "own", COMPLETION)
-    assert "3" in learner.types(code=None).out.split()
-    assert learner.types(code=None, GPUCOURSE_WORKSPACE=str(trap)).out.strip() == ""
+def test_shell_completes_nothing_from_others(learner: Learner, trap: Path) -> None:
+    assert "3" in learner.types(code=None, **COMPLETION).out.split()
+    assert learner.types(code=None, **COMPLETION, GPUCOURSE_WORKSPACE=str(trap)).out.strip() == ""
 
 
-def test_a_course_that_others_may_change_is_not_read(tmp_path: Path) -> None:
+def test_list_refuses_a_course_that_others_may_change_until_it_is_trusted(learner: Learner, tmp_path: Path) -> None:
     course = tmp_path / "course"
     for part in ("modules", "exercises"):
         (course / part).mkdir(parents=True)
     course.chmod(0o777)
-    learner = Learner(tmp_path / "own", {"GPUCOURSE_COURSE": str(course)})
+    learner.environ["GPUCOURSE_COURSE"] = str(course)
     assert f"everybody on this computer may write to {course}" in learner.types("list", code=3).err
-    assert f"gpucourse trust {course}" in learner.types("dev", "check", "--run", str(course), code=3).err
     learner.types("trust", str(course))
     learner.types("list")
-
-
-def test_the_list_of_what_is_trusted(tmp_path: Path) -> None:
-    learner = Learner(tmp_path / "own")
-    folder = tmp_path / "other"
-    folder.mkdir()
-    assert learner.documents("trust", str(folder)) == {"version": 1, "trusted": [str(folder)]}
-    assert str(folder) in learner.types("trust", "--list").out
-    assert "no longer trusted" in learner.types("trust", "--remove", str(folder)).err
-    assert learner.documents("trust", "--list")["trusted"] == []
-    learner.types("trust", "--remove", str(folder), code=2)
-    learner.types("trust", str(tmp_path / "nowhere"), code=2)
-    learner.types("trust", code=2)
-    assert not (tmp_path / "own").exists()  # none of this opens a workspace
+    assert learner.documents("trust", "--list")["trusted"] == [str(course)]
+    assert "no longer trusted" in learner.types("trust", "--remove", str(course)).err
+    learner.types("trust", "--remove", str(course), code=2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("umask", ["000", "077"])
-def test_nobody_else_may_write_whatever_the_umask(tmp_path: Path, umask: str) -> None:
-    """A lab and a run leave nothing that others may write to; with a umask of 077 nothing that they may read."""
-    learner = Learner(tmp_path / "work" / "space", before=("sh", "-c", f'umask {umask}; exec "$@"', "sh"))
+def test_lab_and_run_leave_nothing_that_others_may_write_to_when_the_umask_allows_all(tmp_path: Path) -> None:
+    learner = Learner(tmp_path / "work" / "space", before=("sh", "-c", 'umask 000; exec "$@"', "sh"))
     learner.workspace.parent.mkdir()
     script = tmp_path / "mine.py"
     script.write_text("print('hello')\n")
-    try:
+    with learner.leaves_nothing():
         learner.types("init")
         learner.types("deploy", "3", "--nodes", "1")
         learner.types("run", "--script", str(script), "--launcher", "python")
         assert list(learner.workspace.rglob("terraform.tfstate"))
-        assert list(learner.workspace.rglob("hashes.json"))
         open_to_others = [
             f"{path.lstat().st_mode:o} {path.relative_to(tmp_path)}"
             for path in [learner.workspace, *learner.workspace.rglob("*")]
             if not path.is_symlink() and path.stat().st_mode & 0o022
         ]
         assert open_to_others == []
-        assert umask == "000" or learner.workspace.stat().st_mode & 0o077 == 0
-    finally:
-        learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
-        assert learner.processes() == []

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 
 
 @pytest.fixture
-def somebody() -> Iterator[Learner]:
+def user() -> Iterator[Learner]:
     """Somebody who is not root; whatever happens, his cluster and his folder are gone afterwards."""
     need_slurm()
     folder = Path(tempfile.mkdtemp(prefix="plain-user-"))  # pytest's own folders are closed to others
@@ -32,29 +32,30 @@ def somebody() -> Iterator[Learner]:
         shutil.rmtree(folder)
 
 
-def _processes_of_his() -> list[str]:
-    """Processes under his number, or under one of those that are lent to him."""
-    his = {NUMBER, *range(LENT, LENT + MANY)}
-    pids = []
+def _list_processes() -> list[str]:
+    """Return the processes under the number of the user, or under one of those that are lent to this user."""
+    numbers = {NUMBER, *range(LENT, LENT + MANY)}
+    commands = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if process.stat().st_uid in his and ") Z" not in (process / "stat").read_text():
-                pids.append((process / "cmdline").read_text().replace("\0", " "))
+            if process.stat().st_uid in numbers and ") Z" not in (process / "stat").read_text():
+                commands.append((process / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return pids
+    return commands
 
 
-def test_a_plain_user_has_a_cluster_runs_a_job_and_leaves_nothing(somebody: Learner) -> None:
-    somebody.types("deploy", "2", "--nodes", "2")
-    assert _processes_of_his() != []
-    own = script(somebody.workspace.parent, "print('begun', flush=True)\n")
-    ran = somebody.types(*OWN, own)
+@pytest.mark.slow  # every test of a cluster shows it when a plain user runs the tests
+def test_cluster_of_a_plain_user_runs_a_job_and_leaves_nothing(user: Learner) -> None:
+    user.types("deploy", "2", "--nodes", "2")
+    assert _list_processes() != []
+    own = script(user.workspace.parent, "print('begun', flush=True)\n")
+    ran = user.types(*OWN, own)
     assert "is COMPLETED on node" in ran.err
-    assert somebody.types("ssh", "2", "--", "id", "-u").out == f"{NUMBER}\n"
-    assert somebody.types("ssh", "2", "--", "srun", "-N2", "id", "-u").out == f"{NUMBER}\n" * 2
-    somebody.types("destroy", "--all", "--yes")
-    until(lambda: not _processes_of_his(), what="the end of the last process")
-    assert str(somebody.workspace) not in Path("/proc/mounts").read_text(encoding="utf-8")
-    nodes = somebody.workspace / ".gpucourse/stacks/02-local/nodes"
+    assert user.types("ssh", "2", "--", "id", "-u").out == f"{NUMBER}\n"
+    assert user.types("ssh", "2", "--", "srun", "-N2", "id", "-u").out == f"{NUMBER}\n" * 2
+    user.types("destroy", "--all", "--yes")
+    until(lambda: not _list_processes(), what="the end of the last process")
+    assert str(user.workspace) not in Path("/proc/mounts").read_text(encoding="utf-8")
+    nodes = user.workspace / ".gpucourse/stacks/02-local/nodes"
     assert not nodes.exists() or list(nodes.iterdir()) == []

@@ -81,7 +81,7 @@ def notes(run: Run) -> list[str]:
     return [event.text for event in run.events if isinstance(event, Note)]
 
 
-def test_both_nodes_start_again_and_the_run_ends_well(make: Make) -> None:
+def test_follow_counts_the_restarts_of_a_run_that_ends_well(make: Make) -> None:
     run = make(CRASH_ONCE, restarts=2).launch()
     result = follow(run, restarts=2)
     assert [(ended.node, ended.code, ended.reason) for ended in result.node_exits] == [
@@ -90,9 +90,11 @@ def test_both_nodes_start_again_and_the_run_ends_well(make: Make) -> None:
     assert (result.restarts, result.first_failure) == (1, None)
     assert run.log(1, "node1") == b"life 0\n--- restart 1 ---\nlife 1\n"
     assert run.collect_log("node1", 1) == run.log(1, "node1")
+    again = follow(run, restarts=2)
+    assert (again.restarts, again.first_failure, len(again.rank_exits)) == (1, None, 4), "also for a client that comes later"
 
 
-def test_restarts_used_up_name_the_rank_and_end_the_others(make: Make) -> None:
+def test_follow_names_the_rank_and_ends_the_others_when_restarts_are_used_up(make: Make) -> None:
     run = make(f"import os\nif os.environ['RANK'] == '0': import time; time.sleep(60)\n{CRASH_ALWAYS}", restarts=1).launch()
     result = follow(run, restarts=1)
     assert result.first_failure is not None
@@ -101,7 +103,7 @@ def test_restarts_used_up_name_the_rank_and_end_the_others(make: Make) -> None:
     assert {ended.node: ended.reason for ended in result.node_exits} == {"node0": "cancelled", "node1": "exited"}
 
 
-def test_a_cancel_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
+def test_cancel_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
     run = make(CRASH_ALWAYS, restarts=100)
     run.launch()
     ended = threading.Thread(target=lambda: follow(run, restarts=100), daemon=True)
@@ -114,19 +116,3 @@ def test_a_cancel_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
     for node in run.plan.nodes:
         assert not find_marked_processes(run.folder(node.name))
         assert (run.folder(node.name) / "done").exists()
-
-
-def test_the_time_limit_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:
-    run = make(CRASH_ALWAYS, restarts=100, timeout_s=0.8).launch()
-    result = follow(run, restarts=100)
-    assert {ended.reason for ended in result.node_exits} == {"timed_out"}
-    for node in run.plan.nodes:
-        assert not find_marked_processes(run.folder(node.name))
-
-
-def test_whoever_takes_a_run_up_later_hears_of_every_life(make: Make) -> None:
-    run = make(CRASH_ONCE, restarts=2).launch()
-    for node in run.plan.nodes:
-        until((run.folder(node.name) / "done").exists, "the run ends with nobody watching")
-    result = follow(run, restarts=2)
-    assert (result.restarts, result.first_failure, len(result.rank_exits)) == (1, None, 4)
