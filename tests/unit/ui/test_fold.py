@@ -25,11 +25,11 @@ def fold_pieces(logs: Mapping[int, Iterable[bytes]]) -> list[str]:
     ("ranks", "shown"),
     [([0], "[r0]"), ([3, 1, 2, 0], "[r0-3]"), ([0, 2, 3], "[r0,2-3]"), ([1, 3, 5], "[r1,3,5]"), ([9, 10, 11], "[r9-11]")],
 )
-def test_ranges(ranks: list[int], shown: str) -> None:
+def test_label_joins_ranks_to_ranges(ranks: list[int], shown: str) -> None:
     assert label(ranks) == shown
 
 
-def test_equal_lines_stand_once_and_others_by_rank() -> None:
+def test_fold_shows_equal_lines_once_and_others_by_rank() -> None:
     texts = [f"start\nI am rank {rank}\nepoch 1\nloss 0.{rank}\ndone\n" for rank in range(4)]
     assert fold_logs(*texts) == [
         "[r0-3] start",
@@ -46,7 +46,7 @@ def test_equal_lines_stand_once_and_others_by_rank() -> None:
     ]
 
 
-def test_a_rank_that_says_more_does_not_break_the_fold() -> None:
+def test_fold_goes_on_when_a_rank_says_more() -> None:
     assert fold_logs("a\nb\nc\n", "a\nwarning\nwarning\nb\nc\n", "a\nb\nc\n") == [
         "[r0-2] a",
         "[r1] warning",
@@ -56,7 +56,7 @@ def test_a_rank_that_says_more_does_not_break_the_fold() -> None:
     ]
 
 
-def test_lines_that_differ_in_their_numbers_stand_side_by_side() -> None:
+def test_fold_puts_lines_side_by_side_that_differ_in_their_numbers() -> None:
     texts = [f"rank {rank}\nepoch 1 loss {rank}.5\nepoch 2 loss {rank}.4\nbye\n" for rank in range(2)]
     texts[0] = texts[0].replace("rank 0\n", "rank 0\ncheckpoint written\n")
     assert fold_logs(*texts) == [
@@ -71,42 +71,22 @@ def test_lines_that_differ_in_their_numbers_stand_side_by_side() -> None:
     ]
 
 
-def test_a_rank_that_starts_later_is_folded_where_it_agrees() -> None:
+def test_fold_of_a_rank_that_starts_later() -> None:
     assert fold_logs("step 1\nstep 2\nstep 3\n", "step 2\nstep 3\n") == ["[r0] step 1", "[r0-1] step 2", "[r0-1] step 3"]
 
 
-def test_a_rank_that_stops_early_leaves_the_others() -> None:
+def test_fold_of_a_rank_that_stops_early() -> None:
     assert fold_logs("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
 
 
-def test_numbers_that_nearly_agree_are_two_lines() -> None:
-    assert fold_logs("loss 0.123456\n", "loss 0.123457\n") == ["[r0] loss 0.123456", "[r1] loss 0.123457"]
-
-
-def test_another_order_says_every_line_of_every_rank() -> None:
-    lines = fold_logs("a\nb\nc\n", "c\nb\na\n")
-    assert sorted(line.split()[-1] for line in lines for _ in range(2 if "0-1" in line else 1)) == [
-        "a",
-        "a",
-        "b",
-        "b",
-        "c",
-        "c",
-    ]
-
-
-def test_pieces_may_end_anywhere() -> None:
+def test_fold_takes_pieces_that_end_anywhere() -> None:
     pieces = {0: [b"al", b"pha\nbe", b"ta"], 1: [b"alpha\n", b"beta\n"]}
     assert fold_pieces(pieces) == ["[r0-1] alpha", "[r0-1] beta"]
     assert fold_pieces({}) == []
     assert fold_pieces({0: [], 1: [b""]}) == []
 
 
-def test_escapes_do_not_leak() -> None:
-    assert fold_logs("\x1b[31mred\x1b[0m\x07\n", "\x1b[31mred\x1b[0m\x07\n") == ["[r0-1] red\\x07"]
-
-
-def test_memory_does_not_grow_with_the_logs() -> None:
+def test_fold_takes_no_more_memory_for_longer_logs() -> None:
     def pieces(rank: int) -> Iterator[bytes]:
         for block in range(40):
             yield b"".join(
@@ -132,7 +112,7 @@ def shuffle_lines(lines: list[str], ranks: int, within: int) -> list[str]:
 
 @pytest.mark.parametrize("within", [10, 100])
 @pytest.mark.parametrize("ranks", [2, 3, 8])
-def test_lines_in_another_order_are_said_as_often_as_they_were_written(ranks: int, within: int) -> None:
+def test_fold_shows_every_line_when_the_order_differs(ranks: int, within: int) -> None:
     logs = shuffle_lines([f"step {number} of {number % 7}" for number in range(3000)], ranks, within)
     shown: list[list[str]] = [[] for _ in range(ranks)]
     for line in fold_logs(*logs):
@@ -149,7 +129,7 @@ def is_within(rank: int, name: str) -> bool:
 
 
 @pytest.mark.parametrize("differs", [1000, 30_000, 59_999])
-def test_ranks_that_begin_to_differ_late_are_told_apart_from_there(differs: int) -> None:
+def test_fold_tells_ranks_apart_that_differ_late(differs: int) -> None:
     lines = [b"line %d\n" % number for number in range(60_000)]
     logs = {rank: list(lines) for rank in range(4)}
     logs[1][differs] = logs[3][differs] = b"something else\n"
@@ -159,14 +139,14 @@ def test_ranks_that_begin_to_differ_late_are_told_apart_from_there(differs: int)
     assert {line.split()[0] for line in shown[:differs] + shown[differs + 2 :]} == {"[r0-3]"}
 
 
-def test_a_line_without_an_end_is_broken() -> None:
+def test_fold_breaks_a_line_without_an_end() -> None:
     lines = fold_pieces({0: [b"x" * 50_000] * 4})
     assert sum(len(line) - len("[r0] ") for line in lines) == 200_000
     assert max(map(len, lines)) <= (64 << 10) + 5
 
 
 @pytest.mark.parametrize("line", [b"", b"\0" * 40, b"x" * 5000, "é\x1b[1m\x9d".encode(), b"\xff\r\r", b"10%\r20%"])
-def test_many_lines_of_any_kind_are_all_said(line: bytes) -> None:
+def test_fold_shows_many_lines_of_any_kind(line: bytes) -> None:
     log = (line + b"\n") * 2000
     once, *others = set(fold_pieces({0: [log]}))
     assert fold_pieces({rank: [log] for rank in range(3)}) == [once.replace("[r0]", "[r0-2]")] * 2000
@@ -178,7 +158,7 @@ def test_many_lines_of_any_kind_are_all_said(line: bytes) -> None:
     ]
 
 
-def test_a_line_that_another_rank_writes_later_waits_for_it_among_many() -> None:
+def test_fold_waits_with_a_line_that_another_rank_writes_later() -> None:
     """Numbers that come again: what is said row by row ends before them."""
     first = [f"rank 0 step {number}" for number in range(900)]
     second = [f"rank 1 step {number}" for number in range(900)]

@@ -15,7 +15,7 @@ from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import LISTED_AFTER_S
 from tests.unit.ui.emulator import Emulator, terminal
-from tests.waiting import STUCK_S, until
+from tests.waiting import until
 
 
 def resource(address: str, state: str, *, action: str = "create", seconds: float = 0.0, detail: str = "") -> ResourceEvent:
@@ -53,7 +53,7 @@ def write_to_pipe(events: list[Event], *, quiet: bool = False) -> str:
     return text.getvalue()
 
 
-def test_a_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
+def test_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
     assert write_to_pipe(list_events()).splitlines() == [
         "✓ planning                                    0.31 s",
         "· building module-3-local",
@@ -71,7 +71,7 @@ def test_a_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
     ]
 
 
-def test_a_pipe_shows_the_parts_of_a_long_stage_below_it_at_once() -> None:
+def test_pipe_shows_the_parts_of_a_long_stage_below_it_at_once() -> None:
     text, now = io.StringIO(), [0.0]
     with Live(Out(text), colour=False, moving=False, clock=lambda: now[0]) as live:
         live(Stage(name="apply", text="building"))
@@ -90,7 +90,7 @@ def test_a_pipe_shows_the_parts_of_a_long_stage_below_it_at_once() -> None:
 
 
 @pytest.mark.parametrize(("verbose", "lines"), [(False, 1), (True, 2)])
-def test_what_goes_well_and_soon_is_one_line_but_for_verbose(*, verbose: bool, lines: int) -> None:
+def test_stage_that_goes_well_is_one_line_unless_verbose(*, verbose: bool, lines: int) -> None:
     def work(live: Live) -> None:
         live(Stage(name="push", text="pushing"))
         live(NodeEvent(node="node0", step="push", ok=True, seconds=0.04))
@@ -106,7 +106,7 @@ def test_what_goes_well_and_soon_is_one_line_but_for_verbose(*, verbose: bool, l
 
 
 @pytest.mark.parametrize("moving", [False, True])
-def test_transcript_of_a_run_that_ends_before_a_rank_prints(moving: bool) -> None:
+def test_transcript_when_no_rank_prints(moving: bool) -> None:
     """The launcher alone wrote, which is folded, and more than is kept of it: no line of a rank is there to show."""
     with Live(Out(io.StringIO()), colour=False, moving=moving) as live:
         live(Stage(name="run", text="running", seconds=1.0))
@@ -116,7 +116,7 @@ def test_transcript_of_a_run_that_ends_before_a_rank_prints(moving: bool) -> Non
 
 
 @pytest.mark.parametrize("moving", [False, True])
-def test_live_goes_on_as_in_a_pipe_if_it_fails_itself(moving: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_live_goes_on_as_in_a_pipe_when_it_fails_itself(moving: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(*_: object) -> None:
         raise IndexError("a row that is not there")
 
@@ -132,7 +132,7 @@ def test_live_goes_on_as_in_a_pipe_if_it_fails_itself(moving: bool, monkeypatch:
     assert log.read_text(encoding="utf-8").splitlines()[0].endswith(")")
 
 
-def test_quiet_is_warnings_only() -> None:
+def test_quiet_shows_warnings_only() -> None:
     logs: list[Event] = [LogBytes(node="node0", rank=0, data=b"epoch 1\n")]
     assert write_to_pipe([*list_events(), *logs], quiet=True) == "! torch is not installed on node1\n"
 
@@ -147,7 +147,7 @@ def show_on_terminal(work: Callable[[Live], None], *, columns: int = 100, lines:
     return emulator, screen.received
 
 
-def test_a_terminal_shows_a_tree_that_freezes() -> None:
+def test_terminal_shows_a_tree_that_freezes() -> None:
     def work(live: Live) -> None:
         for event in list_events():
             live(event)
@@ -169,37 +169,7 @@ def test_a_terminal_shows_a_tree_that_freezes() -> None:
     assert "\x1b[32m✓" in sent
 
 
-def test_what_goes_on_moves() -> None:
-    read, write = os.openpty()
-    frames: list[bytes] = []
-    reader = threading.Thread(target=lambda: frames.extend(iter(lambda: _read(read), b"")))
-    reader.start()
-    with os.fdopen(write, "w", encoding="utf-8") as stream:
-        with Live(Out(stream), colour=False, moving=True) as live:
-            live(Stage(name="apply", text="building module-3-local"))
-            for number in range(4):
-                live(resource(f"terraform_data.node[{number}]", "planned"))
-                live(resource(f"terraform_data.node[{number}]", "started"))
-            live(resource("terraform_data.node[2]", "done", seconds=0.5))
-            until(lambda: b"".join(frames).count(b"building") >= 4)
-        reader_done = b"".join(frames).decode()
-    reader.join(STUCK_S)
-    os.close(read)
-    spinners = {character for character in reader_done if character in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"}
-    assert len(spinners) >= 2, "the spinner turns"
-    assert "━━━───────────" in reader_done
-    assert "1 of 4" in reader_done
-    assert "terraform_data.node[0]  creating" in reader_done
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 1 << 16)
-    except OSError:
-        return b""
-
-
-def test_many_resources_and_nodes_become_a_line_each_kind() -> None:
+def test_terminal_counts_many_resources_and_nodes_in_a_line() -> None:
     def work(live: Live) -> None:
         live(Stage(name="apply", text="building"))
         for number in range(64):
@@ -220,7 +190,7 @@ def test_many_resources_and_nodes_become_a_line_each_kind() -> None:
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(20, 3), (8, 1), (60, 5), (300, 100)])
-def test_any_terminal_will_do(columns: int, lines: int) -> None:
+def test_terminal_of_any_size_shows_all_lines(columns: int, lines: int) -> None:
     def work(live: Live) -> None:
         live(Stage(name="apply", text="building"))
         for number in range(30):
@@ -243,7 +213,7 @@ def show_logs(live: Live) -> None:
     live(Stage(name="run", text="running 3.2 on node0, node1", seconds=1.5))
 
 
-def test_logs_stand_before_the_end_of_their_stage() -> None:
+def test_terminal_shows_logs_before_the_end_of_their_stage() -> None:
     emulator, sent = show_on_terminal(show_logs)
     assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
     assert emulator.lines[-2] == "… 1 line of the launcher: logs/node1-launcher.log"
@@ -252,19 +222,9 @@ def test_logs_stand_before_the_end_of_their_stage() -> None:
     assert "\x1b[35m[n1 r1]\x1b[0m epoch 0" in sent
 
 
-def test_logs_in_a_pipe_are_whole() -> None:
-    text = io.StringIO()
-    with Live(Out(text), colour=False, moving=False) as live:
-        show_logs(live)
-    lines = text.getvalue().splitlines()
-    assert len(lines) == 62
-    assert lines[-2] == "… 1 line of the launcher: logs/node1-launcher.log"
-    assert lines[-1] == "✓ running 3.2 on node0, node1                 1.50 s"
-
-
 @pytest.mark.parametrize("moving", [True, False])
 @pytest.mark.parametrize("quiet", [True, False])
-def test_the_end_of_the_first_failing_rank_is_always_shown(*, moving: bool, quiet: bool) -> None:
+def test_show_tail_shows_the_last_lines_of_a_rank(*, moving: bool, quiet: bool) -> None:
     def work(live: Live) -> None:
         live(
             LogBytes(
@@ -289,7 +249,7 @@ def test_the_end_of_the_first_failing_rank_is_always_shown(*, moving: bool, quie
 @pytest.mark.parametrize(
     ("error", "sign"), [(GpucourseError("x"), "✗"), (KeyboardInterrupt(), "–"), (Interrupted("let go"), "–")]
 )
-def test_a_stage_that_broke_off_says_so(error: BaseException, sign: str) -> None:
+def test_stage_that_broke_off_has_its_sign(error: BaseException, sign: str) -> None:
     text = io.StringIO()
 
     def broken_off() -> None:
@@ -303,7 +263,7 @@ def test_a_stage_that_broke_off_says_so(error: BaseException, sign: str) -> None
 
 
 @pytest.mark.parametrize("moving", [True, False])
-def test_a_reader_that_left_does_not_stop_the_work(*, moving: bool) -> None:
+def test_live_goes_on_when_its_reader_has_left(*, moving: bool) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w", encoding="utf-8") as stream:
@@ -316,40 +276,7 @@ def test_a_reader_that_left_does_not_stop_the_work(*, moving: bool) -> None:
     assert live.transcript(stages=5, logs=5)
 
 
-def test_an_ascii_terminal() -> None:
-    raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="ascii")
-    with Live(Out(stream), colour=False, moving=True) as live:
-        for event in list_events():
-            live(event)
-    emulator = Emulator(100)
-    emulator.feed(raw.getvalue().decode("ascii"))
-    assert emulator.lines[0].startswith("+ planning")
-    assert any(line.startswith("x building") for line in emulator.lines)
-
-
-def test_many_threads_at_once() -> None:
-    def work(live: Live) -> None:
-        def node(number: int) -> None:
-            live(Stage(name=f"s{number}", text=f"stage {number}"))
-            for count in range(200):
-                live(LogBytes(node=f"node{number}", rank=number, data=b"x %d\n" % count))
-                live(NodeEvent(node=f"node{number}", step="push", ok=True, seconds=0.1))
-                live(resource(f"r[{number}-{count}]", "started"))
-                live(resource(f"r[{number}-{count}]", "done"))
-            live(Stage(name=f"s{number}", text=f"stage {number}", seconds=1.0))
-
-        threads = [threading.Thread(target=node, args=(number,)) for number in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(STUCK_S)
-
-    emulator, _ = show_on_terminal(work)
-    assert {line.split()[2] for line in emulator.lines if line.startswith("✓ stage")} == set("012345")
-
-
-def test_the_transcript_is_the_same_everywhere() -> None:
+def test_transcript_is_the_same_in_a_pipe_and_at_a_terminal() -> None:
     seen = []
     for moving, quiet in ((True, False), (False, False), (False, True)):
         with Live(Out(io.StringIO()), colour=False, moving=moving, quiet=quiet) as live:

@@ -4,8 +4,7 @@ import io
 
 import pytest
 
-from gpucourse.errors import Interrupted
-from gpucourse.model.event import LogBytes, NodeEvent, Note, ResourceEvent, Stage, stage
+from gpucourse.model.event import LogBytes, NodeEvent, Note, Stage
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
@@ -27,7 +26,7 @@ def log_of_a_failure(live: Live) -> None:
 
 
 @pytest.mark.parametrize("moving", [True, False])
-def test_lines_of_launchers_and_libraries_are_counted_and_not_shown(*, moving: bool) -> None:
+def test_live_counts_lines_of_launchers_and_libraries(*, moving: bool) -> None:
     text = io.StringIO()
     with Live(Out(text), colour=False, moving=moving) as live:
         log_of_a_failure(live)
@@ -43,7 +42,7 @@ def test_lines_of_launchers_and_libraries_are_counted_and_not_shown(*, moving: b
     ]
 
 
-def test_verbose_shows_what_launchers_write_and_slurm_is_always_shown() -> None:
+def test_live_shows_lines_of_slurm_always_and_of_launchers_when_verbose() -> None:
     text = io.StringIO()
     with Live(Out(text), colour=False, moving=False, verbose=True) as live:
         log_of_a_failure(live)
@@ -52,7 +51,7 @@ def test_verbose_shows_what_launchers_write_and_slurm_is_always_shown() -> None:
     assert write_to_pipe([slurm]) == "[n0 --] job 1 is RUNNING\n"
 
 
-def test_a_replaced_resource_is_removed_then_created() -> None:
+def test_progress_of_a_replaced_resource_is_removed_then_created() -> None:
     progress = Progress(UNICODE, at_once=True, verbose=True)
     progress.stage(Stage(name="apply", text="building"), 0.0)
     rows = [
@@ -64,7 +63,7 @@ def test_a_replaced_resource_is_removed_then_created() -> None:
     assert [plain(row).split()[2] for row in rows if "size" in plain(row)] == ["removed", "created"]
 
 
-def test_silence_is_explained_until_a_rank_says_something() -> None:
+def test_progress_explains_silence_until_a_rank_prints() -> None:
     silent = Stage(name="run", text="running", silence="importing torch")
     assert write_to_pipe([silent]).startswith("· running (importing torch …)\n")
     progress = Progress(UNICODE)
@@ -74,20 +73,7 @@ def test_silence_is_explained_until_a_rank_says_something() -> None:
     assert len(progress.rows(1.0, 10, 80)) == 1
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), Interrupted("detached")])
-def test_a_run_that_the_person_leaves_has_not_failed(error: BaseException) -> None:
-    text = io.StringIO()
-
-    def leave() -> None:
-        with Live(Out(text), colour=False, moving=False) as live, stage(live, "run", "running 3.2"):
-            raise error
-
-    with pytest.raises(type(error)):
-        leave()
-    assert text.getvalue().startswith("– running 3.2")
-
-
-def test_one_of_several_runs_leaves_only_warnings() -> None:
+def test_live_of_one_of_several_runs_shows_only_warnings() -> None:
     text = io.StringIO()
     with Live(Out(text), colour=False, moving=False, brief=True) as live:
         show_logs(live)
@@ -95,14 +81,14 @@ def test_one_of_several_runs_leaves_only_warnings() -> None:
     assert text.getvalue() == "! node1 is slow\n"
 
 
-def test_the_recorded_screen_leaves_out_tables_that_the_result_shows() -> None:
+def test_transcript_leaves_out_tables_that_the_result_shows() -> None:
     live = Live(Out(io.StringIO()), colour=False, moving=False)
     with live:
         live(LogBytes(node="node0", rank=0, data=b"before\n" + TABLE_MARKER + b"\ncase  x\n----  -\na     1\n\nafter\n"))
     assert [plain(row) for row in live.transcript(stages=5, logs=9)] == ["[n0 r0] before", "[n0 r0] after"]
 
 
-def test_a_pipe_counts_parts_beyond_the_first_forty() -> None:
+def test_pipe_counts_parts_beyond_the_first_forty() -> None:
     text, now = io.StringIO(), [0.0]
     with Live(Out(text), colour=False, moving=False, clock=lambda: now[0]) as live:
         live(Stage(name="launch", text="starting 64 ranks"))
@@ -115,26 +101,4 @@ def test_a_pipe_counts_parts_beyond_the_first_forty() -> None:
         "✗ node60 start failed 60.0 s",
         "✓ 63 nodes: start median 31.0 s, slowest 63.0 s (node63)",
         "✗ failed 13.0 s",
-    ]
-
-
-def test_a_pipe_counts_them_too_where_the_stage_never_ends() -> None:
-    text, now = io.StringIO(), [0.0]
-    live = Live(Out(text), colour=False, moving=False, clock=lambda: now[0])
-
-    def work() -> None:
-        with live:
-            live(Stage(name="destroy", text="removing"))
-            now[0] = LISTED_AFTER_S + 1
-            live(ResourceEvent(address="key", action="read", state="done", seconds=1.0))
-            for number in range(64):
-                live(ResourceEvent(address=f"node{number}", action="delete", state="done", seconds=float(number)))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert [" ".join(line.split()) for line in text.getvalue().splitlines()[MOST_AT_ONCE + 1 :]] == [
-        "✓ 1 resource read slowest 1.00 s (key)",
-        "✓ 64 resources removed slowest 63.0 s (node63)",
-        "– removing 6.00 s",
     ]

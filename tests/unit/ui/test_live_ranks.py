@@ -70,7 +70,7 @@ def ranks_of(rows: Sequence[str]) -> list[int]:
 
 @pytest.mark.parametrize("columns", [60, 80, 110])
 @pytest.mark.parametrize("count", [2, 8, 32, 64])
-def test_the_screen_of_many_nodes(count: int, columns: int) -> None:
+def test_live_shows_the_slowest_ranks_of_many(count: int, columns: int) -> None:
     percents = [rank * 37 % 100 for rank in range(count)]
     rows = show(count, columns, percents)
     assert len(rows) == min(count, ROOM) + 1, "no row is folded"
@@ -89,14 +89,14 @@ def test_the_screen_of_many_nodes(count: int, columns: int) -> None:
         assert f"epoch 1: {percents[rank]}%|" in row
 
 
-def test_ranks_that_failed_are_first_in_the_order_of_their_ends() -> None:
+def test_live_shows_failed_ranks_first_in_the_order_of_their_ends() -> None:
     rows = show(32, 80, [50] * 32, failed=(30, 7))
     assert ranks_of(rows[:4]) == [30, 7, 0, 1]
     assert rows[0].startswith("[n30 r30] ✗ exit code 1 epoch 1: 50%")
     assert rows[-2] == "+12 more"
 
 
-def test_a_rank_that_ended_well_is_the_last_to_be_shown() -> None:
+def test_statuses_have_a_rank_last_that_ended_well() -> None:
     screen = LogScreen(UNICODE)
     for rank in range(3):
         screen.feed(LogBytes(node=f"node{rank}", rank=rank, data=bar(10 * rank)))
@@ -106,7 +106,7 @@ def test_a_rank_that_ended_well_is_the_last_to_be_shown() -> None:
     assert screen.statuses(0) == []
 
 
-def test_a_failure_is_no_line_of_its_own_where_nobody_draws_bars() -> None:
+def test_statuses_have_no_failure_when_no_rank_draws_a_bar() -> None:
     screen = LogScreen(UNICODE)
     screen.feed(LogBytes(node="node0", rank=0, data=b"done\n"))
     screen.note_end(RankEvent(node="node1", rank=1, code=1))
@@ -127,13 +127,13 @@ def test_a_failure_is_no_line_of_its_own_where_nobody_draws_bars() -> None:
         (b"waiting for rank 1 ...", 0.0),
     ],
 )
-def test_how_far_a_bar_is(partial: bytes, share: float) -> None:
+def test_share_done_of_a_bar(partial: bytes, share: float) -> None:
     assert Source("node0", 0, partial).share_done == share
 
 
 @pytest.mark.parametrize("text", ["x" * 200, "running on a-machine-with-a-long-name.example.org, " * 3])
 @pytest.mark.parametrize("columns", [30, 60, 80])
-def test_a_long_title_leaves_room_for_the_time(text: str, columns: int) -> None:
+def test_live_leaves_room_for_the_time_beside_a_long_title(text: str, columns: int) -> None:
     window = Window(columns)
     live = Live(window, colour=False, moving=True, clock=lambda: 0.0)
     live(Stage(name="run", text=text))

@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 import io
-import os
-import threading
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.loglines import TABLE_MARKER
 from gpucourse.ui.logpipe import LONGEST, LogPipe
 from gpucourse.ui.out import Out
-from tests.waiting import STUCK_S
 
 
 def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
     return LogBytes(node=node, rank=rank, data=data)
 
 
-def test_every_line_with_its_prefix_and_no_colour() -> None:
+def test_feed_writes_every_line_with_its_prefix() -> None:
     text = io.StringIO()
     pipe = LogPipe(Out(text))
     pipe.feed(piece(b"one\ntw"))
@@ -27,7 +24,7 @@ def test_every_line_with_its_prefix_and_no_colour() -> None:
     assert text.getvalue().endswith("[n0 r0] four\n")
 
 
-def test_bytes_that_are_no_text() -> None:
+def test_feed_writes_bytes_that_are_no_text_harmlessly() -> None:
     text = io.StringIO()
     pipe = LogPipe(Out(text))
     pipe.feed(piece(b"\x1b[32mok\x1b[0m \xff\n10%\r50%\r100%\r\nb\x07\n caf\xc3"))
@@ -35,13 +32,7 @@ def test_bytes_that_are_no_text() -> None:
     assert text.getvalue().splitlines() == ["[n0 r0] ok \ufffd", "[n0 r0] 100%", "[n0 r0] b\\x07", "[n0 r0]  café"]
 
 
-def test_colour_where_it_is_wanted() -> None:
-    text = io.StringIO()
-    LogPipe(Out(text), colour=True).feed(piece(b"x\n", 1))
-    assert text.getvalue() == "\x1b[35m[n0 r1]\x1b[0m x\n"
-
-
-def test_a_line_without_end_does_not_fill_the_memory() -> None:
+def test_feed_keeps_little_of_a_line_without_end() -> None:
     text = io.StringIO()
     pipe = LogPipe(Out(text))
     for _ in range(10):
@@ -51,7 +42,7 @@ def test_a_line_without_end_does_not_fill_the_memory() -> None:
     assert text.getvalue().count("x") == 300_000
 
 
-def test_feed_cuts_a_line_that_is_longer_than_what_is_wanted_of_it() -> None:
+def test_feed_cuts_long_lines_when_told_to() -> None:
     text = io.StringIO()
     pipe = LogPipe(Out(text), most=2000)
     pipe.feed(piece(b"before\n" + b"x" * 1500))
@@ -68,49 +59,7 @@ def test_feed_cuts_a_line_that_is_longer_than_what_is_wanted_of_it() -> None:
     assert len(lines) == 5
 
 
-def test_no_line_is_lost_or_torn_between_threads() -> None:
-    read, write = os.pipe()
-    got: list[str] = []
-
-    def read_all() -> None:
-        with os.fdopen(read, encoding="utf-8") as stream:
-            got.extend(stream.read().splitlines())
-
-    reader = threading.Thread(target=read_all)
-    reader.start()
-    with os.fdopen(write, "w", encoding="utf-8") as stream:
-        pipe = LogPipe(Out(stream))
-
-        def rank(number: int) -> None:
-            data = b"".join(b"rank %d line %d\n" % (number, line) for line in range(20_000))
-            for start in range(0, len(data), 1777):  # pieces that end in the middle of lines
-                pipe.feed(piece(data[start : start + 1777], number, f"node{number}"))
-
-        threads = [threading.Thread(target=rank, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(STUCK_S)
-    reader.join(STUCK_S)
-    for number in range(4):
-        mine = [line for line in got if line.startswith(f"[n{number} ")]
-        assert mine == [f"[n{number} r{number}] rank {number} line {line}" for line in range(20_000)]
-    assert len(got) == 80_000
-
-
-def test_a_reader_that_left_stops_nothing() -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "w", encoding="utf-8") as stream:
-        out = Out(stream)
-        pipe = LogPipe(out)
-        pipe.feed(piece(b"x\n" * 1000))
-        pipe.feed(piece(b"y\n"))
-        assert out.closed
-    assert [text for _, text in pipe.sources()[0].last][-1] == b"y"
-
-
-def test_a_table_that_the_result_shows_is_left_out() -> None:
+def test_feed_leaves_out_a_table_that_the_result_shows() -> None:
     """Wherever a piece ends; what the launchers and libraries wrote is counted, this is not."""
     for prefix in (b"", b"rank 0: "):
         lines = [b"before", TABLE_MARKER, b"step ms", b"-------", b"    1.5", b"", b"after", b""]

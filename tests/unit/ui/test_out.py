@@ -14,7 +14,7 @@ from gpucourse.ui.out import Out
 from tests.waiting import STUCK_S
 
 
-def test_a_reader_that_left_is_no_error() -> None:
+def test_write_is_no_error_when_the_reader_has_left() -> None:
     read, write = os.pipe()
     with os.fdopen(write, "w", encoding="utf-8") as stream:
         out = Out(stream)
@@ -24,15 +24,7 @@ def test_a_reader_that_left_is_no_error() -> None:
         out.write("nor this\n")
 
 
-def test_a_closed_stream_is_no_error() -> None:
-    stream = io.StringIO()
-    out = Out(stream)
-    stream.close()
-    out.write("late")
-    assert out.closed
-
-
-def test_a_number_that_belongs_to_another_file_by_now_is_left_alone(tmp_path: Path) -> None:
+def test_write_leaves_a_descriptor_alone_that_was_given_out_again(tmp_path: Path) -> None:
     stream = (tmp_path / "first").open("w")
     out = Out(stream)
     number = stream.fileno()
@@ -48,7 +40,7 @@ def test_a_number_that_belongs_to_another_file_by_now_is_left_alone(tmp_path: Pa
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_told_once() -> None:
+def test_write_raises_once_on_a_full_disk() -> None:
     with Path("/dev/full").open("w") as stream:
         out = Out(stream)
         with pytest.raises(OSError, match="No space"):
@@ -57,7 +49,7 @@ def test_a_full_disk_is_told_once() -> None:
         assert out.closed
 
 
-def test_everything_arrives_through_a_pipe_that_does_not_block() -> None:
+def test_write_through_a_pipe_that_does_not_block() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     assert fcntl.fcntl(write, fcntl.F_GETFL) & os.O_NONBLOCK
@@ -76,14 +68,14 @@ def test_everything_arrives_through_a_pipe_that_does_not_block() -> None:
     assert len(got[0]) == 1 << 20
 
 
-def test_an_encoding_without_our_signs_gets_others() -> None:
+def test_write_replaces_signs_that_the_encoding_lacks() -> None:
     raw = io.BytesIO()
     out = Out(io.TextIOWrapper(raw, encoding="ascii"))
     out.write("✓ done – “well” … → 5 × 日\n")
     assert raw.getvalue() == b'+ done - "well" ... -> 5 x ?\n'
 
 
-def test_threads_do_not_tear_each_others_lines() -> None:
+def test_write_of_many_threads_tears_no_line() -> None:
     read, write = os.pipe()
     got: list[str] = []
 
@@ -110,7 +102,7 @@ def test_threads_do_not_tear_each_others_lines() -> None:
     assert sorted(got) == sorted(words * 50)
 
 
-def test_the_interpreter_ends_quietly_after_its_reader_left() -> None:
+def test_interpreter_ends_quietly_when_its_reader_has_left() -> None:
     script = (
         "import sys\nfrom gpucourse.ui.out import Out\nout = Out(sys.stdout)\n"
         "while not out.closed:\n    out.write('line\\n' * 1000)\nsys.stdout.write('once more')\n"

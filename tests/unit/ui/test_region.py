@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
 from gpucourse.ui.line import Segment, line
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
@@ -38,7 +36,7 @@ class Screen:
         return self.emulator.lines
 
 
-def test_finished_lines_scroll_away_above_what_moves() -> None:
+def test_paint_scrolls_finished_lines_away_above_what_moves() -> None:
     screen = Screen()
     assert screen.paint([], "working 1") == ["working 1"]
     assert screen.paint(["done a"], "working 2", "more") == ["done a", "working 2", "more"]
@@ -50,13 +48,13 @@ def test_finished_lines_scroll_away_above_what_moves() -> None:
     assert screen.paint(["after"]) == ["done a", "done b", "done c", "end", "after"]
 
 
-def test_a_long_finished_line_wraps_and_leaves_no_rest_of_the_region() -> None:
+def test_paint_wraps_a_long_finished_line_and_leaves_no_rest() -> None:
     screen = Screen(columns=20)
     screen.paint([], "moving line number 1", "moving line number 2", "moving line number 3")
     assert screen.paint(["x" * 45], "m") == ["x" * 20, "x" * 20, "x" * 5, "m"]
 
 
-def test_a_region_that_is_gone_leaves_the_page_as_it_was() -> None:
+def test_paint_of_nothing_leaves_the_page_as_it_was() -> None:
     screen = Screen()
     screen.out.write("heading\n\n")
     before = screen.out.written_at
@@ -69,20 +67,12 @@ def test_a_region_that_is_gone_leaves_the_page_as_it_was() -> None:
     assert not screen.out.apart
 
 
-def test_moving_lines_never_wrap() -> None:
+def test_paint_cuts_moving_lines() -> None:
     screen = Screen(columns=20)
     assert screen.paint([], "y" * 50) == ["y" * 18 + "…"]
 
 
-@pytest.mark.parametrize("lines", [1, 2, 3])
-def test_a_tiny_terminal(lines: int) -> None:
-    screen = Screen(columns=12, lines=lines)
-    rows = [f"row {number}" for number in range(8)]
-    assert len(screen.paint([], *rows)) == max(1, lines - 1)
-    assert screen.paint(["done"])[-1] == "done"
-
-
-def test_a_terminal_made_narrower_keeps_what_was_finished() -> None:
+def test_paint_keeps_what_was_finished_when_the_terminal_gets_narrower() -> None:
     screen = Screen(columns=40)
     screen.paint(["finished"], "a" * 39, "b" * 39)
     # A terminal of 20 columns shows the two moving lines on four rows; the cursor is at the end of the last.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpucourse.ui.glyphs import ASCII, UNICODE, glyphs_for
-from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count, pad, wrap
+from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count, wrap
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count,
         ("x\udcffy", "x\\xffy"),
     ],
 )
-def test_what_comes_from_outside_is_made_harmless(dirty: str, shown: str) -> None:
+def test_clean_makes_escapes_harmless(dirty: str, shown: str) -> None:
     assert clean(dirty) == shown
 
 
-def test_nothing_that_a_terminal_obeys_survives() -> None:
+def test_clean_leaves_nothing_that_a_terminal_obeys() -> None:
     everything = "".join(map(chr, range(0x300))) + "".join(f"\x1b{chr(code)}" for code in range(0x100)) + "\u2066\u200f\ufeff"
     left = [character for character in clean(everything) if not character.isprintable() and character not in "\t\n\xa0\xad"]
     assert left == []
@@ -38,28 +38,28 @@ def test_nothing_that_a_terminal_obeys_survives() -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("begin", ["\x9d", "\x90", "\x9b", "\x1b]", "\x1b[1", "\x1b "])
-def test_sequences_that_never_end_take_no_longer_than_other_text(begin: str) -> None:
+def test_clean_of_sequences_that_never_end_is_quick(begin: str) -> None:
     """Read to the end of the line from each of them, these would take half an hour."""
     assert len(clean(begin * 500_000)) >= 500_000
 
 
 @pytest.mark.parametrize("end", ["\x07", "\x1b\\", "\x9c"])
-def test_a_text_ends_where_the_next_sequence_begins(end: str) -> None:
+def test_clean_ends_a_sequence_at_the_next_one(end: str) -> None:
     assert clean(f"\x9d0;a title{end}after") == "after"
     assert clean(f"\x9d0;a title\x1b]0;another{end}after") == "\\x9d0;a titleafter"
     assert clean(f"\x9d0;a title\x900;another{end}after") == "\\x9d0;a titleafter"
 
 
-def test_one_line() -> None:
+def test_clean_line() -> None:
     assert clean_line("  two\n lines\tand more \r\n") == "two lines and more"
 
 
 @pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("✓ ok", 4), ("日本", 4), ("e\u0301", 1)])
-def test_columns(text: str, columns: int) -> None:
+def test_cells_counts_columns(text: str, columns: int) -> None:
     assert cells(text) == columns
 
 
-def test_a_cut_shows() -> None:
+def test_clip_marks_the_cut() -> None:
     assert clip("abcdef", 6) == "abcdef"
     assert clip("abcdefg", 6) == "abcde…"
     assert clip("日本語", 5) == "日本…"
@@ -67,19 +67,13 @@ def test_a_cut_shows() -> None:
     assert [clip("abc", width, "...") for width in (0, 1, 2)] == ["", ".", ".."]
 
 
-def test_padding_leaves_long_text_whole() -> None:
-    assert pad("ab", 4) == "ab  "
-    assert pad("ab", 4, right=True) == "  ab"
-    assert pad("abcdef", 4) == "abcdef"
-
-
-def test_wrapping_never_breaks_a_path() -> None:
+def test_wrap_never_breaks_a_path() -> None:
     path = "/a/very/long/path/that/does/not/fit/into/the/line/at/all.json"
     assert wrap(f"see {path} there", 30, first="* ") == ["* see", f"  {path}", "  there"]
     assert wrap("a b\n\nc", None, first="- ") == ["- a b", "", "  c"]
 
 
-def test_words_for_people() -> None:
+def test_format_count_and_age() -> None:
     assert [format_count(0, "file"), format_count(1, "file"), format_count(1234, "file")] == [
         "0 files",
         "1 file",
@@ -96,12 +90,12 @@ def test_words_for_people() -> None:
 
 
 @pytest.mark.parametrize(("encoding", "expected"), [("utf-8", UNICODE), ("ascii", ASCII), ("latin-1", ASCII), (None, ASCII)])
-def test_signs_fit_the_encoding(encoding: str | None, expected: object) -> None:
+def test_glyphs_for_fit_the_encoding(encoding: str | None, expected: object) -> None:
     assert glyphs_for(encoding) is expected
     assert glyphs_for("no-such-encoding") is ASCII
 
 
-def test_every_verdict_has_its_sign() -> None:
+def test_mark_has_a_sign_for_every_verdict() -> None:
     signs = [UNICODE.mark(word) for word in ("passed", "failed", "error", "not_measured")]
     assert signs == ["✓", "✗", "!", "–"]
     assert [ASCII.mark(word) for word in ("passed", "failed", "error", "not_measured")] == ["+", "x", "!", "-"]

@@ -31,7 +31,7 @@ def titles(chart: ET.Element) -> list[str]:
     return [str(mark.findtext("title")) for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()]
 
 
-def test_each_point_says_its_value_and_its_spread() -> None:
+def test_draw_chart_says_the_value_and_spread_of_each_point() -> None:
     chart = draw(plot(), {"n": 1, "y": 2.5, "low": 2.0, "high": 3.0}, {"n": 2, "y": 1e6})
     assert titles(chart) == [f"{NAME}: 2.5 (2 to 3) at 1", f"{NAME}: 1e+06 at 2"]
     assert chart.attrib["aria-label"] == f"{NAME}: {NAME} by {NAME}"
@@ -45,7 +45,7 @@ def test_each_point_says_its_value_and_its_spread() -> None:
 @pytest.mark.parametrize(
     "other", [{}, {"log_x": True, "log_y": True}, {"kind": "bar"}, {"x": "bytes", "log_x": True}, {"ideal": True}]
 )
-def test_whatever_the_numbers_are_the_marks_are_inside(values: list[float], other: dict[str, Any]) -> None:
+def test_draw_chart_keeps_its_marks_inside(values: list[float], other: dict[str, Any]) -> None:
     if other.get("log_y"):  # what is not above 0 has no place there
         values = [value for value in values if value > 0] or [1.0]
     if other.get("kind") == "bar" and len(values) > 100:
@@ -67,14 +67,14 @@ def test_whatever_the_numbers_are_the_marks_are_inside(values: list[float], othe
             assert -40 <= float(mark.attrib.get(key, 0)) <= most, mark.attrib
 
 
-def test_words_stand_under_bars_and_the_ideal_beside_them() -> None:
+def test_draw_chart_puts_words_under_bars_and_the_ideal_beside_them() -> None:
     chart = draw(plot(kind="bar", ideal_key="best"), {"n": "one rank", "y": 1, "best": 1}, {"n": "two", "y": 1.5, "best": 2})
     assert titles(chart) == [f"{NAME}: 1 at one rank", f"{NAME}: 1.5 at two"]
     texts = [text.text for text in chart.iter("text")]
     assert {"one rank", "two", "ideal"} <= set(texts)
 
 
-def test_what_a_gpu_recorded_is_marked_as_not_the_learners() -> None:
+def test_draw_chart_marks_what_another_gpu_recorded() -> None:
     record = RecordedPlot(gpu="NVIDIA X", caption="in spring", rows=[{"n": 1, "y": 9.0}])
     chart = draw(plot(), {"n": 1, "y": 2.5}, {"n": 2, "y": 3.5}, record=record)
     assert titles(chart)[-1] == f"{NAME}: 9 at 1 (recorded on NVIDIA X, not yours)"
@@ -82,7 +82,7 @@ def test_what_a_gpu_recorded_is_marked_as_not_the_learners() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "log"), [(0.1, 0.3, False), (1, 1e9, True), (17, 19, True), (2e-9, 3e-9, False)])
-def test_an_axis_has_a_few_ticks_within_it(low: float, high: float, log: bool) -> None:
+def test_make_scale_has_a_few_ticks_within(low: float, high: float, log: bool) -> None:
     scale = make_scale([low, high], 0, 100, log=log)
     assert 1 <= len(scale.ticks) <= 13
     assert all(scale.low <= value <= scale.high for value, _ in scale.ticks)

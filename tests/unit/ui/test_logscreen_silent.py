@@ -37,7 +37,7 @@ def rows(screen: LogScreen, most: int = 100) -> list[str]:
     return [plain(row) for row in screen.statuses(most)]
 
 
-def test_where_there_is_room_every_rank_has_a_row_in_order() -> None:
+def test_statuses_have_every_rank_in_order_when_there_is_room() -> None:
     screen = begin(4)
     assert (rows(screen), screen.count_statuses()) == ([], 0), "nobody draws a bar"
     draw(screen, 3, 1)
@@ -50,16 +50,7 @@ def test_where_there_is_room_every_rank_has_a_row_in_order() -> None:
     assert screen.count_statuses() == 4
 
 
-def test_who_has_said_a_whole_line_or_has_ended_has_no_row() -> None:
-    screen = begin(5)
-    draw(screen, 0)
-    screen.feed(LogBytes(node="node1", rank=1, data=b"done\n"))
-    screen.note_end(RankEvent(node="node2", rank=2, code=0))
-    screen.note_end(RankEvent(node="node3", rank=3, code=1))
-    assert [row[:28] for row in rows(screen)[1:]] == ["[n3 r3] ✗ exit code 1", "[n4 r4] has said nothing yet"]
-
-
-def test_silent_ranks_are_the_worst_after_those_that_failed() -> None:
+def test_statuses_have_silent_ranks_after_failed_ones() -> None:
     screen = begin(32)
     draw(screen, *range(5, 32))
     screen.note_end(RankEvent(node="node9", rank=9, code=1))
@@ -67,7 +58,7 @@ def test_silent_ranks_are_the_worst_after_those_that_failed() -> None:
     assert rows(screen, 10)[-1] == "+23 more"
 
 
-def test_where_only_some_ranks_print_they_are_first() -> None:
+def test_statuses_begin_with_the_ranks_that_print_when_few_do() -> None:
     screen = begin(32)
     draw(screen, 31)
     shown = rows(screen, 5)
@@ -75,7 +66,7 @@ def test_where_only_some_ranks_print_they_are_first() -> None:
     assert shown[-1] == "+28 more"
 
 
-def test_how_ranks_ended_says_nothing_of_the_next_run() -> None:
+def test_statuses_of_the_next_run_know_no_failure_of_the_last() -> None:
     screen = begin(2)
     screen.note_end(RankEvent(node="node1", rank=1, code=1))
     screen.begin_run(SilentRanks(ranks={"node0": (0,), "node1": (1,)}))
