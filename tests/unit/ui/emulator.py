@@ -82,14 +82,19 @@ class Emulator:
 class Terminal:
     """The person's side of a pseudo-terminal: everything that was written to `stream`."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, pieces: list[bytes]) -> None:
         self.stream = stream
-        self.received = ""
+        self._pieces = pieces
+
+    @property
+    def received(self) -> str:
+        """All that was written, as it arrived."""
+        return b"".join(self._pieces).decode(errors="replace")
 
 
 @contextmanager
 def terminal(columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
-    """A pseudo-terminal of that size. After the block `received` holds all that was written, as it arrived."""
+    """A pseudo-terminal of that size."""
     import fcntl
     import struct
     import termios
@@ -113,9 +118,7 @@ def terminal(columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
     reader = threading.Thread(target=read)
     reader.start()
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
-        opened = Terminal(stream)
-        yield opened
+        yield Terminal(stream, pieces)
     reader.join(STUCK_S)
     assert not reader.is_alive()
     os.close(ours)
-    opened.received = b"".join(pieces).decode()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-import time
 import tracemalloc
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -71,11 +70,8 @@ def test_fold_puts_lines_side_by_side_that_differ_in_their_numbers() -> None:
     ]
 
 
-def test_fold_of_a_rank_that_starts_later() -> None:
+def test_fold_of_a_rank_that_starts_later_or_stops_early() -> None:
     assert fold_logs("step 1\nstep 2\nstep 3\n", "step 2\nstep 3\n") == ["[r0] step 1", "[r0-1] step 2", "[r0-1] step 3"]
-
-
-def test_fold_of_a_rank_that_stops_early() -> None:
     assert fold_logs("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
 
 
@@ -93,14 +89,12 @@ def test_fold_takes_no_more_memory_for_longer_logs() -> None:
                 b"step %d common\nstep %d of rank %d\n" % (block * 500 + i, block * 500 + i, rank) for i in range(500)
             )
 
-    began = time.process_time()
     tracemalloc.start()
     count = sum(text.count("\n") for text in fold({rank: pieces(rank) for rank in range(4)}))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 40 * 500 * 5
     assert peak < 2 << 20, f"{peak} bytes at once for 3.5 MB in 160,000 lines"
-    assert time.process_time() - began < 30
 
 
 def shuffle_lines(lines: list[str], ranks: int, within: int) -> list[str]:
@@ -110,8 +104,7 @@ def shuffle_lines(lines: list[str], ranks: int, within: int) -> list[str]:
     return ["\n".join(line for at in places for line in choices.sample(lines[at : at + within], within)) for _ in range(ranks)]
 
 
-@pytest.mark.parametrize("within", [10, 100])
-@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize(("ranks", "within"), [(2, 10), (8, 100)])
 def test_fold_shows_every_line_when_the_order_differs(ranks: int, within: int) -> None:
     logs = shuffle_lines([f"step {number} of {number % 7}" for number in range(3000)], ranks, within)
     shown: list[list[str]] = [[] for _ in range(ranks)]
@@ -128,7 +121,7 @@ def is_within(rank: int, name: str) -> bool:
     return any(int(part[0]) <= rank <= int(part[-1]) for part in ranges)
 
 
-@pytest.mark.parametrize("differs", [1000, 30_000, 59_999])
+@pytest.mark.parametrize("differs", [1000, 59_999])
 def test_fold_tells_ranks_apart_that_differ_late(differs: int) -> None:
     lines = [b"line %d\n" % number for number in range(60_000)]
     logs = {rank: list(lines) for rank in range(4)}
