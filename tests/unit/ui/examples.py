@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from gpucourse.model.deployment import LocalDeployment
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+
+import yaml
+
+from gpucourse.model.deployment import AwsDeployment, Cloud, Deployment, LocalDeployment
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
@@ -18,71 +23,49 @@ def text(view: View) -> str:
     return render(view)
 
 
-MODULE = Module.model_validate(
-    {
-        "format": 1,
-        "id": "3",
-        "title": "Parallel computing",
-        "summary": "Several processes, one model.",
-        "hours": 1.5,
-        "needs": ["1"],
-        "lab": {"local": {"template": "simulated", "nodes": 2}},
-        "exercises": [
-            {
-                "id": "3.1",
-                "title": "Hello",
-                "goal": "Say hello.",
-                "minutes": 20,
-                "script": "hello.py",
-                "launch": {"kind": "torchrun", "nodes": 2},
-                "tasks": ["Start it.", "Read the [bold]logs[/bold]."],
-                "hints": ["First hint.", "Second hint."],
-                "questions": [{"id": "why", "text": "Why?"}],
-                "parameters": [
-                    {"name": "size", "type": "int", "default": 4096, "local": 64, "min": 1, "max": 1000000, "help": "elements"},
-                    {"name": "mode", "type": "str", "default": "sum", "choices": ["sum", "max"], "help": "what to do"},
-                    {"name": "fast", "type": "bool", "default": True, "help": "or slow"},
-                ],
-                "checks": [
-                    {
-                        "id": "ranks",
-                        "title": "All ranks",
-                        "value": "count(metrics.r)",
-                        "equals": "plan.world_size",
-                        "hint": "h",
-                    },
-                    {
-                        "id": "bw",
-                        "title": "Bandwidth",
-                        "value": "metrics.bw",
-                        "at_least": 5,
-                        "unit": "GB/s",
-                        "evidence": "gpu",
-                        "hint": "h",
-                    },
-                ],
-                "tables": [
-                    {
-                        "title": "Times",
-                        "rows": "metrics.rows",
-                        "columns": [{"key": "n", "title": "nodes"}, {"key": "ms", "title": "ms", "digits": 2}],
-                    }
-                ],
-                "deliverables": [{"title": "The log", "source": "logs/*.log"}],
-            },
-            {
-                "id": "3.2",
-                "title": "Training",
-                "goal": "Train.",
-                "minutes": 60,
-                "script": "train.py",
-                "launch": {"kind": "python"},
-                "tasks": ["Do it."],
-                "hints": ["h"],
-            },
-        ],
-    }
-)
+MANIFEST = """
+format: 1
+id: "3"
+title: Parallel computing
+summary: Several processes, one model.
+hours: 1.5
+needs: ["1"]
+lab:
+  local: {template: simulated, nodes: 2}
+exercises:
+  - id: "3.1"
+    title: Hello
+    goal: Say hello.
+    minutes: 20
+    script: hello.py
+    launch: {kind: torchrun, nodes: 2}
+    tasks: [Start it., "Read the [bold]logs[/bold]."]
+    hints: [First hint., Second hint.]
+    questions:
+      - {id: why, text: "Why?"}
+    parameters:
+      - {name: size, type: int, default: 4096, local: 64, min: 1, max: 1000000, help: elements}
+      - {name: mode, type: str, default: sum, choices: [sum, max], help: what to do}
+      - {name: fast, type: bool, default: true, help: or slow}
+    checks:
+      - {id: ranks, title: All ranks, value: count(metrics.r), equals: plan.world_size, hint: h}
+      - {id: bw, title: Bandwidth, value: metrics.bw, at_least: 5, unit: GB/s, evidence: gpu, hint: h}
+    tables:
+      - title: Times
+        rows: metrics.rows
+        columns: [{key: n, title: nodes}, {key: ms, title: ms, digits: 2}]
+    deliverables:
+      - {title: The log, source: logs/*.log}
+  - id: "3.2"
+    title: Training
+    goal: Train.
+    minutes: 60
+    script: train.py
+    launch: {kind: python}
+    tasks: [Do it.]
+    hints: [h]
+"""
+MODULE = Module.model_validate(yaml.safe_load(MANIFEST))
 EXERCISE: Exercise = MODULE.exercises[0]
 RESULTS = (
     CheckResult(id="ranks", title="All ranks", verdict="passed", evidence="logic", observed="2 ranks", expected="2 ranks"),
@@ -145,3 +128,25 @@ def record(**other: object) -> RunRecord:
         "collected": True,
     }
     return RunRecord(**(values | other))  # type: ignore[arg-type]
+
+
+END = (datetime.now(UTC) + timedelta(hours=2, seconds=30)).isoformat()
+CLOUD = Cloud(
+    region="us-east-2", zone="us-east-2a", instance_type="g4dn.2xlarge", gpu="t4", owner="ada", ssh_cidr="203.0.113.7/32",
+    ttl_hours=4, expires=END,
+)  # fmt: skip
+
+
+def aws_deployment() -> AwsDeployment:
+    common = {
+        field.name: getattr(deployment(), field.name) for field in fields(Deployment) if field.name not in {"target", "stack"}
+    }
+    return AwsDeployment(stack="03-aws-t4", cloud=CLOUD, **common)
+
+
+def render_page(view: View) -> str:
+    """Return the view at 80 columns; commands to copy may be wider, nothing else."""
+    page = render(view, width=80)
+    wide = [line for line in page.splitlines() if len(line) > 80 and "aws " not in line]
+    assert wide == []
+    return page

@@ -68,8 +68,7 @@ def ranks_of(rows: Sequence[str]) -> list[int]:
     return [int(row.split("]")[0].rpartition("r")[2]) for row in rows]
 
 
-@pytest.mark.parametrize("columns", [60, 80, 110])
-@pytest.mark.parametrize("count", [2, 8, 32, 64])
+@pytest.mark.parametrize(("count", "columns"), [(2, 80), (8, 60), (64, 110)])
 def test_live_shows_the_slowest_ranks_of_many(count: int, columns: int) -> None:
     percents = [rank * 37 % 100 for rank in range(count)]
     rows = show(count, columns, percents)
@@ -132,11 +131,10 @@ def test_share_done_of_a_bar(partial: bytes, share: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 200, "running on a-machine-with-a-long-name.example.org, " * 3])
-@pytest.mark.parametrize("columns", [30, 60, 80])
-def test_live_leaves_room_for_the_time_beside_a_long_title(text: str, columns: int) -> None:
-    window = Window(columns)
+def test_live_leaves_room_for_the_time_beside_a_long_title(text: str) -> None:
+    window = Window(60)
     live = Live(window, colour=False, moving=True, clock=lambda: 0.0)
     live(Stage(name="run", text=text))
     (title,) = (plain(row) for row in live._rows(ELAPSED_S))
     assert title.endswith("… 12 min 34 s")
-    assert len(title) < columns
+    assert len(title) < 60

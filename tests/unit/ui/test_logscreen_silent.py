@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-
-import pytest
-
 from gpucourse.model.event import LogBytes, RankEvent, SilentRanks
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
@@ -14,16 +9,9 @@ from gpucourse.ui.logscreen import LogScreen
 from tests.unit.ui.test_live_ranks import bar, ranks_of
 
 
-@pytest.fixture(autouse=True)
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at the clock is a second after the one before: a line without a newline has waited long enough."""
-    seconds = itertools.count()
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
-
-
 def begin(count: int) -> LogScreen:
     """A run of so many ranks, one a node, of which none has printed anything."""
-    screen = LogScreen(UNICODE)
+    screen = LogScreen(UNICODE, 0.0)
     screen.begin_run(SilentRanks(ranks={f"node{rank}": (rank,) for rank in range(count)}))
     return screen
 

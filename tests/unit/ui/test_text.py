@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from gpucourse.ui.glyphs import ASCII, UNICODE, glyphs_for
-from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count, wrap
+from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count, hourly, usd, wrap
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,10 @@ def test_mark_has_a_sign_for_every_verdict() -> None:
     signs = [UNICODE.mark(word) for word in ("passed", "failed", "error", "not_measured")]
     assert signs == ["✓", "✗", "!", "–"]
     assert [ASCII.mark(word) for word in ("passed", "failed", "error", "not_measured")] == ["+", "x", "!", "-"]
+
+
+def test_usd_and_hourly() -> None:
+    assert [usd(Decimal(text)) for text in ("0", "0.004", "0.006", "1.545", "1234.5")] == [
+        "$0.00", "less than $0.01", "less than $0.01", "$1.55", "$1,234.50",
+    ]  # fmt: skip
+    assert hourly(None) == "not known"

@@ -50,7 +50,7 @@ def paths(tmp_path: Path) -> WorkspacePaths:
     return WorkspacePaths(tmp_path)
 
 
-def test_an_older_lab_of_simulated_nodes(paths: WorkspacePaths) -> None:
+def test_load_an_older_lab_of_simulated_nodes(paths: WorkspacePaths) -> None:
     old = {"scheduler": "slurm", "link": "1gbit", "layer": "", "one_host": True}
     lab = deployments.load(paths, store_record(paths, "local", variables=old))
     assert isinstance(lab, LocalDeployment)
@@ -59,26 +59,26 @@ def test_an_older_lab_of_simulated_nodes(paths: WorkspacePaths) -> None:
     assert (lab.costs, lab.is_stopped, lab.gpu, lab.nccl, lab.uses_existing_machines) == (False, False, "", {}, False)
 
 
-def test_an_older_lab_on_aws(paths: WorkspacePaths) -> None:
+def test_load_an_older_lab_on_aws(paths: WorkspacePaths) -> None:
     lab = deployments.load(paths, store_record(paths, "aws", variables={}, cloud=CLOUD))
     assert isinstance(lab, AwsDeployment)
     assert (lab.is_simulated, lab.mode, lab.flag, lab.costs, lab.is_stopped) == (False, "aws", " --target aws", True, True)
     assert (lab.gpu, lab.expires, lab.nccl) == ("t4", NOW, PLAIN_SOCKETS)
 
 
-def test_an_older_lab_on_machines_that_exist_already(paths: WorkspacePaths) -> None:
+def test_load_an_older_lab_on_existing_machines(paths: WorkspacePaths) -> None:
     lab = deployments.load(paths, store_record(paths, "hosts", variables={"hosts": ["me@gpu1"]}))
     assert isinstance(lab, HostsDeployment)
     assert (lab.variables.hosts, lab.uses_existing_machines, lab.costs, lab.mode) == (["me@gpu1"], True, False, "hosts")
 
 
-def test_a_lab_that_says_nothing_of_its_account_is_damaged(paths: WorkspacePaths) -> None:
+def test_load_refuses_a_lab_on_aws_without_an_account(paths: WorkspacePaths) -> None:
     with pytest.raises(MissingError, match="damaged"):
         deployments.load(paths, store_record(paths, "aws", variables={}))
 
 
 @pytest.mark.parametrize("target", ["local", "aws", "hosts"])
-def test_what_is_written_reads_back(paths: WorkspacePaths, target: str) -> None:
+def test_save_writes_what_load_reads(paths: WorkspacePaths, target: str) -> None:
     stack = store_record(
         paths, target, variables={"hosts": ["a"]} if target == "hosts" else {}, cloud=CLOUD if target == "aws" else None
     )
@@ -90,20 +90,20 @@ def test_what_is_written_reads_back(paths: WorkspacePaths, target: str) -> None:
         assert json.loads(paths.deployment(stack).read_text())["cloud"] is None
 
 
-def test_a_target_without_a_record_of_its_own_has_the_common_one(paths: WorkspacePaths) -> None:
+def test_load_a_lab_of_a_target_without_a_class_of_its_own(paths: WorkspacePaths) -> None:
     lab = deployments.load(paths, store_record(paths, "toy", variables={}))
     assert type(lab) is Deployment
     assert (lab.target, lab.mode, lab.flag) == ("toy", "toy", " --target toy")
 
 
-def test_a_lab_of_another_target_is_not_taken_for_the_one_that_is_meant(paths: WorkspacePaths) -> None:
+def test_load_as_refuses_a_lab_of_another_target(paths: WorkspacePaths) -> None:
     stack = store_record(paths, "hosts", variables={})
     with pytest.raises(MissingError, match="it is the record of a lab on hosts"):
         deployments.load_as(paths, stack, LocalDeployment)
 
 
 @pytest.mark.parametrize("name", ["../aws", "\x1b[31m", ""])
-def test_a_target_has_a_name_that_can_be_shown(paths: WorkspacePaths, name: str) -> None:
+def test_load_refuses_a_target_whose_name_cannot_be_shown(paths: WorkspacePaths, name: str) -> None:
     stack = store_record(paths, "local", variables={})
     file = paths.deployment(stack)
     for key, value in (("target", name), ("mode", name)):

@@ -18,11 +18,11 @@ def course(tmp_path: Path) -> Path:
     return folder
 
 
-def test_solutions_are_not_handed_out(course: Path) -> None:
+def test_all_names_has_no_solutions(course: Path) -> None:
     assert all_names(course) == ["03-x/a.py", "03-x/b.py", "shared/bench.py"]
 
 
-def test_an_untouched_copy_follows_the_course_an_edited_one_stays(tmp_path: Path, course: Path) -> None:
+def test_ensure_copies_renews_untouched_copies_and_keeps_edited_ones(tmp_path: Path, course: Path) -> None:
     paths = WorkspacePaths(tmp_path / "workspace")
     names = all_names(course)
     assert ensure_copies(paths, course, names) == []
@@ -34,15 +34,7 @@ def test_an_untouched_copy_follows_the_course_an_edited_one_stays(tmp_path: Path
     assert (paths.exercises / "03-x/b.py").read_text() == "# new b\n"
 
 
-def test_an_edited_copy_of_an_unchanged_original_is_no_news(tmp_path: Path, course: Path) -> None:
-    paths = WorkspacePaths(tmp_path / "workspace")
-    ensure_copies(paths, course, ["03-x/a.py"])
-    (paths.exercises / "03-x/a.py").write_text("# the learner's\n")
-    assert ensure_copies(paths, course, ["03-x/a.py"]) == []
-    assert (paths.exercises / "03-x/a.py").read_text() == "# the learner's\n"
-
-
-def test_a_deleted_copy_comes_back(tmp_path: Path, course: Path) -> None:
+def test_ensure_copies_brings_a_deleted_copy_back(tmp_path: Path, course: Path) -> None:
     paths = WorkspacePaths(tmp_path / "workspace")
     ensure_copies(paths, course, ["03-x/a.py"])
     (paths.exercises / "03-x/a.py").unlink()
@@ -50,6 +42,6 @@ def test_a_deleted_copy_comes_back(tmp_path: Path, course: Path) -> None:
     assert (paths.exercises / "03-x/a.py").read_text() == "# 03-x/a.py\n"
 
 
-def test_a_file_that_the_course_lost(tmp_path: Path, course: Path) -> None:
+def test_ensure_copies_names_a_file_that_the_course_lost(tmp_path: Path, course: Path) -> None:
     with pytest.raises(MissingError, match=r"exercises/03-x/gone\.py"):
         ensure_copies(WorkspacePaths(tmp_path), course, ["03-x/gone.py"])

@@ -14,7 +14,7 @@ from gpucourse.workspace.lock import hold_lock, is_held, is_same_file, take, try
 from tests.waiting import STUCK_S
 
 
-def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
+def test_hold_lock_waits_until_the_first_is_done(tmp_path: Path) -> None:
     path, waiting = tmp_path / "locks" / "a.lock", threading.Event()
     order: list[str] = []
 
@@ -35,13 +35,13 @@ def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
     assert order == [f"'deploy 3' (process {os.getpid()})", "first done", "second"]
 
 
-def test_who_cannot_wait_is_told_who_holds_it(tmp_path: Path) -> None:
+def test_hold_lock_names_the_holder_when_it_cannot_wait(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     with hold_lock(path, "destroy 3"), pytest.raises(StackBusy, match="'destroy 3'"), hold_lock(path, "deploy 3", wait_s=0):
         pass
 
 
-def test_try_locked_says_whether_it_is_held(tmp_path: Path) -> None:
+def test_try_lock_says_whether_it_is_held(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     with try_lock(path, "one") as mine:
         assert mine
@@ -51,7 +51,7 @@ def test_try_locked_says_whether_it_is_held(tmp_path: Path) -> None:
         assert again
 
 
-def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
+def test_hold_lock_ends_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     script = (
         "import sys, pathlib\nfrom gpucourse.workspace.lock import hold_lock\n"
@@ -71,18 +71,7 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
         assert mine
 
 
-def test_one_holder_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "a.lock"
-    assert not is_held(path)
-    lock = take(path)
-    assert lock is not None
-    assert is_held(path)
-    assert take(path, wait_s=0.05) is None
-    os.close(lock)
-    assert not is_held(path)
-
-
-def test_the_lock_lives_as_long_as_whoever_got_it(tmp_path: Path) -> None:
+def test_take_lives_as_long_as_the_process_that_got_it(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     lock = take(path)
     assert lock is not None
@@ -93,20 +82,7 @@ def test_the_lock_lives_as_long_as_whoever_got_it(tmp_path: Path) -> None:
     assert not is_held(path)
 
 
-def test_a_lock_on_a_removed_file_is_no_lock(tmp_path: Path) -> None:
-    path = tmp_path / "a.lock"
-    old = take(path)
-    assert old is not None
-    path.unlink()
-    assert not is_same_file(old, path)
-    new = take(path)
-    assert new is not None
-    assert is_same_file(new, path)
-    os.close(old)
-    os.close(new)
-
-
-def test_whoever_waited_on_a_removed_file_locks_the_new_one(tmp_path: Path) -> None:
+def test_hold_lock_takes_the_new_file_when_the_old_one_was_removed(tmp_path: Path) -> None:
     """The first holder removes the stack's files, its own lock among them; a third one must not get in beside the second."""
     path, waiting, entered, leave = tmp_path / "a.lock", threading.Event(), threading.Event(), threading.Event()
 
@@ -127,7 +103,7 @@ def test_whoever_waited_on_a_removed_file_locks_the_new_one(tmp_path: Path) -> N
     assert not is_held(path)
 
 
-def test_what_check_raises_ends_the_wait(tmp_path: Path) -> None:
+def test_hold_lock_ends_its_wait_when_check_raises(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
 
     def check() -> None:
@@ -137,7 +113,7 @@ def test_what_check_raises_ends_the_wait(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_removed_before_it_is_locked_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_take_opens_a_file_again_that_was_removed_before_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the two steps of the kernel: no other way leads into that moment."""
     path, real, removed = tmp_path / "a.lock", lock._flock, False
 

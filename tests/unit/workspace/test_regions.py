@@ -8,7 +8,7 @@ from gpucourse.workspace import regions
 from gpucourse.workspace.paths import WorkspacePaths
 
 
-def test_a_region_is_remembered_once_in_the_order_of_its_first_use(tmp_path: Path) -> None:
+def test_note_remembers_a_region_once_in_the_order_of_first_use(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     assert regions.read_used_regions(paths) == ()
     for region in ("us-east-2", "us-west-2", "us-east-2"):

@@ -65,7 +65,7 @@ PARTS = ("", "gpucourse.yaml", "exercises", "exercises/03", "exercises/03/lib", 
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("change", [pytest.param(give_away, marks=as_root), open_to_all])
-def test_a_part_of_others_is_refused_until_it_is_trusted(
+def test_require_workspace_refuses_a_part_of_others_until_it_is_trusted(
     root: Path, environ: dict[str, str], part: str, change: Callable[[Path], None]
 ) -> None:
     require_workspace(root, environ)
@@ -83,19 +83,7 @@ def test_a_part_of_others_is_refused_until_it_is_trusted(
         require_workspace(root, environ)
 
 
-def test_modes_below_a_closed_folder_do_not_matter(root: Path, environ: dict[str, str]) -> None:
-    for part in PARTS[7:]:
-        open_to_all(root / part)
-    require_workspace(root, environ)
-
-
-def test_a_folder_like_tmp_is_refused_although_it_is_sticky(root: Path, environ: dict[str, str]) -> None:
-    root.chmod(0o1777)
-    with pytest.raises(UntrustedFolder, match="everybody on this computer may write to"):
-        require_workspace(root, environ)
-
-
-def test_a_name_with_a_newline_forges_no_line(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_require_workspace_shows_a_name_with_a_newline_in_one_line(tmp_path: Path, environ: dict[str, str]) -> None:
     folder = tmp_path / "a\nfine: nothing is wrong\u202e"
     folder.mkdir()
     folder.chmod(0o777)
@@ -105,13 +93,13 @@ def test_a_name_with_a_newline_forges_no_line(tmp_path: Path, environ: dict[str,
     assert caught.value.hint.isprintable()
 
 
-def test_a_link_of_ones_own_among_the_exercises_is_no_matter(root: Path, environ: dict[str, str]) -> None:
+def test_require_workspace_accepts_a_link_among_the_exercises(root: Path, environ: dict[str, str]) -> None:
     (root / "exercises/data").symlink_to("/tmp")
     require_workspace(root, environ)
 
 
 @as_root
-def test_a_link_leads_to_whoever_owns_its_end(root: Path, environ: dict[str, str], tmp_path: Path) -> None:
+def test_require_workspace_looks_at_the_target_of_a_link(root: Path, environ: dict[str, str], tmp_path: Path) -> None:
     give_away(root)
     (tmp_path / "mine").symlink_to(root)
     with pytest.raises(UntrustedFolder):
@@ -122,7 +110,7 @@ def test_a_link_leads_to_whoever_owns_its_end(root: Path, environ: dict[str, str
 
 
 @as_root
-def test_root_under_sudo_may_use_what_the_one_who_typed_it_owns(root: Path, environ: dict[str, str]) -> None:
+def test_require_workspace_accepts_for_root_what_the_user_of_sudo_owns(root: Path, environ: dict[str, str]) -> None:
     for path in (root, *root.rglob("*")):
         give_away(path)
     require_workspace(root, {**environ, "SUDO_UID": str(SOMEBODY)})
@@ -132,7 +120,7 @@ def test_root_under_sudo_may_use_what_the_one_who_typed_it_owns(root: Path, envi
 
 
 @as_root
-def test_a_group_of_ones_own_may_write_and_another_may_not(root: Path, environ: dict[str, str]) -> None:
+def test_require_workspace_accepts_the_own_group_and_no_other(root: Path, environ: dict[str, str]) -> None:
     root.chmod(0o775)  # umask 002, the owner's own group
     require_workspace(root, environ)
     os.chown(root, -1, SOMEBODY)
@@ -142,8 +130,8 @@ def test_a_group_of_ones_own_may_write_and_another_may_not(root: Path, environ: 
     require_workspace(root, environ)
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077])
-def test_a_new_workspace_is_never_refused_whatever_the_umask(tmp_path: Path, environ: dict[str, str], umask: int) -> None:
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_require_workspace_accepts_a_new_one_with_any_umask(tmp_path: Path, environ: dict[str, str], umask: int) -> None:
     before = os.umask(umask)
     try:
         open_workspace(tmp_path / "new")
@@ -152,12 +140,8 @@ def test_a_new_workspace_is_never_refused_whatever_the_umask(tmp_path: Path, env
     require_workspace(tmp_path / "new", environ)
 
 
-def test_where_nothing_is_yet_nothing_is_refused(tmp_path: Path, environ: dict[str, str]) -> None:
-    require_workspace(tmp_path / "new", environ)
-
-
 @pytest.mark.parametrize("part", ["", "modules", "terraform", "modules/01-rivers", "exercises/01-rivers/a.py"])
-def test_a_course_that_others_may_change_is_refused(tmp_path: Path, environ: dict[str, str], part: str) -> None:
+def test_require_course_refuses_what_others_may_change(tmp_path: Path, environ: dict[str, str], part: str) -> None:
     course = tmp_path / "course"
     for name in ("modules/01-rivers", "exercises/01-rivers", "terraform"):
         (course / name).mkdir(parents=True)
@@ -170,7 +154,7 @@ def test_a_course_that_others_may_change_is_refused(tmp_path: Path, environ: dic
     require_course(course, environ)
 
 
-def test_the_list_is_in_the_configuration_of_this_person(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_trust_keeps_its_list_in_the_configuration_of_the_user(tmp_path: Path, environ: dict[str, str]) -> None:
     assert config_folder(environ) == tmp_path / "config" / "gpucourse"
     (tmp_path / "home").mkdir()
     assert config_folder({**environ, "XDG_CONFIG_HOME": "relative"}) == tmp_path / "home" / ".config" / "gpucourse"
@@ -178,7 +162,7 @@ def test_the_list_is_in_the_configuration_of_this_person(tmp_path: Path, environ
     assert (config_folder(environ) / "trusted.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_cannot_be_trusted_or_taken_off(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_trust_refuses_a_missing_folder_and_distrust_an_unknown_one(tmp_path: Path, environ: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="there is no folder"):
         trust(tmp_path / "nowhere", environ)
     with pytest.raises(UnknownName, match="no trusted folder"):
@@ -186,7 +170,7 @@ def test_what_cannot_be_trusted_or_taken_off(tmp_path: Path, environ: dict[str, 
     assert list_trusted_folders(environ) == ()
 
 
-def test_a_damaged_list_trusts_nobody(root: Path, environ: dict[str, str]) -> None:
+def test_require_workspace_refuses_all_when_the_list_is_damaged(root: Path, environ: dict[str, str]) -> None:
     trust(root, environ)
     open_to_all(root)
     (config_folder(environ) / "trusted.json").write_text('{"folders": 7}')

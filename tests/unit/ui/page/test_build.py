@@ -98,7 +98,10 @@ def test_build_shows_the_progress_and_the_checks_tables_and_logs_of_a_run(learni
     record = learning.record("1.1")
     logs = learning.context.paths.run("1.1", record.id).logs
     logs.joinpath("node0-rank0.log").write_text("loss 2.5\n")
-    page = pages_of(learning)[f"runs/1.1/{record.id}.html"]
+    pages = pages_of(learning)
+    for words in (f'href="runs/1.1/{record.id}.html"', "0 of 2 exercises done", "of 25 points"):
+        assert words in pages["index.html"]
+    page = pages[f"runs/1.1/{record.id}.html"]
     for words in ("It is wet", "Springs", "loss 2.5", "rank 0 on node0", "Simulated nodes (mode: local)"):
         assert words in page
 

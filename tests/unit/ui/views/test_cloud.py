@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.labs.aws.money.budget import Budget
-from gpucourse.labs.aws.money.quote import Sibling, make_quote
+from gpucourse.labs.aws.money.quote import make_quote
 from gpucourse.labs.results import DeployResult, PricedProposal
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import PlacementAttempt
@@ -42,7 +42,7 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget:
     )
 
 
-def test_the_quote_says_what_when_how_much_and_each_price_source(tmp_path: Path) -> None:
+def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
     text = render(cloud.quote(proposal_of(tmp_path, "t4"), again="gpucourse deploy 3 --target aws"), width=80)
     assert max(map(len, text.splitlines())) <= 80
     for words in (
@@ -62,7 +62,7 @@ def test_the_quote_says_what_when_how_much_and_each_price_source(tmp_path: Path)
     assert "said elsewhere" not in text
 
 
-def test_the_head_of_a_cluster_has_a_line_of_its_own(tmp_path: Path) -> None:
+def test_quote_of_a_cluster_has_a_line_for_its_head(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     choice = choice_of(module_with(CLUSTER, context, "2"))
     lab_quote = make_quote(choice, deployment_of("2"), PriceBook(region="us-east-2"), [], Decimal(4))
@@ -71,13 +71,13 @@ def test_the_head_of_a_cluster_has_a_line_of_its_own(tmp_path: Path) -> None:
     assert "head" not in render(cloud.quote(proposal_of(tmp_path, "t4")), width=80)
 
 
-def test_what_the_quota_does_not_hold_comes_later_with_the_commands(tmp_path: Path) -> None:
+def test_quote_puts_off_what_the_quota_does_not_hold(tmp_path: Path) -> None:
     text = " ".join(render(cloud.quote(proposal_of(tmp_path, "t4", later=("l4",))), width=80).split())
     assert "T4 now, L4 after it" in text
     assert "gpucourse destroy 3 --gpu t4, then this again with --gpu l4" in text
 
 
-def test_several_labs_have_one_sum_and_the_budget_beside_it(tmp_path: Path) -> None:
+def test_quote_of_several_labs_has_one_sum_and_the_budget(tmp_path: Path) -> None:
     budget = Budget(budget=Decimal(3), spent=Decimal("1.5"))
     text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", budget=budget)), width=80)
     assert "all to their end" in text
@@ -86,14 +86,7 @@ def test_several_labs_have_one_sum_and_the_budget_beside_it(tmp_path: Path) -> N
     assert "$1.00 of $3.00 is left, $1.50 is spent, $0.50 set aside for other labs until their deadlines" in text
 
 
-def test_the_siblings_that_may_be_taken_are_priced_before(tmp_path: Path) -> None:
-    proposal = proposal_of(tmp_path, "t4")
-    siblings = (Sibling(instance_type="g6.xlarge", usd_per_hour=Decimal("0.82")),)
-    proposal.quotes = [replace(proposal.quotes[0], siblings=siblings)]
-    assert "g6.xlarge at $0.82 an hour" in render(cloud.quote(proposal), width=80)
-
-
-def test_what_stands_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
+def test_cloud_deploy_result_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
     tried = PlacementAttempt(
         zone="us-east-2a", instance_type="g4dn.xlarge", code="InsufficientInstanceCapacity", why="no room", at=""
     )

@@ -5,7 +5,7 @@ from gpucourse.ui.views import course
 from tests.unit.ui.examples import EXERCISE, MODULE, VERDICT, text
 
 
-def test_the_syllabus() -> None:
+def test_catalog_shows_the_syllabus_and_broken_modules() -> None:
     broken = ManifestError(["modules/04/module.yaml: id: missing"])
     assert text(course.catalog([MODULE], {"3.1": VERDICT}, [broken])) == (
         "The course\n"
@@ -23,7 +23,7 @@ def test_the_syllabus() -> None:
     assert "The course" in text(course.catalog([], {}))
 
 
-def test_a_module_with_its_lesson() -> None:
+def test_module_shows_its_lesson() -> None:
     shown = text(course.module(MODULE, ["# Ranks\n\n* one\n"], {}))
     for words in ("Module 3: Parallel computing", "1.5 h", "2 nodes, up to 64", "module 1", "# Ranks", "gpucourse deploy 3"):
         assert words in shown
@@ -31,12 +31,12 @@ def test_a_module_with_its_lesson() -> None:
     assert "a head" not in shown
 
 
-def test_module_with_a_slurm_cluster_counts_the_head_apart() -> None:
+def test_module_with_a_cluster_counts_the_head_apart() -> None:
     cluster = MODULE.model_copy(update={"lab": MODULE.lab.model_copy(update={"scheduler": "slurm"})})
     assert "2 nodes, up to 64, and a head" in text(course.module(cluster, ["# Ranks"], {}))
 
 
-def test_a_lesson_of_several_parts() -> None:
+def test_lesson_part_names_the_next_part() -> None:
     lessons = ["# Ranks\n", "# Training\n", "# Dividing\n"]
     first = text(course.module(MODULE, lessons, {}))
     assert "# Ranks" in first
@@ -49,14 +49,7 @@ def test_a_lesson_of_several_parts() -> None:
     assert text(course.lesson_part(MODULE, lessons, 3)) == "Module 3: Parallel computing, part 3 of 3\n\n# Dividing\n"
 
 
-def test_one_process_a_node_is_one() -> None:
-    launch = EXERCISE.launch.model_copy(update={"procs_per_node": 1})
-    assert "one process per node, by torchrun" in text(
-        course.exercise(MODULE, EXERCISE.model_copy(update={"launch": launch}), VERDICT)
-    )
-
-
-def test_an_exercise_says_everything_it_takes() -> None:
+def test_exercise_says_everything_it_takes() -> None:
     shown = text(course.exercise(MODULE, EXERCISE, VERDICT))
     for words in (
         "3.1 Hello",
@@ -78,6 +71,6 @@ def test_an_exercise_says_everything_it_takes() -> None:
     assert "3.2 Training" in text(course.exercise(MODULE, MODULE.exercises[1]))
 
 
-def test_hints_one_at_a_time() -> None:
+def test_hint_names_the_next_one() -> None:
     assert text(course.hint(EXERCISE, 1)) == "3.1 hint 1 of 2\n\nFirst hint.\n\nThe next one: gpucourse hint 3.1\n"
     assert text(course.hint(EXERCISE, 2)).endswith("That was the last one.\n")

@@ -25,7 +25,7 @@ def make_examined(*findings: Finding) -> PreflightReport:
     )
 
 
-def test_a_machine_that_lacks_something() -> None:
+def test_machine_that_lacks_something() -> None:
     assert text(doctor.machine([GOOD, BAD], "gpucourse next")) == (
         "What the course needs on this machine\n"
         "\n"
@@ -41,7 +41,7 @@ def test_a_machine_that_lacks_something() -> None:
     assert "Ready.\nNext: gpucourse deploy 5" in text(doctor.machine([GOOD], "gpucourse deploy 5"))
 
 
-def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
+def test_account_with_the_price_of_each_module() -> None:
     shown = text(doctor.account(make_examined(GOOD), "gpucourse deploy 0"))
     assert "What the course needs of AWS in us-east-2 (on-demand)" in shown
     assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in shown
@@ -50,7 +50,7 @@ def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
     assert "Ready.\nA lab on AWS: gpucourse deploy 1 --target aws\nNext: gpucourse deploy 0" in shown
 
 
-def test_what_could_not_be_seen_is_never_well() -> None:
+def test_account_is_not_ready_when_something_could_not_be_checked() -> None:
     shown = text(doctor.account(make_examined(GOOD, DARK)))
     assert "?  leftovers" in shown
     assert "Ready." not in shown
@@ -59,12 +59,12 @@ def test_what_could_not_be_seen_is_never_well() -> None:
     assert "1 of 2 are missing. 1 of 2 could not be checked" in both
 
 
-def test_what_one_command_mends_is_told_once() -> None:
+def test_machine_shows_a_command_once_that_mends_two_things() -> None:
     other = Finding(what="images", state="unknown", detail="not allowed to look", mend=DARK.mend)
     assert text(doctor.machine([DARK, other], "gpucourse next")).count(DARK.mend) == 1
 
 
-def test_commands_are_lines_to_copy() -> None:
+def test_machine_shows_commands_as_lines_to_copy() -> None:
     mend = "by someone who may, once: aws iam create-role '{\"a\":1}' && aws iam put-role-policy"
     shown = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)], "gpucourse next"))
     lines = [
@@ -76,7 +76,7 @@ def test_commands_are_lines_to_copy() -> None:
     assert "\n".join(lines) in shown
 
 
-def test_quotas_say_what_comes_next() -> None:
+def test_quotas_say_what_to_request() -> None:
     waiting = QuotaRequest(code=QUOTA.code, region=QUOTA.region, wanted=20, status="CASE_OPENED", opened_before=True)
     assert "ask for 20" in text(doctor.quotas([ShortQuota(quota=QUOTA)], "us-east-2"))
     assert "a request for 20 is open (CASE_OPENED)" in text(doctor.quotas([ShortQuota(quota=QUOTA, open=waiting)], "us-east-2"))

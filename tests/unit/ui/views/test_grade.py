@@ -12,7 +12,7 @@ def row(name: str, *pieces: Piece, earned: float = 0.0) -> RowScore:
     return RowScore(id=name, title=name, points=5, earned=earned, pieces=pieces)
 
 
-def test_a_row_that_has_all_its_points_lacks_no_run() -> None:
+def test_grade_names_no_missing_run_when_a_row_has_all_points() -> None:
     rows = (
         row("completed", Piece(exercise="1.1", kind="checks", got=0, of=1, note=NO_RUN, short=NO_RUN)),
         row("yours", Piece(exercise="1.1", kind="yours", got=2, of=2), earned=5),

@@ -5,37 +5,12 @@ from pathlib import Path
 
 from gpucourse.labs.results import DeployResult
 from gpucourse.labs.status import StackStatus
-from gpucourse.model.deployment import Leftover, LocalVariables, NodeHealth, Receipt
+from gpucourse.model.deployment import Leftover, LocalVariables, Receipt
 from gpucourse.ui.views import lab, status
-from tests.unit.ui.examples import deployment, record, text
+from tests.unit.ui.examples import deployment, text
 
 
-def test_status_of_a_sick_stack() -> None:
-    health = [NodeHealth(node="node0", healthy=True), NodeHealth(node="node1", healthy=False, detail="its process has ended")]
-    view = status.status([StackStatus(deployment=deployment(), nodes=health, active_runs=[record(state="running")])])
-    shown = text(view)
-    assert view.mode == "local"
-    assert re.search(r"m3-local  3 Parallel computing  unhealthy  1 of 2  \d+ s  20261121-101500-otter", shown)
-    assert "node1  m3-local  worker  learner@127.0.0.1:2201  ✗ unhealthy  its process has ended" in shown
-    assert "gpucourse deploy 3" in shown
-
-
-def test_status_names_the_column_of_runs_that_are_under_way_running() -> None:
-    idle = text(status.status([StackStatus(deployment=deployment(), nodes=[], active_runs=[])]))
-    assert re.search(r"stack +module +state +nodes +age +running\n", idle)
-    assert any(row.endswith("none") for row in idle.splitlines())
-
-
-def test_status_of_a_stack_that_is_being_built() -> None:
-    half = deployment(phase="failed", inventory=None, error="terraform said no")
-    shown = text(status.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])]))
-    assert "failed" in shown
-    assert "terraform said no" in shown
-    assert "Nothing is deployed." in text(status.status([]))
-    assert text(status.status([], unreadable=1)).strip() == "What is deployed is not known: the record of a lab cannot be read."
-
-
-def test_deploy_planned_and_done(tmp_path: Path) -> None:
+def test_deploy_plan_and_deploy_result(tmp_path: Path) -> None:
     changes = [("create", "terraform_data.node[0]"), ("replace", "terraform_data.node[1]")]
     result = DeployResult(
         deployment=deployment(), changes=changes, dry_run=True, seconds=1.0, healed=["terraform_data.node[1]"]
@@ -54,7 +29,7 @@ def test_deploy_planned_and_done(tmp_path: Path) -> None:
     assert "nothing to change" in text(lab.deploy_result(nothing, tmp_path))
 
 
-def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
+def test_link_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
     slow = deployment(variables=LocalVariables(link="100mbit"))
     result = DeployResult(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
     assert "gpucourse deploy 3 --nodes 2 --link 100mbit" in text(lab.deploy_plan(result))
@@ -62,7 +37,7 @@ def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     assert re.search(r"m3-local +100mbit", text(status.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
 
 
-def test_what_a_lab_lacks_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
+def test_what_a_lab_lacks_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
     poor = deployment(lacks="All nodes are this one computer. For machines: sudo make it so")
     result = DeployResult(deployment=poor, changes=[], dry_run=False, seconds=1.0, healed=[])
     for view in (
@@ -90,7 +65,7 @@ def receipt(*left: Leftover) -> Receipt:
     )
 
 
-def test_a_receipt_proves_that_nothing_is_left() -> None:
+def test_destroy_result_proves_that_nothing_is_left() -> None:
     shown = text(lab.destroy_result([receipt()], Path("/w/receipts")))
     assert shown == (
         "✓ m3-local: 2 of 2 resources removed, outputs collected from 1 run; outputs discarded: r2; nothing is left\n"
@@ -105,13 +80,13 @@ def test_a_receipt_proves_that_nothing_is_left() -> None:
     assert "gpucourse leaks" in text(lab.destroy_result([]))
 
 
-def test_what_is_deployed_where_the_lab_asked_for_is_not() -> None:
+def test_destroy_result_lists_other_labs_when_the_named_one_is_not_deployed() -> None:
     shown = text(lab.destroy_result([], asked="Module 4 is not deployed on aws", others=[deployment(), deployment(module="4")]))
     assert "Module 4 is not deployed on aws; deployed: 3 (local), 4 (local)." in shown
     assert "gpucourse status" in shown
 
 
-def test_a_receipt_says_what_is_left_and_how_to_remove_it() -> None:
+def test_destroy_result_says_what_is_left_and_how_to_remove_it() -> None:
     shown = text(lab.destroy_result([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
     for words in ("✗ 1 thing left", "process  123", "\nkill 123\n"):
         assert words in shown

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +56,7 @@ def launch_plan() -> LaunchPlan:
     )
 
 
-def test_a_launch_plan_names_every_node_and_what_it_starts() -> None:
+def test_launch_names_every_node_and_what_it_starts() -> None:
     view = plan.launch(launch_plan())
     shown = text(view)
     assert view.mode == "local"
@@ -75,7 +74,7 @@ def test_a_launch_plan_names_every_node_and_what_it_starts() -> None:
     assert shown.replace("\n", "").isprintable()
 
 
-def test_the_commands_of_a_plan_can_be_pasted_into_a_shell() -> None:
+def test_launch_shows_commands_that_can_be_pasted_into_a_shell() -> None:
     shown = text(plan.launch(launch_plan()))
     pasted = shown.split("ranks 0 to 1\n")[1].split("\n\n")[0]
     done = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True, timeout=STUCK_S)
@@ -85,10 +84,6 @@ def test_the_commands_of_a_plan_can_be_pasted_into_a_shell() -> None:
     assert told.stdout == b"it's $HOME\n\n"
 
 
-def test_plain_words_stay_plain() -> None:
-    assert plan.quote_word("--nnodes=2") == shlex.quote("--nnodes=2") == "--nnodes=2"
-
-
 @pytest.mark.parametrize(
     ("session", "says"),
     [
@@ -96,7 +91,7 @@ def test_plain_words_stay_plain() -> None:
         (True, "gpucourse ssh 2 opens a terminal"),
     ],
 )
-def test_a_plan_for_slurm_says_where_its_command_works_by_hand(session: bool, says: str) -> None:
+def test_launch_for_slurm_says_where_its_command_works_by_hand(session: bool, says: str) -> None:
     files = (BatchFile(name="job", text="#!/bin/bash\n"),)
     batch = Batch(partition="gpu", nodes=1, tasks=1, gpus=1, files=files, session=session)
     footer = " ".join(plan.launch(replace(launch_plan(), batch=batch)).footer)

@@ -16,7 +16,7 @@ from gpucourse.workspace.paths import RunPaths
 from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
 
-def test_the_list_of_runs() -> None:
+def test_runs_lists_states_and_details() -> None:
     failed = record(state="timed_out", verdict=None, phases_s={}, error="too slow")
     shown = text(
         run.runs([ListedRun(record=record(verdict="passed")), ListedRun(record=failed, detail="node1 does not answer")])
@@ -41,7 +41,7 @@ def brief(run_record: RunRecord, **other: object) -> str:
     return text(view)
 
 
-def test_a_run_with_everything() -> None:
+def test_details_of_a_run_with_everything() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}, {"n": 4, "ms": float("nan")}, "no row"]}
     output = [OutputFile(node="node0", path=f"outputs/node0/{number}.json", bytes=1024, sha256="") for number in range(20)]
     refused = [RefusedFile(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
@@ -67,7 +67,7 @@ def test_a_run_with_everything() -> None:
     assert "What went wrong" not in shown
 
 
-def test_the_result_of_it_is_its_table_what_did_not_pass_and_what_is_next() -> None:
+def test_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}]}
     output = [OutputFile(node="node0", path="outputs/node0/1.json", bytes=1024, sha256="")]
     refused = [RefusedFile(node="node1", name="x", reason="leads out of the folder")]
@@ -93,7 +93,7 @@ def test_the_result_of_it_is_its_table_what_did_not_pass_and_what_is_next() -> N
     )
 
 
-def test_many_checks_that_do_not_pass_are_counted() -> None:
+def test_result_counts_many_checks_that_did_not_pass() -> None:
     many = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
     shown = brief(
         record(), exercise=EXERCISE, metrics={"rows": [{"n": 1, "ms": 1.0}] * 50}, verdict=many, next_step="gpucourse next"
@@ -104,7 +104,7 @@ def test_many_checks_that_do_not_pass_are_counted() -> None:
     assert len(shown.splitlines()) <= 25
 
 
-def test_an_error_is_told_once_with_its_place_and_one_thing_to_do() -> None:
+def test_result_shows_an_error_once_with_one_thing_to_do() -> None:
     seen = [LogQuote(node="node1", rank=1, line="ValueError: no")]
     title = "Rank 1 raised ValueError in t.py, line 6"
     diagnosis = Diagnosis(
@@ -130,11 +130,11 @@ def test_an_error_is_told_once_with_its_place_and_one_thing_to_do() -> None:
         ({"state": "succeeded", "profiled": True}, "✓ succeeded in 12.3 s on simulated nodes: profiled"),
     ],
 )
-def test_how_a_run_went_in_one_line(values: dict[str, object], words: str) -> None:
+def test_result_says_in_one_line_how_the_run_went(values: dict[str, object], words: str) -> None:
     assert words in brief(record(**values)).splitlines()[1]
 
 
-def test_a_part_that_is_wrong_is_what_the_first_line_says() -> None:
+def test_result_begins_with_a_wrong_part() -> None:
     part = PartResult(id="p", title="Mine", file="mine.py", verdict="failed", says="it doubles")
     good = replace(VERDICT, verdict="passed", checks=RESULTS[:1], parts=(part,))
     shown = brief(record(), exercise=EXERCISE, verdict=good)
@@ -142,7 +142,7 @@ def test_a_part_that_is_wrong_is_what_the_first_line_says() -> None:
     assert "your part  wrong: it doubles" in shown
 
 
-def test_a_run_of_an_own_script_shows_nothing_of_the_exercise() -> None:
+def test_details_of_an_own_script_show_nothing_of_the_exercise() -> None:
     own = record(own_script="/home/me/mytrain.py", verdict="passed")
     metrics = {"rows": [{"n": 1, "ms": 12.3}]}
     shown = result(own, exercise=EXERCISE, metrics=metrics, verdict=VERDICT, deliverables=Path("/w/deliverables/3.1"))
@@ -156,25 +156,25 @@ def test_a_run_of_an_own_script_shows_nothing_of_the_exercise() -> None:
     ("files", "collected", "says"),
     [(1200, True, "1,200 files, 3.0 MiB, in its outputs/"), (0, True, "no file"), (3, False, None)],
 )
-def test_brief_of_an_own_script_says_how_much_was_collected(files: int, collected: bool, says: str | None) -> None:
+def test_result_of_an_own_script_says_how_much_was_collected(files: int, collected: bool, says: str | None) -> None:
     own = record(own_script="/home/me/mytrain.py", outputs=[], output_files=files, output_bytes=3 << 20, collected=collected)
     lines = [line for line in brief(own).splitlines() if line.startswith("collected ")]
     assert lines == ([f"collected  {says}"] if says else [])
 
 
 @pytest.mark.parametrize("metrics", [{}, {"rows": []}, {"rows": 5}, {"rows": {"n": 1}}])
-def test_a_table_that_was_not_measured_is_said_and_not_invented(metrics: dict[str, object]) -> None:
+def test_details_say_that_a_table_was_not_measured(metrics: dict[str, object]) -> None:
     assert "Times: not measured" in result(record(), exercise=EXERCISE, metrics=metrics)
 
 
-def test_numbers_and_rows_without_measure_are_bounded() -> None:
+def test_details_are_bounded_for_huge_numbers_and_tables() -> None:
     shown = result(record(), exercise=EXERCISE, metrics={"rows": [{"n": 10**400, "ms": "x" * 5000}] * 100_000})
     assert "infinite" in shown
     assert "and 99,800 more rows, which metrics.json has" in shown
     assert len(shown) < 200_000
 
 
-def test_a_run_that_failed_names_the_rank_that_failed_first() -> None:
+def test_details_name_the_rank_that_failed_first() -> None:
     exits = [
         NodeExit(node="node0", code=143, reason="timed_out", killed=3),
         NodeExit(node="node1", code=139),
@@ -193,32 +193,24 @@ def test_a_run_that_failed_names_the_rank_that_failed_first() -> None:
     assert "node2: " not in shown
 
 
-def test_a_run_that_began_again_and_ended_well_says_so() -> None:
+def test_details_count_restarts() -> None:
     shown = result(record(max_restarts=2, restarts=1))
     assert ", with 1 restart" in shown
     assert "What went wrong" not in shown
 
 
-def test_a_run_whose_restarts_are_used_up_says_how_many_there_were() -> None:
-    exits = [NodeExit(node="node1", code=1)]
-    first = RankExit(node="node1", rank=1, code=9, at=1.0, restart=2)
-    shown = result(record(state="failed", node_exits=exits, first_failure=first, max_restarts=2, restarts=2))
-    assert ", with 2 restarts" in shown
-    assert "2 of 2" in shown
-
-
-def test_a_run_that_goes_on_says_how_to_come_back() -> None:
+def test_result_of_a_run_that_goes_on_says_how_to_come_back() -> None:
     shown = brief(record(state="running", phases_s={}))
     assert "gpucourse logs 20261121-101500-otter -f" in shown
     assert "gpucourse cancel 20261121-101500-otter" in shown
 
 
-def test_deliverables_are_named_only_where_they_were_handed_in(tmp_path: Path) -> None:
+def test_details_name_deliverables_that_were_handed_in(tmp_path: Path) -> None:
     assert str(tmp_path) in result(record(verdict="passed"), deliverables=tmp_path)
     assert str(tmp_path) not in result(record(verdict="failed"), deliverables=tmp_path)
 
 
-def test_a_verdict_by_itself() -> None:
+def test_check_result_alone() -> None:
     good = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="passed", checks=RESULTS[:1])
     shown = text(results.check_result(record(mode="aws"), good, "gpucourse next"))
     assert shown == "3.1 run r1\n✓ passed in 12.3 s: 1 passed\n\nNext: gpucourse next\n"
