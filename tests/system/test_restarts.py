@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.model.event import Note
 from gpucourse.remote import execute
 from gpucourse.remote.follow import follow as follow_nodes
 from gpucourse.remote.follow_result import FollowResult
@@ -77,10 +76,6 @@ def follow(run: Run, *, restarts: int, grace_s: float = 0.3) -> FollowResult:
     )  # fmt: skip
 
 
-def notes(run: Run) -> list[str]:
-    return [event.text for event in run.events if isinstance(event, Note)]
-
-
 def test_follow_counts_the_restarts_of_a_run_that_ends_well(make: Make) -> None:
     run = make(CRASH_ONCE, restarts=2).launch()
     result = follow(run, restarts=2)
@@ -92,15 +87,6 @@ def test_follow_counts_the_restarts_of_a_run_that_ends_well(make: Make) -> None:
     assert run.collect_log("node1", 1) == run.log(1, "node1")
     again = follow(run, restarts=2)
     assert (again.restarts, again.first_failure, len(again.rank_exits)) == (1, None, 4), "also for a client that comes later"
-
-
-def test_follow_names_the_rank_and_ends_the_others_when_restarts_are_used_up(make: Make) -> None:
-    run = make(f"import os\nif os.environ['RANK'] == '0': import time; time.sleep(60)\n{CRASH_ALWAYS}", restarts=1).launch()
-    result = follow(run, restarts=1)
-    assert result.first_failure is not None
-    assert (result.first_failure.rank, result.first_failure.code, result.first_failure.restart) == (1, 9, 1)
-    assert "rank 1 on node1 failed with exit code 9; none of 1 restart is left" in notes(run)
-    assert {ended.node: ended.reason for ended in result.node_exits} == {"node0": "cancelled", "node1": "exited"}
 
 
 def test_cancel_ends_a_launcher_that_restarts_for_ever(make: Make) -> None:

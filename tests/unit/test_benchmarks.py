@@ -29,21 +29,6 @@ def test_main_keeps_what_was_measured_when_a_row_fails(capsys: pytest.CaptureFix
     assert table["last"].endswith("yes")
 
 
-def test_main_keeps_what_was_measured_after_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
-    def stop() -> Iterator[Row]:
-        yield make_row("first")
-        raise KeyboardInterrupt
-
-    assert main(["stopped"], {"stopped": stop}) == 130
-    assert "first  1.000 s" in capsys.readouterr().out
-
-
-def test_main_says_by_its_exit_code_whether_every_promise_held() -> None:
-    assert main([], {"good": lambda: [make_row("a")]}) == 0
-    assert main([], {"bad": lambda: [make_row("a", held=False)]}) == 1
-    assert main(["other"], {"good": lambda: [make_row("a")]}) == 2
-
-
 def test_gpu_proof_needs_no_tool_of_the_tests() -> None:
     """`make gpu-proof` installs what a learner has, and no more."""
     program = """

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpucourse.cli.options import Options
-from gpucourse.cli.run import _connect_early
-from gpucourse.cli.session import Session
-from gpucourse.errors import UnreachableError
-from gpucourse.model.deployment import LocalDeployment
-from gpucourse.model.node import Inventory, Node
-from gpucourse.ports import Link
-from gpucourse.ui.console import Console
-from gpucourse.workspace import deployments
 from tests.unit.cli.conftest import Answer
-from tests.unit.remote.test_keys import node
-from tests.waiting import until
 
 Type = Callable[..., Answer]
 
@@ -92,34 +79,3 @@ def test_run_names_a_current_folder_that_was_removed(type_line: Type, tmp_path: 
     answer = type_line("run", "--script", "x.py")
     assert answer.code == 3
     assert "the current folder does not exist any more" in answer.err
-
-
-class _Dialled:
-    """A transport that notes the nodes, none of which answers. Implements ports.Transport."""
-
-    def __init__(self) -> None:
-        self.nodes: list[str] = []
-
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
-        self.nodes.append(node.name)
-        raise UnreachableError(f"{node.name} does not answer")
-
-
-@pytest.mark.parametrize(
-    ("there", "asked", "dialled"),
-    [(12, None, 2), (12, 12, 8), (1, None, 1), (12, -1, 0)],
-)
-def test_run_connects_early_to_the_nodes_that_it_needs(tmp_path: Path, there: int, asked: int | None, dialled: int) -> None:
-    face = Console(json=False, quiet=True, verbose=False, stdout=io.StringIO(), stderr=io.StringIO(), environ={})
-    session, transport = Session(options=Options(workspace=tmp_path), console=face, creates=True), _Dialled()
-    session.context.make_transport = lambda _key: transport
-    inventory = Inventory(stack="03-local", nodes=tuple(replace(node(number), name=f"node{number}") for number in range(there)))
-    lab = LocalDeployment(
-        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created="2026-01-01T00:00:00+00:00",
-        updated="", nodes_wanted=2, inventory=inventory,
-    )  # fmt: skip
-    deployments.save(session.context.paths, lab)
-    _connect_early(session, "3.2", asked, None, None)
-    until(lambda: len(transport.nodes) >= dialled)
-    session.close()
-    assert sorted(transport.nodes) == [f"node{number}" for number in range(dialled)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
@@ -10,32 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
-from gpucourse.cli.app import tree
-from gpucourse.cli.options import Options
-from gpucourse.cli.session import Session
-from gpucourse.ui.console import Console
 from tests.unit.cli.conftest import Answer
-
-
-def output_of(command: str, workspace: Path) -> str:
-    """What a command shows in the session of this workspace."""
-    shown = io.StringIO()
-    face = Console(json=False, quiet=False, verbose=False, stdout=shown, stderr=io.StringIO(), environ={})
-    session = Session(options=Options(workspace=workspace), console=face)
-    typer.main.get_command(tree(command)).main([command], standalone_mode=False, obj=session)
-    return shown.getvalue()
-
-
-def test_two_sessions_have_a_workspace_and_a_screen_each(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    output_of("init", first)
-    assert (first / "gpucourse.yaml").is_file()
-    second.mkdir()
-    (second / "gpucourse.yaml").write_text("target: local\n")  # settings alone make a folder a workspace
-    assert "0.1" in output_of("next", first)
-    assert "0.1" in output_of("next", second)
 
 
 @pytest.mark.parametrize("line", ["next", "status", "destroy --all", "deploy 3 --dry-run"])

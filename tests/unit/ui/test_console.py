@@ -161,20 +161,6 @@ def test_terminal_gets_what_its_environment_allows(environ: dict[str, str], *, c
     assert "node0" in screen.received
 
 
-def test_full_disk_behind_standard_output_is_an_error() -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("needs /dev/full")
-    err = io.StringIO()
-    with Path("/dev/full").open("w") as full:
-        shown = Console(json=False, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
-        with pytest.raises(StorageError):
-            shown.show(VIEW)
-    with Path("/dev/full").open("w") as full:
-        as_json = Console(json=True, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
-        as_json.error(GpucourseError("first"))
-    assert err.getvalue() == "first\n"
-
-
 @pytest.mark.parametrize(("typed", "agreed"), [("y\n", True), ("YES \n", True), ("n\n", False), ("\n", False), ("", False)])
 def test_ask_takes_anything_but_yes_for_no(typed: str, agreed: bool) -> None:
     shown, out, err = face()

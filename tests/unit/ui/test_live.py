@@ -181,26 +181,6 @@ def test_terminal_shows_what_goes_on_with_a_spinner_and_a_bar() -> None:
         assert text in sent
 
 
-def test_terminal_counts_many_resources_and_nodes_in_a_line() -> None:
-    def work(live: Live, _screen: Terminal) -> None:
-        live(Stage(name="apply", text="building"))
-        for number in range(64):
-            live(resource(f"terraform_data.node[{number}]", "started"))
-            live(resource(f"terraform_data.node[{number}]", "done", seconds=number / 100))
-            live(NodeEvent(node=f"node{number}", step="ssh", ok=True, seconds=number / 1000))
-        live(NodeEvent(node="node64", step="ssh", ok=False, seconds=1.0, detail="no answer"))
-        live(Stage(name="apply", text="building", seconds=2.0))
-
-    emulator, _ = show_on_terminal(work, columns=120)
-    assert emulator.lines == [
-        "✓ building                                    2.00 s",
-        "  ✓ 64 resources created                    slowest 0.63 s (terraform_data.node[63])",
-        "  ✓ 64 nodes: ssh                           median 0.03 s, slowest 0.06 s (node63)",
-        "  ✗ node64    ssh failed 1.00 s",
-        "      no answer",
-    ]
-
-
 @pytest.mark.parametrize(("columns", "lines"), [(20, 3), (8, 1), (300, 100)])
 def test_terminal_of_any_size_shows_all_lines(columns: int, lines: int) -> None:
     def work(live: Live, screen: Terminal) -> None:

@@ -12,7 +12,7 @@ from gpucourse.ui.loglines import TABLE_MARKER
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import LISTED_AFTER_S, MOST_AT_ONCE, Progress
 from tests.unit.ui.emulator import Emulator
-from tests.unit.ui.test_live import resource, show_logs, write_to_pipe
+from tests.unit.ui.test_live import show_logs, write_to_pipe
 
 
 def log_of_a_failure(live: Live) -> None:
@@ -49,18 +49,6 @@ def test_live_shows_lines_of_slurm_always_and_of_launchers_when_verbose() -> Non
     assert text.getvalue().count("torchrun: a word") == 30
     slurm = LogBytes(node="node0", rank=None, data=b"job 1 is RUNNING\n", scheduled=True)
     assert write_to_pipe([slurm]) == "[n0 --] job 1 is RUNNING\n"
-
-
-def test_progress_of_a_replaced_resource_is_removed_then_created() -> None:
-    progress = Progress(UNICODE, at_once=True, verbose=True)
-    progress.stage(Stage(name="apply", text="building"), 0.0)
-    rows = [
-        row
-        for action in ("delete", "create")
-        for state in ("started", "done")
-        for row in progress.resource(resource("terraform_data.size", state, action=action), 0.0)
-    ]
-    assert [plain(row).split()[2] for row in rows if "size" in plain(row)] == ["removed", "created"]
 
 
 def test_progress_explains_silence_until_a_rank_prints() -> None:

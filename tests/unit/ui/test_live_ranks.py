@@ -14,7 +14,6 @@ from gpucourse.runs.follow import name_nodes
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
-from gpucourse.ui.loglines import Source
 from gpucourse.ui.logscreen import LogScreen
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
@@ -103,31 +102,6 @@ def test_statuses_have_a_rank_last_that_ended_well() -> None:
     assert [plain(row)[:7] for row in screen.statuses(3)] == ["[n0 r0]", "[n1 r1]", "[n2 r2]"]
     assert [plain(row)[:7] for row in screen.statuses(2)] == ["[n1 r1]", "+2 more"]
     assert screen.statuses(0) == []
-
-
-def test_statuses_have_no_failure_when_no_rank_draws_a_bar() -> None:
-    screen = LogScreen(UNICODE)
-    screen.feed(LogBytes(node="node0", rank=0, data=b"done\n"))
-    screen.note_end(RankEvent(node="node1", rank=1, code=1))
-    assert (screen.statuses(), screen.count_statuses()) == ([], 0)
-    screen.feed(LogBytes(node="node0", rank=0, data=bar(5)))
-    assert [plain(row)[:27] for row in screen.statuses()] == ["[n0 r0] epoch 1: 5%|#| 5/10", "[n1 r1] ✗ exit code 1"]
-
-
-@pytest.mark.parametrize(
-    ("partial", "share"),
-    [
-        (bar(41), 0.41),
-        (b"12.5% of it", 0.12),
-        (b"step 3/12 ...", 0.25),
-        (b"step 3/0", 0.0),
-        (b"999%", 1.0),
-        (b"17it [00:03]", 0.0),
-        (b"waiting for rank 1 ...", 0.0),
-    ],
-)
-def test_share_done_of_a_bar(partial: bytes, share: float) -> None:
-    assert Source("node0", 0, partial).share_done == share
 
 
 @pytest.mark.parametrize("text", ["x" * 200, "running on a-machine-with-a-long-name.example.org, " * 3])

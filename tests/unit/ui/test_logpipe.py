@@ -4,7 +4,7 @@ import io
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.loglines import TABLE_MARKER
-from gpucourse.ui.logpipe import LONGEST, LogPipe
+from gpucourse.ui.logpipe import LogPipe
 from gpucourse.ui.out import Out
 
 
@@ -30,16 +30,6 @@ def test_feed_writes_bytes_that_are_no_text_harmlessly() -> None:
     pipe.feed(piece(b"\x1b[32mok\x1b[0m \xff\n10%\r50%\r100%\r\nb\x07\n caf\xc3"))
     pipe.feed(piece(b"\xa9\n"))
     assert text.getvalue().splitlines() == ["[n0 r0] ok \ufffd", "[n0 r0] 100%", "[n0 r0] b\\x07", "[n0 r0]  café"]
-
-
-def test_feed_keeps_little_of_a_line_without_end() -> None:
-    text = io.StringIO()
-    pipe = LogPipe(Out(text))
-    for _ in range(10):
-        pipe.feed(piece(b"x" * 30_000))
-    assert all(len(source.partial) <= LONGEST for source in pipe.sources())
-    pipe.close()
-    assert text.getvalue().count("x") == 300_000
 
 
 def test_feed_cuts_long_lines_when_told_to() -> None:

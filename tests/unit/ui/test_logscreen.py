@@ -11,7 +11,7 @@ from gpucourse.ui import logscreen
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import Segment, line, plain, wrap_log_line
 from gpucourse.ui.loglines import short, visible, visible_block
-from gpucourse.ui.logscreen import A_TICK, BACKLOG, LINES, LogScreen
+from gpucourse.ui.logscreen import LINES, LogScreen
 from tests.waiting import STUCK_S
 
 
@@ -44,13 +44,6 @@ def everything(made: LogScreen) -> list[str]:
 def test_take_puts_node_and_rank_before_a_line(node: str, rank: int | None, prefix: str) -> None:
     assert take_rows(screen(piece(b"hello\n", rank, node))) == [f"{prefix} hello"]
     assert short("\x1b[31mnode") == "node"
-
-
-def test_take_waits_for_the_newline() -> None:
-    made = screen(piece(b"half"))
-    assert take_rows(made) == []
-    made.feed(piece(b" and half\n"))
-    assert take_rows(made) == ["[n0 r0] half and half"]
 
 
 def test_statuses_show_a_line_without_newline_after_a_while() -> None:
@@ -89,13 +82,6 @@ def test_visible_makes_a_line_harmless(raw: bytes, shown: str) -> None:
     assert visible_block(raw + b"\nplain\r\nnext\r") == f"{shown}\nplain\nnext"
 
 
-def test_take_shows_a_burst_whole() -> None:
-    made = screen(piece(b"".join(b"line %d\n" % number for number in range(BACKLOG))))
-    first = take_rows(made)
-    assert len(first) == A_TICK
-    assert first + everything(made) == [f"[n0 r0] line {number}" for number in range(BACKLOG)]
-
-
 def test_take_counts_a_flood_to_the_last_line() -> None:
     made = LogScreen(UNICODE)
     shown: list[str] = []
@@ -129,15 +115,6 @@ def test_take_cuts_a_long_line_and_says_where_it_is_whole() -> None:
     (line,) = take_rows(made)
     assert line.endswith("… whole in logs/node0-rank0.log")
     assert len(line) < 2100
-
-
-def test_feed_keeps_little_of_a_huge_line() -> None:
-    made = LogScreen(UNICODE)
-    for _ in range(100):
-        made.feed(piece(b"y" * 100_000))
-    assert len(made.sources()[0].partial) <= 2000
-    made.feed(piece(b"\nnext\n"))
-    assert take_rows(made)[-1] == "[n0 r0] next"
 
 
 def test_feed_takes_bounded_memory_when_nobody_takes_rows() -> None:

@@ -46,14 +46,6 @@ def test_statuses_have_silent_ranks_after_failed_ones() -> None:
     assert rows(screen, 10)[-1] == "+23 more"
 
 
-def test_statuses_begin_with_the_ranks_that_print_when_few_do() -> None:
-    screen = begin(32)
-    draw(screen, 31)
-    shown = rows(screen, 5)
-    assert ranks_of(shown[:-1]) == [31, 0, 1, 2]
-    assert shown[-1] == "+28 more"
-
-
 def test_statuses_of_the_next_run_know_no_failure_of_the_last() -> None:
     screen = begin(2)
     screen.note_end(RankEvent(node="node1", rank=1, code=1))

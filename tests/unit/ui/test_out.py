@@ -75,33 +75,6 @@ def test_write_replaces_signs_that_the_encoding_lacks() -> None:
     assert raw.getvalue() == b'+ done - "well" ... -> 5 x ?\n'
 
 
-def test_write_of_many_threads_tears_no_line() -> None:
-    read, write = os.pipe()
-    got: list[str] = []
-
-    def read_all() -> None:
-        with os.fdopen(read, encoding="utf-8") as pipe:
-            got.extend(pipe.read().splitlines())
-
-    reader = threading.Thread(target=read_all)
-    reader.start()
-    with os.fdopen(write, "w", encoding="utf-8") as stream:
-        out = Out(stream)
-        words = [str(number) * 3000 for number in range(8)]
-
-        def write_lines(word: str) -> None:
-            for _ in range(50):
-                out.write(f"{word}\n")
-
-        writers = [threading.Thread(target=write_lines, args=(word,)) for word in words]
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join()
-    reader.join(STUCK_S)
-    assert sorted(got) == sorted(words * 50)
-
-
 def test_interpreter_ends_quietly_when_its_reader_has_left() -> None:
     script = (
         "import sys\nfrom gpucourse.ui.out import Out\nout = Out(sys.stdout)\n"

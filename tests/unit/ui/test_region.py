@@ -48,12 +48,6 @@ def test_paint_scrolls_finished_lines_away_above_what_moves() -> None:
     assert screen.paint(["after"]) == ["done a", "done b", "done c", "end", "after"]
 
 
-def test_paint_wraps_a_long_finished_line_and_leaves_no_rest() -> None:
-    screen = Screen(columns=20)
-    screen.paint([], "moving line number 1", "moving line number 2", "moving line number 3")
-    assert screen.paint(["x" * 45], "m") == ["x" * 20, "x" * 20, "x" * 5, "m"]
-
-
 def test_paint_of_nothing_leaves_the_page_as_it_was() -> None:
     screen = Screen()
     screen.out.write("heading\n\n")
@@ -65,11 +59,6 @@ def test_paint_of_nothing_leaves_the_page_as_it_was() -> None:
     screen.paint(["done"], "working")
     screen.paint([])
     assert not screen.out.apart
-
-
-def test_paint_cuts_moving_lines() -> None:
-    screen = Screen(columns=20)
-    assert screen.paint([], "y" * 50) == ["y" * 18 + "…"]
 
 
 def test_paint_keeps_what_was_finished_when_the_terminal_gets_narrower() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from gpucourse.ui.glyphs import ASCII
 from gpucourse.ui.render import render
-from gpucourse.ui.table_layout import WIDEST_CELL
 from gpucourse.ui.tables import Cell, Code, Column, Items, Markdown, Paragraph, View, facts, table
 from gpucourse.ui.text import cells
 
@@ -103,38 +102,6 @@ def test_render_names_the_columns_that_have_no_room() -> None:
         "m4-local",
         "no room for: state",
     ]
-
-
-def test_render_gives_up_spare_columns_first() -> None:
-    times: list[Column | str] = [
-        "case",
-        Column("batch a rank", align="right"),
-        Column("step ms", align="right"),
-        Column("p20 ms", align="right", spare=True),
-        Column("p80 ms", align="right", spare=True),
-        Column("memory", align="right"),
-    ]
-    row = ("1 rank", "128", "16.11", "11.17", "19.78", "–")
-    assert draw(80, times, row)[0] == "case     batch a rank   step ms   p20 ms   p80 ms", "a column with nothing in it goes"
-    assert "p80" not in " ".join(draw(30, times, row))
-    assert "p20" not in " ".join(draw(24, times, row))
-    assert "p80" in " ".join(draw(40, times, row)), "titles take several lines before a column goes"
-    assert not [line for line in draw(24, times, row) if "no room" in line]
-
-
-def test_render_breaks_no_word_when_another_column_can_give_way() -> None:
-    columns: list[Column | str] = [Column("instance", wrap=True), Column("what it is", wrap=True)]
-    assert draw(34, columns, ("p4de.24xlarge", "eight cards of eighty gigabytes"))[2:] == [
-        "p4de.24xlarge   eight cards of",
-        "                eighty gigabytes",
-    ]
-
-
-def test_render_keeps_the_others_in_place_beside_an_endless_cell() -> None:
-    rows = [("short", "a"), ("x" * 5000, "b")]
-    lines = render(View(blocks=(table(["name", "value"], rows),))).splitlines()
-    assert lines[1] == "short" + " " * (WIDEST_CELL - 5) + "  a"
-    assert lines[2] == "x" * 5000 + "  b", "a pipe loses nothing"
 
 
 def test_render_puts_long_names_above_their_values_when_narrow() -> None:

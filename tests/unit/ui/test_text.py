@@ -97,12 +97,6 @@ def test_glyphs_for_fit_the_encoding(encoding: str | None, expected: object) -> 
     assert glyphs_for("no-such-encoding") is ASCII
 
 
-def test_mark_has_a_sign_for_every_verdict() -> None:
-    signs = [UNICODE.mark(word) for word in ("passed", "failed", "error", "not_measured")]
-    assert signs == ["✓", "✗", "!", "–"]
-    assert [ASCII.mark(word) for word in ("passed", "failed", "error", "not_measured")] == ["+", "x", "!", "-"]
-
-
 def test_usd_and_hourly() -> None:
     assert [usd(Decimal(text)) for text in ("0", "0.004", "0.006", "1.545", "1234.5")] == [
         "$0.00", "less than $0.01", "less than $0.01", "$1.55", "$1,234.50",

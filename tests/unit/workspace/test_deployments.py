@@ -11,7 +11,6 @@ from gpucourse.errors import MissingError
 from gpucourse.model.deployment import (
     PLAIN_SOCKETS,
     AwsDeployment,
-    Deployment,
     HostsDeployment,
     LocalDeployment,
     LocalVariables,
@@ -88,12 +87,6 @@ def test_save_writes_what_load_reads(paths: WorkspacePaths, target: str) -> None
     assert deployments.load(paths, stack) == lab
     if target != "aws":  # whoever reads the JSON of all labs finds the key in each
         assert json.loads(paths.deployment(stack).read_text())["cloud"] is None
-
-
-def test_load_a_lab_of_a_target_without_a_class_of_its_own(paths: WorkspacePaths) -> None:
-    lab = deployments.load(paths, store_record(paths, "toy", variables={}))
-    assert type(lab) is Deployment
-    assert (lab.target, lab.mode, lab.flag) == ("toy", "toy", " --target toy")
 
 
 def test_load_as_refuses_a_lab_of_another_target(paths: WorkspacePaths) -> None:

@@ -11,7 +11,6 @@ import pytest
 from gpucourse.errors import MissingError, NewerFormat, StorageError
 from gpucourse.storage import write_bytes, writing
 from gpucourse.workspace.files import (
-    copy_file,
     read_mapping,
     read_record,
     write_mapping,
@@ -105,15 +104,6 @@ def test_write_bytes_names_what_is_in_the_way(tmp_path: Path) -> None:
     assert "move away" in caught.value.hint
     with pytest.raises(StorageError, match="cannot read"):
         read_record(tmp_path / "blocker" / "file", Note)
-
-
-def test_copy_file_copies_the_target_of_a_link(tmp_path: Path) -> None:
-    (tmp_path / "original").write_bytes(b"data")
-    (tmp_path / "link").symlink_to(tmp_path / "original")
-    copy_file(tmp_path / "link", tmp_path / "copies" / "copy")
-    assert not (tmp_path / "copies" / "copy").is_symlink()
-    (tmp_path / "original").write_bytes(b"changed")
-    assert (tmp_path / "copies" / "copy").read_bytes() == b"data"
 
 
 def test_read_mapping_refuses_a_newer_or_damaged_file(tmp_path: Path) -> None:

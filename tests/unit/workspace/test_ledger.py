@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import multiprocessing
-import os
 import resource
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -70,29 +68,11 @@ def test_total_of_a_lab_from_its_launch_to_its_end_to_the_cent(path: Path) -> No
     assert {span.reason for span in ledger.spans} == {"destroyed"}
 
 
-def test_begin_writes_money_as_text(path: Path) -> None:
-    begin(path, [charge("i-1", "0.1")], T0)
-    assert read(path).total(T0 + 3 * HOUR) == Decimal("0.3")
-    entry = json.loads(path.read_text().splitlines()[0])
-    assert entry["usd_per_hour"] == "0.1"
-    assert (entry["market"], entry["zone"], entry["source"], entry["date"]) == (
-        "on-demand",
-        "us-east-2a",
-        "the table",
-        "2026-07-20",
-    )
-
-
 def test_total_counts_seconds_and_at_least_a_minute_for_an_instance(path: Path) -> None:
     begin(path, [charge("i-1", "3.6"), charge("vol-1", "3.6", kind="disk")], T0)
     end(path, ["i-1", "vol-1"], T0 + timedelta(seconds=10))
     by_item = read(path).by("item", T0 + HOUR)
     assert by_item == {"i-1": Decimal("0.06"), "vol-1": Decimal("0.01")}
-
-
-def test_begin_takes_the_time_that_the_cloud_says(path: Path) -> None:
-    begin(path, [charge("i-1", since=T0 - HOUR)], T0)
-    assert read(path).total(T0 + HOUR) == Decimal("1.052")
 
 
 def test_begin_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> None:
@@ -159,19 +139,6 @@ def test_read_loses_nothing_beside_a_torn_line(path: Path, torn: bytes) -> None:
     assert ledger.damaged == 1
     assert [span.charge.item for span in ledger.spans] == ["i-1", "i-2"]
     assert ledger.total(T0 + 3 * HOUR) == 3
-
-
-def test_begin_syncs_before_it_returns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    real = os.fsync
-
-    def fsync(handle: int) -> None:
-        synced.append(os.fstat(handle).st_size)
-        real(handle)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    begin(path, NODE, T0)
-    assert synced == [path.stat().st_size]
 
 
 def test_begin_keeps_what_was_written_when_the_disk_is_full(path: Path) -> None:

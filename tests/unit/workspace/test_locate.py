@@ -9,11 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpucourse.errors import ExitCode, HomeMissing, MissingError, NewerFormat, StorageError, UsageError
+from gpucourse.errors import ExitCode, HomeMissing, NewerFormat, StorageError, UsageError
 from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.storage import find_login
 from gpucourse.workspace.locate import (
-    find_current_folder,
     find_new_root,
     find_other,
     find_root,
@@ -129,22 +128,6 @@ def test_open_workspace_refuses_the_root_of_the_computer() -> None:
     assert not Path("/.gpucourse").exists()
 
 
-def test_find_current_folder_names_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert find_current_folder() == tmp_path
-    (gone := tmp_path / "gone").mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    with pytest.raises(MissingError, match="the current folder does not exist any more"):
-        find_current_folder()
-    for find in (find_root, find_new_root):
-        assert find(tmp_path / "x", {}) == find(None, {"GPUCOURSE_WORKSPACE": f"{tmp_path}/x"}) == tmp_path / "x"
-        assert find(Path("~/x"), {"HOME": str(tmp_path)}) == tmp_path / "x"
-        for explicit in (Path("x"), None):
-            with pytest.raises(MissingError, match="the current folder does not exist any more"):
-                find(explicit, {})
-
-
 def test_find_login_of_a_number_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
@@ -152,15 +135,6 @@ def test_find_login_of_a_number_without_an_account(monkeypatch: pytest.MonkeyPat
     assert find_login() == str(os.getuid())
     monkeypatch.setenv("LOGNAME", "ada")
     assert find_login() == "ada"
-
-
-def test_open_workspace_makes_it_once(tmp_path: Path) -> None:
-    root = tmp_path / 'it\'s a "work" space'
-    first = open_workspace(root)
-    second = open_workspace(root)
-    assert (first.created, second.created) == (True, False)
-    assert first.id == second.id
-    assert (root / "gpucourse.yaml").is_file()
 
 
 def test_open_workspace_of_many_at_once_makes_one(tmp_path: Path) -> None:

@@ -71,17 +71,6 @@ def test_hold_lock_ends_with_its_process(tmp_path: Path) -> None:
         assert mine
 
 
-def test_take_lives_as_long_as_the_process_that_got_it(tmp_path: Path) -> None:
-    path = tmp_path / "a.lock"
-    lock = take(path)
-    assert lock is not None
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock,))
-    os.close(lock)
-    assert is_held(path)
-    child.communicate(b"\n")
-    assert not is_held(path)
-
-
 def test_hold_lock_takes_the_new_file_when_the_old_one_was_removed(tmp_path: Path) -> None:
     """The first holder removes the stack's files, its own lock among them; a third one must not get in beside the second."""
     path, waiting, entered, leave = tmp_path / "a.lock", threading.Event(), threading.Event(), threading.Event()

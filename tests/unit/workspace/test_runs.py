@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import MissingError, UnknownName, UsageError
-from gpucourse.model.record import GivenPrediction, RefusedFile, RunRecord
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.model.record import RefusedFile, RunRecord
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -94,18 +94,6 @@ def test_find_takes_the_script_whose_path_was_typed(paths: WorkspacePaths, wante
     assert runs.find(paths, wanted).id.endswith(word)
 
 
-@pytest.mark.parametrize("place", ["scripts/../3.1", "scripts/other.py", "/etc", "scripts//train.py"])
-def test_readable_leaves_out_a_record_that_names_another_place(place: str, paths: WorkspacePaths) -> None:
-    folder = paths.runs / "scripts/train.py/20260102-100000-lynx"
-    write_record(folder / "run.json", replace(record(folder.name, "3.1"), own_script="train.py", place=place))
-    assert len(runs.readable(paths)[1]) == 1
-
-
-def test_find_suggests_the_nearest_run(paths: WorkspacePaths) -> None:
-    with pytest.raises(UnknownName, match="Did you mean 20260101-110000-heron"):
-        runs.find(paths, "20260101-110000-herom")
-
-
 def test_new_run_has_a_word_of_its_own_as_long_as_there_are_others(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     words = [runs.new_run(paths, "3.1", lambda: "20260101-100000").rpartition("-")[2] for _ in runs.WORDS]
@@ -134,21 +122,6 @@ def test_new_run_never_goes_back_when_the_clock_does(tmp_path: Path) -> None:
     assert runs.new_run(paths, "3.1", now)[:15] == "20260201-000002", "what is no time is not one"
 
 
-def test_iterate_newest_first_reads_only_what_is_asked_for(paths: WorkspacePaths) -> None:
-    paths.run("3.2", "20260101-100000-otter").record.write_text("not JSON")
-    newest = runs.iterate_newest_first(paths)
-    assert [next(newest).id, next(newest).id] == ["20260102-100000-otter", "20260101-110000-heron"]
-    assert list(newest) == [], "what cannot be read is left out"
-    assert [run.id for run in runs.iterate_newest_first(paths, "3.1")] == ["20260102-100000-otter"]
-
-
-def test_find_takes_the_newer_run_within_a_second(paths: WorkspacePaths) -> None:
-    runs.save(paths, record("20260103-100000-zephyr", created="2026-01-03T10:00:00.100000+00:00"))
-    runs.save(paths, record("20260103-100000-acorn", created="2026-01-03T10:00:00.900000+00:00"))
-    assert runs.find(paths, None).id == "20260103-100000-acorn"
-    assert [run.id for run in runs.readable(paths)[0]][-2:] == ["20260103-100000-zephyr", "20260103-100000-acorn"]
-
-
 def test_under_way_has_runs_without_a_seal(paths: WorkspacePaths) -> None:
     """The record of a run that is sealed is not even read."""
     write_record(paths.run("3.2", "20260101-100000-otter").hashes, {})
@@ -163,14 +136,6 @@ def test_find_takes_a_run_beside_others_that_cannot_be_read(paths: WorkspacePath
     assert runs.find(paths, "heron").id == "20260101-110000-heron"
     with pytest.raises(MissingError, match="damaged"):
         runs.find(paths, "20260101-100000-otter")
-
-
-def test_iterate_predicted_reads_runs_when_one_was_predicted(paths: WorkspacePaths) -> None:
-    assert list(runs.iterate_predicted(paths, "3.2")) == []
-    predicted = replace(record("20260101-120000-zephyr"), prediction=GivenPrediction(id="speed", answer='"prediction": null'))
-    runs.save(paths, predicted)
-    assert [run.id[-5:] for run in runs.iterate_predicted(paths, "3.2")] == ["otter", "heron", "ephyr"]
-    assert list(runs.iterate_predicted(paths, "3.1")) == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 
 from gpucourse.learning.pages.open_ import open_
 from gpucourse.learning.pages.run_content import LOG_BYTES
-from gpucourse.model.deployment import Receipt
 from gpucourse.model.sweep import Point, Sweep
 from gpucourse.ui.page.build import build
 from gpucourse.workspace import runs
@@ -144,17 +143,6 @@ def test_build_shows_a_sweep_with_links_to_its_runs(learning: Learning) -> None:
     assert f'href="runs/1.1/{record.id}.html"' in page
     assert "1.1 Source, by depth" in page
     assert "<script>alert" not in page
-
-
-def test_build_shows_receipts_and_names_a_damaged_one(learning: Learning) -> None:
-    paths = learning.context.paths
-    moment = "2026-01-31T14:25:01+00:00"
-    receipt = Receipt(stack="01-local", uid="u", module="1", mode="local", created=moment, destroyed=moment, removed=["a"])
-    write_record(paths.receipt("20260131-142501", "01-local"), receipt)
-    paths.receipt("20260131-142502", "01-local").write_text("{")
-    page = pages_of(learning)["costs.html"]
-    assert "nothing is left" in page
-    assert "20260131-142502-01-local.json" in page
 
 
 def test_build_escapes_names_and_logs_full_of_html(learning: Learning) -> None:

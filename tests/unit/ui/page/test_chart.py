@@ -11,7 +11,6 @@ from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plots import collect_points
 from gpucourse.model.manifest import Plot, Series
 from gpucourse.ui.page.chart import HEIGHT, WIDTH, draw_chart
-from gpucourse.ui.page.scales import make_scale
 
 NAME = '<b>"&'
 
@@ -72,11 +71,3 @@ def test_draw_chart_marks_what_another_gpu_recorded() -> None:
     chart = draw(plot(), {"n": 1, "y": 2.5}, {"n": 2, "y": 3.5}, record=record)
     assert titles(chart)[-1] == f"{NAME}: 9 at 1 (recorded on NVIDIA X, not yours)"
     assert "recorded on NVIDIA X, not yours" in [text.text for text in chart.iter("text")]
-
-
-@pytest.mark.parametrize(("low", "high", "log"), [(0.1, 0.3, False), (1, 1e9, True), (17, 19, True), (2e-9, 3e-9, False)])
-def test_make_scale_has_a_few_ticks_within(low: float, high: float, log: bool) -> None:
-    scale = make_scale([low, high], 0, 100, log=log)
-    assert 1 <= len(scale.ticks) <= 13
-    assert all(scale.low <= value <= scale.high for value, _ in scale.ticks)
-    assert 0 <= scale.place(low) < scale.place(high) <= 100

@@ -14,7 +14,7 @@ from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import PlacementAttempt
 from gpucourse.ui.render import render
 from gpucourse.ui.views import cloud
-from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
+from tests.unit.labs.aws.fakes import ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 
 def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget: Budget | None = None) -> PricedProposal:
@@ -60,15 +60,6 @@ def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
     ):
         assert words in text
     assert "said elsewhere" not in text
-
-
-def test_quote_of_a_cluster_has_a_line_for_its_head(tmp_path: Path) -> None:
-    context, _events = context_in(tmp_path)
-    choice = choice_of(module_with(CLUSTER, context, "2"))
-    lab_quote = make_quote(choice, deployment_of("2"), PriceBook(region="us-east-2"), [], Decimal(4))
-    proposal = replace(proposal_of(tmp_path, "t4"), quotes=[lab_quote])
-    assert "head   1 x t3.medium, which takes the jobs" in render(cloud.quote(proposal), width=80)
-    assert "head" not in render(cloud.quote(proposal_of(tmp_path, "t4")), width=80)
 
 
 def test_quote_puts_off_what_the_quota_does_not_hold(tmp_path: Path) -> None:

@@ -59,11 +59,6 @@ def test_account_is_not_ready_when_something_could_not_be_checked() -> None:
     assert "1 of 2 are missing. 1 of 2 could not be checked" in both
 
 
-def test_machine_shows_a_command_once_that_mends_two_things() -> None:
-    other = Finding(what="images", state="unknown", detail="not allowed to look", mend=DARK.mend)
-    assert text(doctor.machine([DARK, other], "gpucourse next")).count(DARK.mend) == 1
-
-
 def test_machine_shows_commands_as_lines_to_copy() -> None:
     mend = "by someone who may, once: aws iam create-role '{\"a\":1}' && aws iam put-role-policy"
     shown = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)], "gpucourse next"))

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand, Upload
+from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
 from gpucourse.ui.views import plan
 from tests.unit.ui.examples import node, text
 from tests.waiting import STUCK_S
@@ -82,18 +79,3 @@ def test_launch_shows_commands_that_can_be_pasted_into_a_shell() -> None:
     environment = pasted.replace("printf '%s\\0'", "printenv AWKWARD #")
     told = subprocess.run(["bash", "-c", environment], capture_output=True, check=True, timeout=STUCK_S)
     assert told.stdout == b"it's $HOME\n\n"
-
-
-@pytest.mark.parametrize(
-    ("session", "says"),
-    [
-        (False, "with logs/, outputs/ and work/ in it; copy the pushed files to work/"),
-        (True, "gpucourse ssh 2 opens a terminal"),
-    ],
-)
-def test_launch_for_slurm_says_where_its_command_works_by_hand(session: bool, says: str) -> None:
-    files = (BatchFile(name="job", text="#!/bin/bash\n"),)
-    batch = Batch(partition="gpu", nodes=1, tasks=1, gpus=1, files=files, session=session)
-    footer = " ".join(plan.launch(replace(launch_plan(), batch=batch)).footer)
-    assert says in footer
-    assert "with these files" not in footer

@@ -193,18 +193,6 @@ def test_details_name_the_rank_that_failed_first() -> None:
     assert "node2: " not in shown
 
 
-def test_details_count_restarts() -> None:
-    shown = result(record(max_restarts=2, restarts=1))
-    assert ", with 1 restart" in shown
-    assert "What went wrong" not in shown
-
-
-def test_result_of_a_run_that_goes_on_says_how_to_come_back() -> None:
-    shown = brief(record(state="running", phases_s={}))
-    assert "gpucourse logs 20261121-101500-otter -f" in shown
-    assert "gpucourse cancel 20261121-101500-otter" in shown
-
-
 def test_details_name_deliverables_that_were_handed_in(tmp_path: Path) -> None:
     assert str(tmp_path) in result(record(verdict="passed"), deliverables=tmp_path)
     assert str(tmp_path) not in result(record(verdict="failed"), deliverables=tmp_path)
