@@ -86,22 +86,3 @@ def test_list_refuses_a_course_that_others_may_change_until_it_is_trusted(learne
     assert learner.documents("trust", "--list")["trusted"] == [str(course)]
     assert "no longer trusted" in learner.types("trust", "--remove", str(course)).err
     learner.types("trust", "--remove", str(course), code=2)
-
-
-@pytest.mark.slow
-def test_lab_and_run_leave_nothing_that_others_may_write_to_when_the_umask_allows_all(tmp_path: Path) -> None:
-    learner = Learner(tmp_path / "work" / "space", before=("sh", "-c", 'umask 000; exec "$@"', "sh"))
-    learner.workspace.parent.mkdir()
-    script = tmp_path / "mine.py"
-    script.write_text("print('hello')\n")
-    with learner.leaves_nothing():
-        learner.types("init")
-        learner.types("deploy", "3", "--nodes", "1")
-        learner.types("run", "--script", str(script), "--launcher", "python")
-        assert list(learner.workspace.rglob("terraform.tfstate"))
-        open_to_others = [
-            f"{path.lstat().st_mode:o} {path.relative_to(tmp_path)}"
-            for path in [learner.workspace, *learner.workspace.rglob("*")]
-            if not path.is_symlink() and path.stat().st_mode & 0o022
-        ]
-        assert open_to_others == []

@@ -136,15 +136,3 @@ def test_fold_breaks_a_line_without_an_end() -> None:
     lines = fold_pieces({0: [b"x" * 50_000] * 4})
     assert sum(len(line) - len("[r0] ") for line in lines) == 200_000
     assert max(map(len, lines)) <= (64 << 10) + 5
-
-
-def test_fold_waits_with_a_line_that_another_rank_writes_later() -> None:
-    """Numbers that come again: what is said row by row ends before them."""
-    first = [f"rank 0 step {number}" for number in range(900)]
-    second = [f"rank 1 step {number}" for number in range(900)]
-    first[700], second[730] = "rank 7 step 0", "rank 7 step 0"
-    lines = fold_logs("\n".join(first), "\n".join(second))
-    assert lines.count("[r0-1] rank 7 step 0") == 1
-    assert [line[5:] for line in lines if line.startswith("[r0] ")] == [text for text in first if "rank 0" in text]
-    assert [line[5:] for line in lines if line.startswith("[r1] ")] == [text for text in second if "rank 1" in text]
-    assert lines.index("[r1] rank 1 step 729") < lines.index("[r0-1] rank 7 step 0") < lines.index("[r0] rank 0 step 701")

@@ -11,10 +11,8 @@ import pytest
 
 from gpucourse.model.event import LogBytes, RankEvent, Stage
 from gpucourse.runs.follow import name_nodes
-from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
-from gpucourse.ui.logscreen import LogScreen
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
 from tests.unit.ui.emulator import Emulator
@@ -92,16 +90,6 @@ def test_live_shows_failed_ranks_first_in_the_order_of_their_ends() -> None:
     assert ranks_of(rows[:4]) == [30, 7, 0, 1]
     assert rows[0].startswith("[n30 r30] ✗ exit code 1 epoch 1: 50%")
     assert rows[-2] == "+12 more"
-
-
-def test_statuses_have_a_rank_last_that_ended_well() -> None:
-    screen = LogScreen(UNICODE)
-    for rank in range(3):
-        screen.feed(LogBytes(node=f"node{rank}", rank=rank, data=bar(10 * rank)))
-    screen.note_end(RankEvent(node="node0", rank=0, code=0))
-    assert [plain(row)[:7] for row in screen.statuses(3)] == ["[n0 r0]", "[n1 r1]", "[n2 r2]"]
-    assert [plain(row)[:7] for row in screen.statuses(2)] == ["[n1 r1]", "+2 more"]
-    assert screen.statuses(0) == []
 
 
 @pytest.mark.parametrize("text", ["x" * 200, "running on a-machine-with-a-long-name.example.org, " * 3])

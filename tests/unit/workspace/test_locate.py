@@ -11,7 +11,6 @@ import pytest
 
 from gpucourse.errors import ExitCode, HomeMissing, NewerFormat, StorageError, UsageError
 from gpucourse.figures.cache import cache_elsewhere
-from gpucourse.storage import find_login
 from gpucourse.workspace.locate import (
     find_new_root,
     find_other,
@@ -126,15 +125,6 @@ def test_open_workspace_refuses_the_root_of_the_computer() -> None:
         open_workspace(find_new_root(None, {}, Path("/")))
     assert "gpucourse --workspace DIR" in caught.value.hint
     assert not Path("/.gpucourse").exists()
-
-
-def test_find_login_of_a_number_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        monkeypatch.delenv(name, raising=False)
-    name_account(monkeypatch, None)
-    assert find_login() == str(os.getuid())
-    monkeypatch.setenv("LOGNAME", "ada")
-    assert find_login() == "ada"
 
 
 def test_open_workspace_of_many_at_once_makes_one(tmp_path: Path) -> None:

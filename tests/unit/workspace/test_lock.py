@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import Interrupted, StackBusy
-from gpucourse.workspace import lock
-from gpucourse.workspace.lock import hold_lock, is_held, is_same_file, take, try_lock
+from gpucourse.workspace.lock import hold_lock, is_held, try_lock
 from tests.waiting import STUCK_S
 
 
@@ -100,21 +99,3 @@ def test_hold_lock_ends_its_wait_when_check_raises(tmp_path: Path) -> None:
 
     with hold_lock(path, "first"), pytest.raises(Interrupted), hold_lock(path, "second", check=check):
         pass
-
-
-def test_take_opens_a_file_again_that_was_removed_before_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the two steps of the kernel: no other way leads into that moment."""
-    path, real, removed = tmp_path / "a.lock", lock._flock, False
-
-    def flock(file: int, kind: int) -> bool:
-        nonlocal removed
-        if not removed:
-            path.unlink()
-            removed = True
-        return real(file, kind)
-
-    monkeypatch.setattr(lock, "_flock", flock)
-    file = take(path)
-    assert file is not None
-    assert is_same_file(file, path)
-    os.close(file)

@@ -94,13 +94,6 @@ def test_find_takes_the_script_whose_path_was_typed(paths: WorkspacePaths, wante
     assert runs.find(paths, wanted).id.endswith(word)
 
 
-def test_new_run_has_a_word_of_its_own_as_long_as_there_are_others(tmp_path: Path) -> None:
-    paths = WorkspacePaths(tmp_path)
-    words = [runs.new_run(paths, "3.1", lambda: "20260101-100000").rpartition("-")[2] for _ in runs.WORDS]
-    assert sorted(words) == sorted(runs.WORDS)
-    assert runs.new_run(paths, "3.1", lambda: "20260101-100001").rpartition("-")[2] in words, "then they begin again"
-
-
 def test_new_run_never_goes_back_when_the_clock_does(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     clock = ["20260131-235959"]

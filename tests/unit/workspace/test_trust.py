@@ -189,14 +189,3 @@ def test_require_below_a_folder_that_others_may_change_refuses(
             require(path, environ)
     trust(root, environ)
     require(root, environ)
-
-
-@as_root
-def test_require_workspace_through_a_link_in_a_folder_of_others_refuses(
-    root: Path, environ: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs/link").symlink_to(root)
-    give_away(tmp_path / "theirs")
-    with pytest.raises(UntrustedFolder, match="theirs belongs to"):
-        require_workspace(tmp_path / "theirs/link", environ)
