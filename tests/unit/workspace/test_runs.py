@@ -94,6 +94,12 @@ def test_find_takes_the_script_whose_path_was_typed(paths: WorkspacePaths, wante
     assert runs.find(paths, wanted).id.endswith(word)
 
 
+def test_readable_leaves_out_a_record_that_names_another_place(paths: WorkspacePaths) -> None:
+    folder = paths.runs / "scripts/train.py/20260102-100000-lynx"
+    write_record(folder / "run.json", replace(record(folder.name, "3.1"), own_script="train.py", place="scripts/../3.1"))
+    assert len(runs.readable(paths)[1]) == 1
+
+
 def test_new_run_never_goes_back_when_the_clock_does(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     clock = ["20260131-235959"]
