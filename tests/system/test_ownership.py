@@ -70,8 +70,9 @@ def test_status_runs_nothing_of_others_until_it_is_trusted(
 
 
 def test_shell_completes_nothing_from_others(learner: Learner, trap: Path) -> None:
-    assert "3" in learner.types(code=None, **COMPLETION).out.split()
-    assert learner.types(code=None, **COMPLETION, GPUCOURSE_WORKSPACE=str(trap)).out.strip() == ""
+    learner.environ.update(COMPLETION)
+    assert "3" in learner.types(code=None).out.split()
+    assert learner.types(code=None, GPUCOURSE_WORKSPACE=str(trap)).out.strip() == ""
 
 
 def test_list_refuses_a_course_that_others_may_change_until_it_is_trusted(learner: Learner, tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ import pytest
 
 from gpucourse.errors import MissingError
 from gpucourse.model.deployment import (
-    PLAIN_SOCKETS,
     AwsDeployment,
+    Deployment,
     HostsDeployment,
     LocalDeployment,
-    LocalVariables,
 )
 from gpucourse.workspace import deployments
 from gpucourse.workspace.paths import WorkspacePaths
@@ -49,40 +48,26 @@ def paths(tmp_path: Path) -> WorkspacePaths:
     return WorkspacePaths(tmp_path)
 
 
-def test_load_an_older_lab_of_simulated_nodes(paths: WorkspacePaths) -> None:
-    old = {"scheduler": "slurm", "link": "1gbit", "layer": "", "one_host": True}
-    lab = deployments.load(paths, store_record(paths, "local", variables=old))
-    assert isinstance(lab, LocalDeployment)
-    assert lab.variables == LocalVariables(scheduler="slurm", link="1gbit", one_host=True)
-    assert (lab.is_simulated, lab.mode, lab.link, lab.has_slurm, lab.flag) == (True, "local", "1gbit", True, "")
-    assert (lab.costs, lab.is_stopped, lab.gpu, lab.nccl, lab.uses_existing_machines) == (False, False, "", {}, False)
-
-
-def test_load_an_older_lab_on_aws(paths: WorkspacePaths) -> None:
-    lab = deployments.load(paths, store_record(paths, "aws", variables={}, cloud=CLOUD))
-    assert isinstance(lab, AwsDeployment)
-    assert (lab.is_simulated, lab.mode, lab.flag, lab.costs, lab.is_stopped) == (False, "aws", " --target aws", True, True)
-    assert (lab.gpu, lab.expires, lab.nccl) == ("t4", NOW, PLAIN_SOCKETS)
-
-
-def test_load_an_older_lab_on_existing_machines(paths: WorkspacePaths) -> None:
-    lab = deployments.load(paths, store_record(paths, "hosts", variables={"hosts": ["me@gpu1"]}))
-    assert isinstance(lab, HostsDeployment)
-    assert (lab.variables.hosts, lab.uses_existing_machines, lab.costs, lab.mode) == (["me@gpu1"], True, False, "hosts")
-
-
 def test_load_refuses_a_lab_on_aws_without_an_account(paths: WorkspacePaths) -> None:
     with pytest.raises(MissingError, match="damaged"):
         deployments.load(paths, store_record(paths, "aws", variables={}))
 
 
-@pytest.mark.parametrize("target", ["local", "aws", "hosts"])
-def test_save_writes_what_load_reads(paths: WorkspacePaths, target: str) -> None:
-    stack = store_record(
-        paths, target, variables={"hosts": ["a"]} if target == "hosts" else {}, cloud=CLOUD if target == "aws" else None
-    )
+@pytest.mark.parametrize(
+    ("target", "kind", "variables", "properties"),
+    [
+        ("local", LocalDeployment, {"link": "1gbit"}, (True, "local", "", False)),
+        ("aws", AwsDeployment, {}, (False, "aws", " --target aws", True)),
+        ("hosts", HostsDeployment, {"hosts": ["a"]}, (False, "hosts", " --target hosts", False)),
+    ],
+)
+def test_save_writes_what_load_reads(
+    paths: WorkspacePaths, target: str, kind: type[Deployment], variables: object, properties: tuple[bool, str, str, bool]
+) -> None:
+    stack = store_record(paths, target, variables=variables, cloud=CLOUD if target == "aws" else None)
     lab = deployments.load(paths, stack)
-    assert lab is not None
+    assert isinstance(lab, kind)
+    assert (lab.is_simulated, lab.mode, lab.flag, lab.costs) == properties
     deployments.save(paths, lab)
     assert deployments.load(paths, stack) == lab
     if target != "aws":  # whoever reads the JSON of all labs finds the key in each
