@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,19 +16,23 @@ from tests.system.plain_user import words_of_a_plain_user
 
 pytestmark = pytest.mark.system
 
-IN_CLOSED = 'mkdir -p closed/in && cd closed/in && chmod 0 .. && exec "$@"'
+IN_CLOSED = 'cd "$HOME/.." && mkdir -p closed/in && cd closed/in && chmod 0 .. && exec "$@"'
 
 
 @pytest.fixture(scope="module")
 def user() -> Iterator[Learner]:
-    """Somebody who is not root, beside a folder that belongs to root and is closed to others."""
+    """Somebody who is not root, beside a closed folder."""
     folder = Path(tempfile.mkdtemp(prefix="plain-user-"))  # pytest's own folders are closed to others
+    others = folder / "others"
     try:
-        learner = Learner(folder / "workspace", before=words_of_a_plain_user(folder, lent=False))
-        (folder / "others" / "home").mkdir(parents=True)
-        (folder / "others").chmod(0o700)
-        yield learner
+        before = words_of_a_plain_user(folder, lent=False) if os.geteuid() == 0 else ()
+        (others / "home").mkdir(parents=True)
+        others.chmod(0)
+        yield Learner(folder / "workspace", before=before)
     finally:
+        for path in (others, folder / "closed"):
+            if path.exists():
+                path.chmod(0o700)
         shutil.rmtree(folder)
 
 

@@ -35,10 +35,11 @@ def test_target_of_one_file_deploys_runs_and_destroys(type_toy: Callable[..., An
     assert "lab of module 3 is ready" in type_toy("deploy", "3", "--target", "toy").out
     [lab] = json.loads(type_toy("status", "--json").out)["stacks"]
     assert (lab["deployment"]["target"], lab["healthy"], len(lab["nodes"])) == ("toy", True, 2)
-    assert type_toy("run", "3.1", "--launcher", "python", "--set", "elements=1000").code == 0
-    [record] = workspace.glob("runs/3.1/*/run.json")
+    (workspace / "hello.py").write_text("print('hello')\n")
+    assert type_toy("run", "--script", str(workspace / "hello.py"), "--launcher", "python", "--nodes", "2").code == 0
+    [record] = workspace.glob("runs/scripts/hello.py/*/run.json")
     run = json.loads(record.read_text())
-    assert (run["stack"], run["mode"], run["world_size"], run["verdict"]) == ("03-toy", "local", 2, "passed")
+    assert (run["stack"], run["mode"], run["world_size"], run["state"]) == ("03-toy", "local", 2, "succeeded")
     assert "03-toy is not a lab on AWS: toys stand until they are put away" in type_toy("stop", "3").err
     assert type_toy("destroy", "3").code == 0
     [receipt] = [json.loads(path.read_text()) for path in (workspace / "receipts").glob("*.json")]
