@@ -21,7 +21,8 @@ from tests.simulated import start_simulated_nodes
 from tests.waiting import STUCK_S
 
 KINDS = ("simulated", "openssh")
-OPENSSH_FIRST = ("openssh", pytest.param("simulated", marks=pytest.mark.slow))
+on_openssh = pytest.mark.parametrize("lab", ["openssh"], indirect=True)
+"""A mark for the tests of a file that use real OpenSSH servers; the others use simulated nodes."""
 
 
 @dataclass

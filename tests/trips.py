@@ -5,18 +5,15 @@ What is counted is the depth of the conversation with one node: what comes from 
 had reached it, and what goes to the node is as deep as the deepest that had come from there. So what is sent together, or on
 several channels at a time, counts once, and what waits for an answer counts one more: by this number the command's time grows
 with the round trip, and no computer's load changes it. The greatest of all nodes counts, for they are asked at the same time.
-A wait of one node for another is not seen, and added: where a run begins, the other nodes start after the first; before
-machines of one's own are taken, the others call the first one when it listens. TCP's own handshake, one more for each
-connection, no proxy can delay.
+A wait of one node for another is not seen, and added: when a run begins, the other nodes start after the first. TCP's own
+handshake, one more for each connection, no proxy can delay.
 """
 
 from __future__ import annotations
 
 import os
 import queue
-import shutil
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -31,43 +28,25 @@ from gpucourse.cli.boundary import run_command
 from gpucourse.model.node import Node
 from gpucourse.remote.sockets import PacketSocket, dial
 from tests.openssh import openssh_nodes
-from tests.system import slurm
 from tests.system.cli import Learner
 from tests.system.test_hosts import format_hosts, write_known_hosts, write_script
-from tests.waiting import STUCK_S, until
+from tests.waiting import STUCK_S
 
-SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 LIMITS = {
     "deploy": 14,
     "run, first": 22,
     "run": 16,
+    "runs": 8,
+    "logs": 8,
     "cancel": 10,
+    "destroy": 14,
     "hosts: deploy": 16,
-    "hosts: deploy again": 10,
-    "Slurm: deploy": 14,
-    "Slurm: run, first": 22,
-    "Slurm: run": 16,
-    "Slurm: cancel": 10,
+    "hosts: run": 16,
+    "hosts: destroy": 14,
 }
-AS_WITH_ONE = (
-    ("runs, one under way", "runs, twenty"),
-    ("runs, one has ended", "runs, nine have ended"),
-    ("logs, one under way", "logs, twenty"),
-    ("destroy, one", "destroy, twenty"),
-    ("hosts: destroy, one", "hosts: destroy, twenty"),
-    ("Slurm: runs, one under way", "Slurm: runs, twenty"),
-    ("Slurm: runs, one has ended", "Slurm: runs, nine have ended"),
-    ("Slurm: logs, one under way", "Slurm: logs, twenty"),
-    ("Slurm: destroy, one", "Slurm: destroy, twenty"),
-)
-"""Commands that take no more round trips with several runs than with one."""
-MANY, MORE_THAN_CHANNELS = 20, 9
-TORCH = """class Tensor:
-    __eq__ = lambda self, _other: self
-    all = lambda self: True
-full = lambda *_, **__: Tensor()
-"""
-DISTRIBUTED = "init_process_group = all_reduce = destroy_process_group = lambda *_, **__: None\n"
+"""The most round trips that a command may take."""
+SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
+PRINTS = "print('hello')\n"
 
 
 @dataclass(frozen=True)
@@ -81,7 +60,7 @@ class Counted:
 
     @property
     def limit(self) -> int | None:
-        """The most round trips that it may take, None where it has only to stay as it is."""
+        """The most round trips that it may take, None if it has only to stay as it is."""
         return LIMITS.get(self.command)
 
 
@@ -199,92 +178,34 @@ def count(command: str, rtt_s: float, *words: str, waits: int = 0) -> Counted:
 
 
 def count_on_simulated_nodes(folder: Path, rtt_s: float) -> Iterator[Counted]:
-    """A lab of two nodes from `deploy` to `destroy`, then one of one node."""
-    with _somebody(folder) as learner:
+    """Count on a lab of two nodes from `deploy` to `destroy`."""
+    with _typing_learner(folder) as learner:
         own = ("run", "--launcher", "python", "--script")
-        prints, sleeps = (write_script(learner, *file) for file in (("prints.py", "print('hello')\n"), ("sleeps.py", SLEEPS)))
+        prints, sleeps = (write_script(learner, *file) for file in (("prints.py", PRINTS), ("sleeps.py", SLEEPS)))
         yield count("deploy", rtt_s, "deploy", "3")
         yield count("run, first", rtt_s, *own, prints, waits=1)
         yield count("run", rtt_s, *own, prints, waits=1)
         yield count("run --detach", rtt_s, *own, sleeps, "--detach", waits=1)
-        yield count("runs, one under way", rtt_s, "runs")
-        yield count("logs, one under way", rtt_s, "logs")
+        yield count("runs", rtt_s, "runs")
+        yield count("logs", rtt_s, "logs")
         yield count("cancel", rtt_s, "cancel")
-        _detach(MANY, *own, sleeps, "--nodes", "1")  # what is counted is what passes between the command and one node
-        yield count("runs, twenty", rtt_s, "runs")
-        yield count("logs, twenty", rtt_s, "logs")
-        yield count("destroy, twenty", rtt_s, "destroy", "3", "--yes")
-        count("", 0.0, "deploy", "1")
-        _detach(1, *own, prints)
-        until(lambda: _count_ended(learner) == 1)
-        yield count("runs, one has ended", rtt_s, "runs")
-        _detach(MORE_THAN_CHANNELS, *own, prints)
-        until(lambda: _count_ended(learner) == 1 + MORE_THAN_CHANNELS)
-        yield count("runs, nine have ended", rtt_s, "runs")
-        _detach(1, *own, sleeps)
-        yield count("destroy, one", rtt_s, "destroy", "1", "--yes")
+        yield count("destroy", rtt_s, "destroy", "3", "--yes")
 
 
 def count_on_hosts(folder: Path, rtt_s: float) -> Iterator[Counted]:
-    """A lab on two machines with OpenSSH, whose torch only says that the sum is right."""
-    with _somebody(folder) as learner:
-        python = _make_python(folder / "python")
-        learner.takes_ports(node_python=str(python))
+    """Count on a lab of one machine with OpenSSH."""
+    with _typing_learner(folder) as learner:
         key = learner.workspace / ".gpucourse/keys/id_ed25519"
-        with openssh_nodes(folder / "machines", 2, key) as servers:
+        with openssh_nodes(folder / "machines", 1, key) as servers:
             write_known_hosts(learner, servers)
-            yield count("hosts: deploy", rtt_s, "deploy", "3", "--hosts", format_hosts(servers), waits=1)
-            yield count("hosts: deploy again", rtt_s, "deploy", "3", "--target", "hosts", waits=1)
-            script = write_script(learner, "prints.py", "print('hello')\n")
-            yield count("hosts: run, first", rtt_s, "run", "--launcher", "python", "--script", script, waits=1)
-            yield count("hosts: run", rtt_s, "run", "--launcher", "python", "--script", script, waits=1)
-            sleeps = write_script(learner, "sleeps.py", SLEEPS)
-            _detach(1, "run", "--launcher", "python", "--script", sleeps, "--nodes", "1")
-            yield count("hosts: destroy, one", rtt_s, "destroy", "3", "--yes")
-            count("", 0.0, "deploy", "3", "--hosts", format_hosts(servers))
-            _detach(MANY, "run", "--launcher", "python", "--script", sleeps, "--nodes", "1")
-            yield count("hosts: destroy, twenty", rtt_s, "destroy", "3", "--yes")
-
-
-def count_under_slurm(folder: Path, rtt_s: float) -> Iterator[Counted]:
-    """Module 2's lab, of which only the node that takes jobs is asked. Skips where Slurm is not installed."""
-    slurm.need_slurm()
-    with _somebody(folder) as learner:
-        exercise = ("run", "2.1", "--set", "size=1", "--set")
-        prints, sleeps = (write_script(learner, *file) for file in (("prints.py", "print('hello')\n"), ("sleeps.py", SLEEPS)))
-        yield count("Slurm: deploy", rtt_s, "deploy", "2")
-        yield count("Slurm: run, first", rtt_s, *exercise, "seconds=0.1")
-        yield count("Slurm: run", rtt_s, *exercise, "seconds=0.1")
-        yield count("Slurm: run --detach", rtt_s, *exercise, "seconds=600", "--detach")
-        yield count("Slurm: runs, one under way", rtt_s, "runs")
-        yield count("Slurm: logs, one under way", rtt_s, "logs")
-        yield count("Slurm: cancel", rtt_s, "cancel")
-        _detach(MANY, *slurm.OWN, sleeps)  # three begin, the others wait in the queue
-        yield count("Slurm: runs, twenty", rtt_s, "runs")
-        yield count("Slurm: logs, twenty", rtt_s, "logs")
-        yield count("Slurm: destroy, twenty", rtt_s, "destroy", "2", "--yes")
-        count("", 0.0, "deploy", "2")
-        for more, command in ((1, "Slurm: runs, one has ended"), (MORE_THAN_CHANNELS, "Slurm: runs, nine have ended")):
-            _detach(more, *slurm.OWN, prints)
-            until(lambda: not slurm.queue(learner))
-            yield count(command, rtt_s, "runs")
-        _detach(1, *slurm.OWN, sleeps)
-        yield count("Slurm: destroy, one", rtt_s, "destroy", "2", "--yes")
-
-
-def _detach(runs: int, *words: str) -> None:
-    """Start that many runs, which nobody follows."""
-    for _ in range(runs):
-        count("", 0.0, *words, "--detach")
-
-
-def _count_ended(learner: Learner) -> int:
-    """How many runs have ended on the first node."""
-    return len(list(learner.workspace.glob(".gpucourse/stacks/*/nodes/node0/home/.gpucourse/jobs/*/done")))
+            yield count("hosts: deploy", rtt_s, "deploy", "1", "--hosts", format_hosts(servers))
+            script = write_script(learner, "prints.py", PRINTS)
+            yield count("hosts: run", rtt_s, "run", "--launcher", "python", "--script", script)
+            yield count("hosts: destroy", rtt_s, "destroy", "1", "--yes")
 
 
 @contextmanager
-def _somebody(folder: Path) -> Iterator[Learner]:
+def _typing_learner(folder: Path) -> Iterator[Learner]:
     """A learner whose commands are typed in this process."""
     learner = Learner(folder / "workspace")
     with ExitStack() as stack:
@@ -294,16 +215,3 @@ def _somebody(folder: Path) -> Iterator[Learner]:
             yield learner
         finally:
             learner.types("destroy", "--all", "--yes", "--discard", code=None)
-
-
-def _make_python(folder: Path) -> Path:
-    """A Python whose torch imports at once and computes nothing."""
-    package = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages" / "torch"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(TORCH)
-    (package / "distributed.py").write_text(DISTRIBUTED)
-    (folder / "bin").mkdir()
-    base = Path(shutil.which(sys._base_executable) or sys.executable)  # type: ignore[attr-defined]
-    (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
-    (folder / "bin" / "python").symlink_to(base)
-    return folder / "bin" / "python"

@@ -13,7 +13,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
+from gpucourse.errors import OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.sockets import RegularChecks
@@ -49,7 +49,7 @@ def line(node: Node) -> Iterator[Line]:
     line.close()
 
 
-def test_runs_in_the_nodes_home(link: SshLink, lab: SshLab) -> None:
+def test_run_starts_in_the_home_of_the_node(link: SshLink, lab: SshLab) -> None:
     done = link.run('pwd; printf %s "$HOME"')
     home = lab.homes["node0"]
     assert done.stdout.decode().split("\n") == [str(home), str(home)]
@@ -57,46 +57,22 @@ def test_runs_in_the_nodes_home(link: SshLink, lab: SshLab) -> None:
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("code", [0, 1, 7, 126, 255])
-def test_exit_code(link: SshLink, code: int) -> None:
-    assert link.run(f"exit {code}").code == code
-
-
-@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("KILL", 137), ("SEGV", 139)])
-def test_end_by_signal_is_told_as_a_shell_tells_it(link: SshLink, name: str, code: int) -> None:
-    assert link.run(f"kill -{name} $$").code == code
-
-
-def test_unknown_command(link: SshLink) -> None:
-    done = link.run("no-such-command-anywhere")
-    assert done.code == 127
-    assert b"no-such-command-anywhere" in done.stderr
-
-
 @pytest.mark.parametrize(
-    "text",
-    ['it\'s "quoted" $HOME `id` $(id) \\n %s', "two\nlines\tand tab", "-n ünïcødé 日本", "!history #not a comment; & | <>"],
+    ("command", "code"), [("exit 7", 7), ("exit 255", 255), ("kill -KILL $$", 137), ("no-such-command-anywhere", 127)]
 )
-def test_a_command_arrives_as_it_was_written(link: SshLink, text: str) -> None:
-    import shlex
-
-    assert link.run(f"printf %s {shlex.quote(text)}").stdout.decode() == text
+def test_exit_code_is_what_a_shell_returns(link: SshLink, command: str, code: int) -> None:
+    assert link.run(command).code == code
 
 
-def test_outputs_are_apart_and_exact_to_the_byte(link: SshLink) -> None:
-    every = bytes(range(256)) * 300
-    done = link.run("tee /dev/stderr", stdin=every)
-    assert (done.stdout, done.stderr) == (every, every)
-
-
-def test_input_in_pieces_while_output_flows(link: SshLink) -> None:
-    pieces = [bytes([number % 251]) * 20_001 for number in range(200)]
-    done = link.run("cat", stdin=iter(pieces))
-    assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(b"".join(pieces)).digest()
+@pytest.mark.parametrize("pieces", [1, 60])
+def test_outputs_are_separate_and_exact_to_the_byte(link: SshLink, pieces: int) -> None:
+    every = bytes(range(256)) * (300 // pieces)
+    done = link.run("tee /dev/stderr", stdin=every if pieces == 1 else iter([every] * pieces))
+    assert (done.stdout, done.stderr) == (every * pieces, every * pieces)
 
 
 @pytest.mark.parametrize("closed_by", ["both ends", "this end, a moment ago"])
-def test_a_late_word_about_a_channel_that_is_closed_costs_nothing(link: SshLink, closed_by: str) -> None:
+def test_link_survives_a_late_word_about_a_closed_channel(link: SshLink, closed_by: str) -> None:
     channel = link._transport.open_session()
     channel.exec_command("true" if closed_by == "both ends" else "cat /dev/zero")
     if closed_by == "both ends":
@@ -112,7 +88,7 @@ def test_a_late_word_about_a_channel_that_is_closed_costs_nothing(link: SshLink,
     assert link.run("echo still there").stdout == b"still there\n"
 
 
-def test_input_is_pulled_only_as_fast_as_the_command_reads(link: SshLink, lab: SshLab) -> None:
+def test_input_is_read_only_as_fast_as_the_command_reads_it(link: SshLink, lab: SshLab) -> None:
     pulled = 0
 
     def endless() -> Iterator[bytes]:
@@ -125,11 +101,11 @@ def test_input_is_pulled_only_as_fast_as_the_command_reads(link: SshLink, lab: S
     assert pulled < 64 << 20
 
 
-def test_a_command_that_ignores_its_input(link: SshLink) -> None:
+def test_run_returns_when_the_command_ignores_its_input(link: SshLink) -> None:
     assert link.run("exit 3", stdin=bytes(12 << 20)).code == 3
 
 
-def test_an_error_of_the_inputs_source_is_raised(link: SshLink) -> None:
+def test_run_raises_the_error_of_the_source_of_its_input(link: SshLink) -> None:
     def break_off() -> Iterator[bytes]:
         yield b"some"
         raise FileNotFoundError("the file vanished")
@@ -139,20 +115,20 @@ def test_an_error_of_the_inputs_source_is_raised(link: SshLink) -> None:
     assert link.run("echo still here").stdout == b"still here\n"
 
 
-def test_eight_megabytes_of_errors_do_not_block_the_output(link: SshLink) -> None:
-    done = link.run("head -c 8000000 /dev/zero >&2; echo done; head -c 8000000 /dev/zero >&2", timeout_s=STUCK_S)
+def test_many_errors_do_not_block_the_output(link: SshLink) -> None:
+    done = link.run("head -c 3000000 /dev/zero >&2; echo done; head -c 3000000 /dev/zero >&2", timeout_s=STUCK_S)
     assert done.stdout == b"done\n"
     assert 0 < len(done.stderr) <= 1 << 20  # its end
     assert set(done.stderr) == {0}
 
 
-def test_silence_ends(link: SshLink) -> None:
+def test_run_gives_up_a_silent_command(link: SshLink) -> None:
     with pytest.raises(UnreachableError, match=r"nothing was heard .* 0.5 s"):
         link.run("sleep 3600", timeout_s=0.5)
     assert link.run("echo alive").stdout == b"alive\n"
 
 
-def test_a_frozen_peer_is_noticed(lab: SshLab, node: Node) -> None:
+def test_link_notices_a_frozen_peer(lab: SshLab, node: Node) -> None:
     link = SshTransport(lab.key).connect(node)
     failures: list[BaseException] = []
 
@@ -175,15 +151,7 @@ def test_a_frozen_peer_is_noticed(lab: SshLab, node: Node) -> None:
     link.close()
 
 
-def test_a_frozen_peer_holds_no_command_back(lab: SshLab, node: Node) -> None:
-    link = SshTransport(lab.key, alive_every_s=3600).connect(node)  # the command's own deadline must do
-    assert link.run("true").ok
-    with lab.frozen(node), pytest.raises(UnreachableError):
-        link.run("true", timeout_s=0.7)
-    link.close()
-
-
-def test_a_cut_connection_is_never_a_result(lab: SshLab, line: Line) -> None:
+def test_run_raises_when_the_connection_is_cut(lab: SshLab, line: Line) -> None:
     link = SshTransport(lab.key).connect(line.node)
     line.cut_after(300_000)
     with pytest.raises(UnreachableError, match="node0"):
@@ -194,11 +162,11 @@ def test_a_cut_connection_is_never_a_result(lab: SshLab, line: Line) -> None:
     link.close()
 
 
-def test_what_a_child_prints_after_the_commands_end_is_not_its_output(link: SshLink) -> None:
+def test_output_ends_with_the_command_though_a_child_prints_later(link: SshLink) -> None:
     assert link.run("(sleep 0.5; echo late; echo late >&2) & echo done").stdout == b"done\n"
 
 
-def test_closing_wakes_whoever_waits(lab: SshLab, node: Node) -> None:
+def test_close_wakes_a_waiting_reader(lab: SshLab, node: Node) -> None:
     link = SshTransport(lab.key).connect(node)
     with link.stream("echo up; sleep 60") as pieces:
         assert next(pieces) == b"up\n"
@@ -207,7 +175,7 @@ def test_closing_wakes_whoever_waits(lab: SshLab, node: Node) -> None:
             list(pieces)
 
 
-def test_a_stream_arrives_while_the_command_runs(link: SshLink) -> None:
+def test_stream_arrives_while_the_command_runs(link: SshLink) -> None:
     with link.stream("echo first; read x; echo $x", stdin=b"second\n") as pieces:
         assert b"".join(pieces) == b"first\nsecond\n"
     with link.stream("echo first; sleep 3600", silence_s=3600) as pieces:
@@ -215,7 +183,7 @@ def test_a_stream_arrives_while_the_command_runs(link: SshLink) -> None:
     assert link.run("echo the channel is free again").ok
 
 
-def test_a_stream_of_a_failed_command_is_an_error(link: SshLink) -> None:
+def test_stream_raises_when_the_command_fails(link: SshLink) -> None:
     with (
         pytest.raises(UnreachableError, match="code 9: no such thing"),
         link.stream("echo a; echo no such thing >&2; exit 9") as p,
@@ -223,9 +191,9 @@ def test_a_stream_of_a_failed_command_is_an_error(link: SshLink) -> None:
         assert list(p) == [b"a\n"]
 
 
-def test_sixty_four_megabytes_each_way(link: SshLink) -> None:
+def test_twelve_megabytes_arrive_whole_each_way(link: SshLink) -> None:
     block = hashlib.sha256(b"seed").digest() * 2048
-    count = (64 << 20) // len(block)
+    count = (12 << 20) // len(block)
     done = link.run("cat > big; md5sum < big", stdin=(block for _ in range(count)))
     digest = hashlib.md5(block * count, usedforsecurity=False).hexdigest().encode()
     assert done.stdout[:32] == digest
@@ -233,17 +201,11 @@ def test_sixty_four_megabytes_each_way(link: SshLink) -> None:
         assert hashlib.md5(b"".join(pieces), usedforsecurity=False).hexdigest().encode() == digest
 
 
-@pytest.mark.parametrize(
-    "command", ["yes", "yes >&2", "while sleep 0.2; do echo x; done", "while sleep 0.2; do echo x >&2; done"]
-)
-def test_an_answer_without_end_is_given_up(link: SshLink, command: str) -> None:
+@pytest.mark.parametrize("command", ["yes", "while sleep 0.1; do echo x >&2; done"])
+def test_run_gives_up_an_answer_without_end(link: SshLink, command: str) -> None:
     with pytest.raises(UnreachableError):
-        link.run(command, timeout_s=1.0)
+        link.run(command, timeout_s=0.4)
     assert link.run("echo the channel is free again").ok
-
-
-def test_a_hundred_and_twenty_channels_one_after_the_other(link: SshLink) -> None:
-    assert [link.run(f"echo {number}").stdout for number in range(120)] == [f"{number}\n".encode() for number in range(120)]
 
 
 def test_more_commands_at_once_than_the_server_allows(link: SshLink) -> None:
@@ -260,24 +222,19 @@ def test_more_commands_at_once_than_the_server_allows(link: SshLink) -> None:
     assert answers == {number: f"{number}\n".encode() for number in range(24)}
 
 
-def test_another_key_is_refused(node: Node, tmp_path: Path) -> None:
+def test_connect_names_the_key_that_a_node_refuses(node: Node, tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "other")
     with pytest.raises(UnreachableError, match=r"refuses the key .*other for user") as caught:
         SshTransport(tmp_path / "other").connect(node)
     assert "gpucourse deploy" in caught.value.hint
 
 
-def test_another_user_is_refused(lab: SshLab, node: Node) -> None:
+def test_connect_names_the_user_that_a_node_refuses(lab: SshLab, node: Node) -> None:
     with pytest.raises(UnreachableError, match="for user nobody-here"):
         SshTransport(lab.key).connect(replace(node, user="nobody-here"))
 
 
-def test_a_missing_key_file(node: Node, tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="no-key"):
-        SshTransport(tmp_path / "no-key").connect(node)
-
-
-def test_a_changed_host_key_is_refused_before_anything_is_sent(lab: SshLab, node: Node, tmp_path: Path) -> None:
+def test_connect_refuses_a_changed_host_key_before_anything_is_sent(lab: SshLab, node: Node, tmp_path: Path) -> None:
     other = " ".join(ensure_client_key(tmp_path / "k").split()[:2])
     with pytest.raises(
         OtherHostKey, match=r"another host key \(SHA256:.*\) than the one on record \(SHA256:.*nothing was sent"
@@ -286,7 +243,7 @@ def test_a_changed_host_key_is_refused_before_anything_is_sent(lab: SshLab, node
     assert "gpucourse deploy" in caught.value.hint
 
 
-def test_any_key_of_a_pool_of_machines_is_accepted_and_no_other(lab: SshLab, node: Node, tmp_path: Path) -> None:
+def test_connect_accepts_any_host_key_of_a_pool_and_no_other(lab: SshLab, node: Node, tmp_path: Path) -> None:
     first, second = (" ".join(ensure_client_key(tmp_path / name).split()[:2]) for name in ("k", "l"))
     link = SshTransport(lab.key).connect(replace(node, host_key=first, other_host_keys=(second, node.host_key)))
     assert link.run("echo in").stdout == b"in\n"
@@ -295,42 +252,7 @@ def test_any_key_of_a_pool_of_machines_is_accepted_and_no_other(lab: SshLab, nod
         SshTransport(lab.key).connect(replace(node, host_key=first, other_host_keys=(second,)))
 
 
-def test_a_host_key_of_another_kind_is_refused(lab: SshLab, node: Node) -> None:
-    rsa = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7"
-    with pytest.raises(OtherHostKey, match="another host key"):
-        SshTransport(lab.key).connect(replace(node, host_key=rsa))
-
-
-def test_an_unknown_host_key_is_refused(lab: SshLab, node: Node) -> None:
-    with pytest.raises(UnreachableError, match="no host key is on record"):
-        SshTransport(lab.key).connect(replace(node, host_key=""))
-
-
-def test_nobody_listens(lab: SshLab, node: Node) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # kept, and nobody listens there
-        with pytest.raises(NoAnswer, match="connection refused"):
-            SshTransport(lab.key).connect(replace(node, port=closed.getsockname()[1]))
-
-
-@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-then-nothing\r\n"])
-def test_somebody_else_listens(lab: SshLab, node: Node, greeting: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        held: list[socket.socket] = []
-
-        def serve() -> None:
-            sock, _ = server.accept()
-            sock.sendall(greeting)
-            held.append(sock)
-
-        threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(NoAnswer, match="node0 does not answer SSH"):
-            SshTransport(lab.key).connect(replace(node, port=server.getsockname()[1]), timeout_s=0.3)
-        for sock in held:
-            sock.close()
-
-
-def test_no_agent_and_no_other_key_is_tried(lab: SshLab, node: Node, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_connect_asks_no_agent_for_keys(lab: SshLab, node: Node, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(tmp_path / "agent"))

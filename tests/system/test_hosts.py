@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import socket
@@ -14,24 +13,17 @@ import pytest
 
 from gpucourse.remote.keys import ensure_client_key
 from tests.openssh import Server, openssh_nodes
-from tests.simulated import start_simulated_nodes
 from tests.system.cli import Learner
-from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
 
-MEET = """import os, pathlib, torch.distributed as group; group.init_process_group('gloo')
-print('rank', group.get_rank(), 'of', group.get_world_size(), 'at', os.environ['MASTER_ADDR'], flush=True)
-pathlib.Path(os.environ['GPUCOURSE_OUT'], f'note{group.get_rank()}').write_text('home')
-group.barrier(); group.destroy_process_group()  # one that goes earlier cuts the other's connection
-"""
 OWN = "import os; print('rank {RANK} of {WORLD_SIZE} at {MASTER_ADDR}'.format(**os.environ), flush=True)\n"
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Learner:
-    """Somebody whose machines have a Python without torch, as far as the tests' own is in a virtual environment."""
+    """A learner whose machines have a Python without torch, as far as the tests' own is in a virtual environment."""
     learner = Learner(tmp_path / "work space")
     set_python(learner, sys._base_executable)  # type: ignore[attr-defined]
     return learner
@@ -70,7 +62,7 @@ def list_left_files(servers: list[Server]) -> list[str]:
     return [str(path) for server in servers for path in server.home.rglob("*")]
 
 
-def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, servers: list[Server]) -> None:
+def test_two_machines_serve_from_a_dry_run_to_destroy(learner: Learner, servers: list[Server]) -> None:
     set_python(learner, sys.executable)
     write_known_hosts(learner, servers)
     rehearsed = learner.types("deploy", "3", "--hosts", format_hosts(servers), "--dry-run")
@@ -104,7 +96,7 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert (receipt["mode"], len(receipt["removed"]), receipt["leftovers"]) == ("hosts", 2, [])
 
 
-def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: list[Server]) -> None:
+def test_destroy_keeps_other_files_and_other_labs(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     own = servers[0].home / "thesis.tex"
     own.write_text("mine")
@@ -121,38 +113,22 @@ def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: li
     assert not list((ours / "labs").iterdir())
 
 
-@pytest.mark.slow
-def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, servers: list[Server]) -> None:
+@pytest.mark.slow  # test_bad_luck_nodes.py takes simulated nodes away from a run
+def test_deploy_in_another_order_ends_runs_only_when_confirmed(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
-    learner.types("run", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach", code=None)
-    learner.types("destroy", "3", "--discard")
-    assert list_left_files(servers) == []
-    homes = [str(server.home).encode() for server in servers]
-    until(lambda: not _alive(homes), "every process of the run has ended")
-
-
-@pytest.mark.slow
-def test_machines_that_are_named_no_more_end_no_run_unasked(learner: Learner, servers: list[Server]) -> None:
-    write_known_hosts(learner, servers)
-    learner.types("deploy", "3", "--hosts", format_hosts(servers))
-    sleeps = ("run", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach", "--nodes")
-    learner.types(*sleeps, "1", code=None)
-    stays = learner.run_folder().name
-    learner.types(*sleeps, "2", code=None)
-    goes = learner.run_folder().name
-    assert f"run {goes} is still on them" in learner.types("deploy", "3", "--hosts", format_hosts(servers[:1]), code=2).err
-    moved = ", ".join(sorted([stays, goes]))  # of two machines in another order each gets the other's name
+    script = write_script(learner, "sleeper.py", SLEEPS)
+    learner.types("run", "--script", script, "--launcher", "python", "--detach", "--nodes", "1", code=None)
+    run = learner.run_folder().name
     refused = " ".join(learner.types("deploy", "3", "--hosts", format_hosts(servers[::-1]), code=2).err.split())
-    assert f"run {moved} is still on them" in refused
-    learner.types("deploy", "3", "--hosts", format_hosts(servers[:1]), "--yes")
-    states = {run["id"]: run["state"] for run in learner.documents("runs")["runs"]}
-    assert states == {goes: "cancelled", stays: "running"}
-    assert list_left_files(servers[1:]) == []
+    assert f"run {run} is still on them" in refused, "each machine gets the other's name"
+    learner.types("deploy", "3", "--hosts", format_hosts(servers[1:]), "--yes")
+    assert learner.documents("runs")["runs"][0]["state"] == "cancelled"
+    assert list_left_files(servers[:1]) == []
     learner.types("destroy", "3", "--discard")
 
 
-def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(learner: Learner, servers: list[Server]) -> None:
+def test_deploy_names_the_fingerprint_of_an_unknown_machine(learner: Learner, servers: list[Server]) -> None:
     typed = learner.types("deploy", "3", "--hosts", format_hosts(servers), "--json", code=3)
     error = typed.document["error"]
     assert error["code"] == "unknown_hosts"
@@ -165,7 +141,7 @@ def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(learner: Le
     learner.types("destroy", "3")
 
 
-def test_another_machine_at_the_same_address_gets_nothing(learner: Learner, servers: list[Server]) -> None:
+def test_deploy_sends_nothing_to_a_machine_with_another_key(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, [servers[1], servers[0]])
     folder = Path(learner.environment["HOME"]) / ".ssh"
     swapped = [(servers[0], servers[1]), (servers[1], servers[0])]
@@ -178,7 +154,7 @@ def test_another_machine_at_the_same_address_gets_nothing(learner: Learner, serv
     assert list_left_files(servers) == []
 
 
-def test_the_learners_own_key_opens_where_the_workspaces_does_not(tmp_path: Path) -> None:
+def test_deploy_uses_the_key_of_the_learner(tmp_path: Path) -> None:
     learner = Learner(tmp_path / "work space")
     key = Path(learner.environment["HOME"]) / ".ssh" / "id_ed25519"
     with openssh_nodes(tmp_path / "machines", 1, key) as servers:
@@ -200,41 +176,6 @@ def test_the_learners_own_key_opens_where_the_workspaces_does_not(tmp_path: Path
         assert list_left_files(servers) == []
 
 
-@pytest.mark.slow
-def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, servers: list[Server]) -> None:
-    write_known_hosts(learner, servers)
-    learner.types("deploy", "3", "--hosts", format_hosts(servers))
-    servers[1].process.terminate()
-    servers[1].process.wait(STUCK_S)
-    shown = learner.types("status")
-    assert "1 of 2" in shown.out
-    assert "does not answer SSH" in shown.out
-    learner.types("destroy", "3", code=7)
-    assert learner.documents("status")["stacks"][0]["deployment"]["stack"] == "03-hosts"
-    fewer = learner.types("deploy", "3", "--hosts", format_hosts(servers[:1]))
-    assert "is no longer part of the lab" in fewer.err
-    learner.types("destroy", "3")
-    assert list_left_files(servers[:1]) == []
-
-
-@pytest.mark.slow
-def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path) -> None:
-    set_python(learner, sys.executable)
-    key = learner.workspace / ".gpucourse/keys/id_ed25519"
-    ensure_client_key(key)
-    nodes = start_simulated_nodes(tmp_path / "nodes", 2, key=key)
-    try:
-        folder = Path(learner.environment["HOME"]) / ".ssh"
-        folder.mkdir()
-        (folder / "known_hosts").write_text("".join(f"[127.0.0.1]:{node.port} {node.host_key}\n" for node in nodes.nodes))
-        hosts = ",".join(f"{node.user}@127.0.0.1:{node.port}" for node in nodes.nodes)
-        learner.types("deploy", "3", "--hosts", hosts)
-        learner.types("run", "3.1", "--nodes", "2", "--set", "elements=100000")
-        assert "nothing is left" in learner.types("destroy", "3").out
-    finally:
-        nodes.stop()
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -246,11 +187,11 @@ def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path)
         (("--trust", "SHA256:x"), "only for machines that exist already"),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_once(learner: Learner, words: tuple[str, ...], says: str) -> None:
+def test_deploy_refuses_options_that_contradict(learner: Learner, words: tuple[str, ...], says: str) -> None:
     assert says in learner.types("deploy", "3", *words, code=2).err
 
 
-def test_slurm_is_reached_by_its_login_node_alone(learner: Learner, servers: list[Server]) -> None:
+def test_deploy_of_slurm_needs_the_login_node_alone(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     assert "name the login node alone" in learner.types("deploy", "2", "--hosts", format_hosts(servers), code=2).err
     if shutil.which("sbatch") is None:
@@ -259,7 +200,7 @@ def test_slurm_is_reached_by_its_login_node_alone(learner: Learner, servers: lis
 
 
 @pytest.mark.slow
-def test_a_login_node_of_slurm_computes_only_if_that_is_typed(learner: Learner, servers: list[Server]) -> None:
+def test_login_node_of_slurm_computes_only_if_that_is_typed(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     home, host = servers[0].home, format_hosts(servers[:1])
     (home / "bin").mkdir()
@@ -282,7 +223,7 @@ def test_a_login_node_of_slurm_computes_only_if_that_is_typed(learner: Learner, 
     assert "ready" in learner.types("deploy", "3", "--hosts", host).out, "it is on record"
 
 
-def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learner, servers: list[Server]) -> None:
+def test_deploy_names_a_machine_given_twice_and_a_silent_port(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     host = format_hosts(servers[:1])
     with (Path(learner.environment["HOME"]) / ".ssh" / "known_hosts").open("a") as file:
@@ -299,74 +240,24 @@ def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learne
     assert list_left_files(servers) == []
 
 
-NOISY = """
-echo "Hello $USER, you have 3 new mails"
-echo 'a banner for everybody' >&2
-printf '{"no": "newline"}'
-sleep 20 & read -r -t 0.2 line
-trap 'echo logout' EXIT
-"""
+CLOSED = """sh -c '! test -e "$HOME/closed" || { echo This account is closed; exit 1; }; eval "$SSH_ORIGINAL_COMMAND"'"""
+"""Stands for the login shell, so that it is the same whatever shell the user of the tests has."""
 
 
-@pytest.mark.slow
-def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, servers: list[Server]) -> None:
-    set_python(learner, sys.executable)
-    write_known_hosts(learner, servers)
-    for server in servers:
-        (server.home / ".bashrc").write_text(NOISY)
-    nodes = learner.documents("deploy", "3", "--hosts", format_hosts(servers))["deployment"]["nodes"]
-    assert all(node["private_address"] for node in nodes)
-    assert learner.documents("status")["stacks"][0]["healthy"]
-    script = write_script(learner, "meet.py", MEET)
-    learner.types("run", "--script", script, "--launcher", "torchrun", "--nodes", "2")
-    record = learner.newest_run()
-    assert (record["state"], record["world_size"]) == ("succeeded", 2)
-    assert sorted(Path(file["path"]).name for file in record["outputs"]) == ["note0", "note1"]
-    logs = learner.types("logs", record["id"])
-    assert "rank 1 of 2 at " in logs.out
-    assert "new mails" not in logs.out + logs.err
-    learner.types("run", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach")
-    assert "nothing is left" in learner.types("destroy", "3", "--discard").out
-    assert set(list_left_files(servers)) == {str(server.home / ".bashrc") for server in servers}
-
-
-@pytest.mark.parametrize(
-    ("trouble", "says"),
-    [
-        pytest.param(
-            "exec yes 'for ever and ever'", "printed more than 1.0 MiB before our command began", marks=pytest.mark.slow
-        ),
-        (
-            "echo This account is closed; exit 1",
-            "ended with code 1 before our command began; it printed: This account is closed",
-        ),
-    ],
-)
-def test_a_shell_that_never_comes_to_the_command(trouble: str, says: str, learner: Learner, servers: list[Server]) -> None:
-    write_known_hosts(learner, servers)
-    spoilt = servers[1].home / ".bashrc"
-    spoilt.write_text(trouble + "\n")
-    refused = learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7)
-    assert says in refused.err
-    assert len(refused.err) < 2500
-    assert list_left_files(servers) == [str(spoilt)]
-    spoilt.unlink()
-    learner.types("deploy", "3", "--hosts", format_hosts(servers))
-    spoilt.write_text(trouble + "\n")
-    typed = learner.types("destroy", "3", code=7)
-    assert says in typed.err
-    assert list_left_files(servers[:1]) == [], "the other machine is cleaned all the same"
-    spoilt.unlink()
-    assert "nothing is left" in learner.types("destroy", "3").out
-    assert list_left_files(servers) == []
-    assert learner.documents("status")["stacks"] == []
-
-
-def _alive(homes: list[bytes]) -> list[int]:
-    pids = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended just now
-            variables = (entry / "environ").read_bytes()
-            if b"GPUCOURSE_RUN_DIR=" in variables and any(home in variables for home in homes):
-                pids.append(int(entry.name))
-    return pids
+def test_destroy_cleans_the_others_when_an_account_is_closed(learner: Learner, tmp_path: Path) -> None:
+    key = learner.workspace / ".gpucourse/keys/id_ed25519"
+    message = "ended with code 1 before our command began; it printed: This account is closed"
+    with openssh_nodes(tmp_path / "machines", 2, key, shell=CLOSED) as servers:
+        write_known_hosts(learner, servers)
+        closed = servers[1].home / "closed"
+        closed.touch()
+        assert message in learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7).err
+        assert list_left_files(servers) == [str(closed)]
+        closed.unlink()
+        learner.types("deploy", "3", "--hosts", format_hosts(servers))
+        closed.touch()
+        assert message in learner.types("destroy", "3", code=7).err
+        assert list_left_files(servers[:1]) == [], "the other machine is cleaned all the same"
+        closed.unlink()
+        assert "nothing is left" in learner.types("destroy", "3").out
+        assert list_left_files(servers) == []

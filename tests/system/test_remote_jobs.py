@@ -17,11 +17,10 @@ from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
 from tests.ports import take_port
 from tests.runs import Run, prepare
-from tests.sshlab import OPENSSH_FIRST, SshLab, find_marked_processes, ssh_lab
+from tests.sshlab import SshLab, find_marked_processes, on_openssh, ssh_lab
 from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
-on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
 
 Make = Callable[..., Run]
 
@@ -77,8 +76,8 @@ def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
         run.fleet.close()
 
 
-@on_openssh_first
-def test_two_nodes_to_the_end(make: Make, lab: SshLab) -> None:
+@on_openssh
+def test_run_on_two_nodes_goes_to_its_end(make: Make, lab: SshLab) -> None:
     script = "import os, sys; print('rank', os.environ['RANK'], sys.argv[1:], os.getcwd()); print('oops', file=sys.stderr)"
     run = make(script, "--name", "a b", "$(id)\n'\"").launch()
     result = run.follow()
@@ -98,7 +97,7 @@ def test_two_nodes_to_the_end(make: Make, lab: SshLab) -> None:
     assert sorted(steps) == [(n, s, True) for n in ("node0", "node1") for s in ("push", "start")]
 
 
-def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None:
+def test_script_finds_its_variables(make: Make, lab: SshLab) -> None:
     names = ["GPUCOURSE_RUN_DIR", "GPUCOURSE_OUT", "GPUCOURSE_RUN_ID", "PYTHONUNBUFFERED", "MINE"]
     script = f"import os; print(*(os.environ[n] for n in {names}), sep='\\n')"
     run = make(script, env={"MINE": "x=1 ünï\n$HOME"}).launch()
@@ -110,8 +109,8 @@ def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None
     assert described.has_ended
 
 
-@on_openssh_first
-def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> None:
+@on_openssh
+def test_script_has_default_signals_no_terminal_and_no_input(make: Make) -> None:
     script = (
         "import os, signal, sys\n"
         "told = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)\n"
@@ -124,8 +123,8 @@ def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> No
     assert run.log() == b"['SIGPIPE'] True False True\n"
 
 
-@on_openssh_first
-def test_one_rank_fails_and_the_other_is_ended_after_the_grace(make: Make) -> None:
+@on_openssh
+def test_follow_ends_the_others_after_the_grace_when_a_rank_fails(make: Make) -> None:
     script = "import os, sys, time\nif os.environ['RANK'] == '1': print('boom'); sys.exit(3)\ntime.sleep(3600)"
     run = make(script).launch()
     result = run.follow(grace_s=0.5)
@@ -138,39 +137,37 @@ def test_one_rank_fails_and_the_other_is_ended_after_the_grace(make: Make) -> No
     assert run.log(1, "node1") == b"boom\n"
 
 
-def test_the_others_get_the_grace_to_end_by_themselves(make: Make) -> None:
+def test_follow_lets_the_others_end_by_themselves_within_the_grace(make: Make) -> None:
     script = "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(0.6); print('saved')"
     result = (run := make(script).launch()).follow(grace_s=STUCK_S)
     assert run.log() == b"saved\n"
     assert {e.node: e.reason for e in result.node_exits} == {"node0": "exited", "node1": "exited"}
 
 
-def test_end_by_signal_is_told_with_its_number(make: Make, lab: SshLab) -> None:
+def test_exit_code_names_the_signal_that_ended_a_rank(make: Make, lab: SshLab) -> None:
     run = make("import os; os.kill(os.getpid(), 9)", nodes=lab.nodes[:1]).launch()
     result = run.follow()
     assert [e.code for e in result.rank_exits] == [137]
     assert [(e.code, e.reason) for e in result.node_exits] == [(137, "exited")]
 
 
-def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
-    shell = "trap '' TERM; setsid sleep 300 & setsid sleep 300 & sleep 300"  # which begins sooner than Python
-    run = make(shell, nodes=lab.nodes[:1], argv=("{rank}", "/bin/sh", "script.py"), timeout_s=3.0)
-    spec = {**_spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads)), "grace_s": 0.4}
+def test_node_keeps_the_deadline_without_a_client(make: Make, lab: SshLab) -> None:
+    shell = "trap '' TERM; setsid sleep 300 & setsid sleep 300 & sleep 300"
+    run = make(shell, nodes=lab.nodes[:1], argv=("{rank}", "/bin/sh", "script.py"), timeout_s=1.5)
+    spec = {**_spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads)), "grace_s": 0.3}
     link = run.fleet.link(lab.nodes[0])
     push(link, parcels(run.plan.uploads))
     jobs.start(link, spec)
-    run.fleet.close()  # no client: the node must do it alone
+    run.fleet.close()
     until((run.folder() / "done").exists, "the node ends the run")
     assert not find_marked_processes(run.folder())
-    result = run.follow()
-    (ended,) = result.node_exits
-    assert (ended.reason, ended.code) == ("timed_out", 137)
+    (ended,) = run.follow().node_exits
+    assert ended.reason == "timed_out"
     assert ended.seconds is not None
-    assert ended.seconds >= 3.0
-    assert ended.killed >= 3
+    assert ended.seconds >= 1.5
 
 
-@on_openssh_first
+@on_openssh
 def test_cancel_ends_stubborn_stopped_and_detached_processes(make: Make) -> None:
     run = make(STUBBORN).launch()
     until(lambda: all(len(find_marked_processes(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
@@ -182,7 +179,7 @@ def test_cancel_ends_stubborn_stopped_and_detached_processes(make: Make) -> None
     assert {e.reason for e in run.follow().node_exits} == {"cancelled"}
 
 
-def test_cancel_lets_a_script_tidy_up_and_tells_it_once(make: Make, lab: SshLab) -> None:
+def test_cancel_lets_a_script_tidy_up_and_signals_it_once(make: Make, lab: SshLab) -> None:
     script = (
         "import signal, sys, time\n"
         "def tidy(*_):\n    print('tidying'); time.sleep(0.5); print('tidy'); sys.exit(0)\n"
@@ -203,16 +200,7 @@ def test_cancel_before_the_start_wins(make: Make) -> None:
         run.launch()
 
 
-def test_what_the_launcher_leaves_behind_is_ended(make: Make, lab: SshLab) -> None:
-    child = "[sys.executable, '-c', 'import time; time.sleep(300)']"
-    script = f"import subprocess, sys; subprocess.Popen({child}, start_new_session=True)"
-    run = make(script, nodes=lab.nodes[:1]).launch()
-    (ended,) = run.follow().node_exits
-    assert (ended.code, ended.killed) == (0, 1)
-    assert not find_marked_processes(run.folder())
-
-
-def test_what_hides_its_environment_and_its_session_is_ended_too(make: Make, lab: SshLab) -> None:
+def test_run_ends_processes_that_hide_their_environment_and_session(make: Make, lab: SshLab) -> None:
     seconds = f"300.{os.getpid()}{lab.nodes[0].port}"
     script = HIDES.format(seconds=seconds)
 
@@ -229,8 +217,8 @@ def test_what_hides_its_environment_and_its_session_is_ended_too(make: Make, lab
     assert not is_hidden()
 
 
-@on_openssh_first
-def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> None:
+@on_openssh
+def test_start_that_is_repeated_runs_once(make: Make, lab: SshLab) -> None:
     script = "import pathlib, time\nwith open('../outputs/starts', 'a') as f: f.write('x')\ntime.sleep(0.5)"
     run = make(script, nodes=lab.nodes[:1]).launch()
     link = run.fleet.link(lab.nodes[0])
@@ -241,8 +229,8 @@ def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> N
     assert (run.folder() / "outputs" / "starts").read_text() == "x"
 
 
-@on_openssh_first
-def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -> None:
+@on_openssh
+def test_run_is_lost_and_leaves_nothing_when_its_supervisor_is_killed(make: Make, lab: SshLab) -> None:
     run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
     until((run.folder() / "logs" / "rank0.log").exists, "the rank is up")
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
@@ -254,7 +242,7 @@ def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -
     assert state.exit == ended
 
 
-def test_a_stopped_supervisor_does_not_stop_a_cancel(make: Make, lab: SshLab) -> None:
+def test_cancel_works_when_the_supervisor_is_stopped(make: Make, lab: SshLab) -> None:
     run = make("import time; time.sleep(300)", nodes=lab.nodes[:1]).launch()
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGSTOP)
     (outcome,) = execute.cancel(run.fleet, run.plan.run_id, 0.3)
@@ -262,7 +250,7 @@ def test_a_stopped_supervisor_does_not_stop_a_cancel(make: Make, lab: SshLab) ->
     assert not find_marked_processes(run.folder())
 
 
-def test_two_ranks_on_one_node_as_a_launcher_starts_them(make: Make, lab: SshLab) -> None:
+def test_each_rank_of_a_launcher_has_its_own_log(make: Make, lab: SshLab) -> None:
     launcher = (
         "import os, subprocess, sys\n"
         "def start(rank): return subprocess.Popen(sys.argv[1:], env={**os.environ, 'RANK': rank}, start_new_session=True)\n"
@@ -286,14 +274,14 @@ def test_two_ranks_on_one_node_as_a_launcher_starts_them(make: Make, lab: SshLab
     assert result.first_failure.rank == 1
 
 
-def test_a_command_that_cannot_start_cancels_the_run_everywhere(make: Make) -> None:
+def test_launch_fails_everywhere_when_the_command_cannot_start(make: Make) -> None:
     run = make("", argv=("/no/such/python", "x"))
     with pytest.raises(MissingError, match="2 of 2 nodes failed: node0: cannot start /no/such/python: No such file"):
         run.launch()
     assert all((run.folder(n) / "done").exists() for n in ("node0", "node1"))
 
 
-def test_where_one_node_cannot_start_the_other_is_ended(make: Make, lab: SshLab) -> None:
+def test_launch_ends_the_other_node_when_one_cannot_start(make: Make, lab: SshLab) -> None:
     run = make("import time; time.sleep(300)")
     blocked = run.folder("node1")
     blocked.parent.mkdir(parents=True, exist_ok=True)
@@ -323,16 +311,6 @@ def test_probe_sees_taken_ports_and_missing_modules(lab: SshLab, make: Make) -> 
         wider = execute.probe(fleet, ports=(port, port + 1))
         assert wider.port in {None, port + 1}
     assert execute.probe(fleet, ports=(port, port)).port == port
-
-
-def test_no_python_on_the_node(lab: SshLab, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    node = replace(lab.nodes[0], python="/nowhere/bin/python")
-    run = prepare(lab, tmp_path, "", nodes=[node])
-    with pytest.raises(MissingError, match="there is no Python at /nowhere/bin/python"):
-        execute.probe(run.fleet)
-    run.fleet.close()
 
 
 def _command(process: Path) -> bytes:

@@ -92,7 +92,7 @@ class Terraformed:
         code = self.run("destroy", "-auto-approve", "-input=false", "-no-color")
         assert code == 0, self.log()
 
-    def sick(self) -> list[str]:
+    def list_sick_nodes(self) -> list[str]:
         names = [f"node{index}" for index in range(self.count)]
         return [node.node for node in health.inspect(self.nodes.folder, names) if not node.healthy]
 
@@ -108,28 +108,89 @@ def stack(tmp_path: Path) -> Iterator[Terraformed]:
     health.end_everything(stack.nodes.folder, stack.nodes.uid)
 
 
-def test_two_nodes_up_unchanged_and_down(stack: Terraformed) -> None:
+def test_apply_brings_two_nodes_up_and_one_driver_takes_them_down(stack: Terraformed) -> None:
     nodes = stack.apply()
     assert [(node.name, node.role, node.python) for node in nodes] == [
         ("node0", "head", sys.executable),
         ("node1", "worker", sys.executable),
     ]
-    assert stack.sick() == []
+    assert stack.list_sick_nodes() == []
     assert stack.nodes.ssh("node1", "exit 9").returncode == 9
     assert stack.run("plan", "-detailed-exitcode", "-input=false") == 0
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
-def test_one_driver_takes_all_nodes_down(stack: Terraformed) -> None:
-    stack.apply()
     before = stack.log().count("(local-exec): Executing:")
     stack.destroy()
     assert stack.log().count("(local-exec): Executing:") == before + 1
     stack.assert_nothing_is_left()
 
 
-def test_what_could_not_be_taken_down_is_tried_again(stack: Terraformed) -> None:
+@pytest.mark.parametrize("damage", slow_after(1, "folder gone", "host killed"))
+def test_destroy_works_from_a_broken_state(stack: Terraformed, damage: str) -> None:
+    stack.apply()
+    if damage == "host killed":
+        os.kill(stack.nodes.host_pid, signal.SIGKILL)
+    else:
+        take_away(stack.nodes.folder)
+    stack.destroy()
+    until(lambda: stack.nodes.leftovers() == [], "the host without a folder ends")
+
+
+def test_apply_brings_a_node_up_that_failed_before(stack: Terraformed) -> None:
+    stack.nodes.folder.mkdir(mode=0o700)
+    (stack.nodes.folder / "node1").write_text("a file where the node's folder belongs")
+    assert stack.run("apply", "-auto-approve", "-input=false") == 1
+    until(lambda: stack.list_sick_nodes() == ["node1"], "the other node stands")
+    (stack.nodes.folder / "node1").unlink()
+    assert [node.name for node in stack.apply()] == ["node0", "node1"]
+    assert stack.list_sick_nodes() == []
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_destroy_removes_what_an_interrupted_apply_left(stack: Terraformed, number: int) -> None:
+    """Terraform does not write its state aside: killed at that moment it leaves an empty file, and forgets what exists."""
+    end_in_the_middle(stack, "host.json", number)
+    if number == signal.SIGKILL:
+        (stack.folder / "terraform.tfstate").write_bytes(b"")
+    stack.destroy()
+    if number == signal.SIGKILL:
+        health.end_everything(stack.nodes.folder, stack.nodes.uid)
+    until(lambda: stack.nodes.leftovers() == [], "nothing is left")
+
+
+@pytest.mark.slow
+def test_next_apply_removes_nodes_beyond_the_count_of_a_killed_one(stack: Terraformed) -> None:
+    stack.apply()
+    stack.set_count(4)
+    end_in_the_middle(stack, "node2", signal.SIGKILL)
+    stack.set_count(2)
+    assert [node.name for node in stack.apply()] == layout.node_names(stack.nodes.folder) == ["node0", "node1"]
+
+
+@pytest.mark.slow
+def test_apply_goes_on_after_its_drivers_were_killed(stack: Terraformed) -> None:
+    process = stack.start("apply", "-auto-approve", "-input=false")
+    until(lambda: list_drivers(stack) != [] or process.poll() is not None, "the drivers run")
+    for pid in list_drivers(stack):
+        processes.send(pid, signal.SIGKILL)
+    process.wait(STUCK_S)
+    replaced = [f"-replace=terraform_data.node[{number}]" for number in (0, 1)]
+    assert [node.name for node in stack.apply(*replaced)] == ["node0", "node1"]
+    assert stack.list_sick_nodes() == []
+
+
+def test_stack_passes_its_own_checks(tmp_path: Path) -> None:
+    folder = tmp_path / "stacks" / "simulated"
+    shutil.copytree(STACK, folder)
+    shutil.copytree(STACK.parents[1] / "modules" / "slurm", tmp_path / "modules" / "slurm")
+    for words in (["init", "-input=false"], ["fmt", "-check", "-recursive"], ["validate"], ["test"]):
+        command = [*any_terraform().argv, *words]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=STUCK_S, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_destroy_tries_again_what_it_could_not_remove(stack: Terraformed) -> None:
     stack.apply()
     stack.nodes.folder.rename(aside := stack.root / "aside")
     stack.nodes.folder.write_text("a file where the nodes' folder belongs")
@@ -142,19 +203,19 @@ def test_what_could_not_be_taken_down_is_tried_again(stack: Terraformed) -> None
 
 
 @pytest.mark.slow
-def test_64_nodes(stack: Terraformed) -> None:
+def test_apply_brings_64_nodes_up(stack: Terraformed) -> None:
     stack.set_count(64)
     nodes = stack.apply()
     assert [node.name for node in nodes] == [f"node{index}" for index in range(64)]
     assert len({node.port for node in nodes}) == len({node.host_key for node in nodes}) == 64
-    assert stack.sick() == []
+    assert stack.list_sick_nodes() == []
     assert stack.nodes.ssh("node63", 'echo "$GPUCOURSE_NODE"').stdout == b"node63\n"
     stack.destroy()
     stack.assert_nothing_is_left()
 
 
 @pytest.mark.slow
-def test_more_and_fewer_nodes(stack: Terraformed) -> None:
+def test_apply_changes_the_number_of_nodes(stack: Terraformed) -> None:
     two = list(stack.apply())
     stack.set_count(4)
     four = list(stack.apply())
@@ -167,17 +228,7 @@ def test_more_and_fewer_nodes(stack: Terraformed) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nodes_of_an_apply_that_ended_early_go_with_the_next(stack: Terraformed, number: int) -> None:
-    stack.apply()
-    stack.set_count(4)
-    end_in_the_middle(stack, "node2", number)
-    stack.set_count(2)
-    assert [node.name for node in stack.apply()] == layout.node_names(stack.nodes.folder) == ["node0", "node1"]
-
-
-@pytest.mark.slow
-def test_fewer_nodes_where_one_failed_or_the_host_has_ended(stack: Terraformed) -> None:
+def test_apply_removes_nodes_when_one_failed_or_the_host_has_ended(stack: Terraformed) -> None:
     stack.nodes.folder.mkdir(mode=0o700)
     (stack.nodes.folder / "node2").write_text("in the way")
     stack.set_count(3)
@@ -186,7 +237,7 @@ def test_fewer_nodes_where_one_failed_or_the_host_has_ended(stack: Terraformed) 
     assert [node.name for node in stack.apply()] == ["node0", "node1"]
     assert layout.node_names(stack.nodes.folder) == ["node0", "node1"], "Terraform runs nothing where a tainted node goes"
     os.kill(stack.nodes.host_pid, signal.SIGKILL)
-    until(lambda: stack.sick() == ["node0", "node1"], "the loss shows")
+    until(lambda: stack.list_sick_nodes() == ["node0", "node1"], "the loss shows")
     stack.set_count(1)
     assert [node.name for node in stack.apply()] == ["node0"]
     assert layout.node_names(stack.nodes.folder) == ["node0"]
@@ -194,91 +245,16 @@ def test_fewer_nodes_where_one_failed_or_the_host_has_ended(stack: Terraformed) 
     stack.assert_nothing_is_left()
 
 
-@pytest.mark.slow
-def test_a_killed_host_is_healed_with_the_same_ports(stack: Terraformed) -> None:
-    before = list(stack.apply())
-    os.kill(stack.nodes.host_pid, signal.SIGKILL)
-    until(lambda: stack.sick() == ["node0", "node1"], "the loss shows")
-    assert stack.apply("-replace=terraform_data.node[0]", "-replace=terraform_data.node[1]") == before
-    assert stack.sick() == []
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
-@pytest.mark.slow
-def test_a_missing_file_is_healed_with_the_same_port(stack: Terraformed) -> None:
-    before = list(stack.apply())
-    layout.description(stack.nodes.folder, "node0").unlink()
-    assert stack.sick() == ["node0"]
-    assert [node.name for node in stack.apply()] == ["node1"], "Terraform alone sees nothing to do"
-    assert stack.apply("-replace=terraform_data.node[0]") == before
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
-@pytest.mark.parametrize("damage", slow_after(2, "host killed", "folder gone", "files gone", "host stopped by SIGTERM"))
-def test_destroy_from_a_broken_state(stack: Terraformed, damage: str) -> None:
-    stack.apply()
-    if damage == "host killed":
-        os.kill(stack.nodes.host_pid, signal.SIGKILL)
-    elif damage == "files gone":
-        for name in ("node0", "node1"):
-            layout.description(stack.nodes.folder, name).unlink()
-    elif damage == "folder gone":
-        take_away(stack.nodes.folder)
-    else:
-        os.kill(stack.nodes.host_pid, signal.SIGTERM)
-    stack.destroy()
-    until(lambda: stack.nodes.leftovers() == [], "the host without a folder ends")
-
-
-def test_a_node_that_fails_is_tainted_and_still_taken_down(stack: Terraformed) -> None:
-    stack.nodes.folder.mkdir(mode=0o700)
-    (stack.nodes.folder / "node1").write_text("a file where the node's folder belongs")
-    assert stack.run("apply", "-auto-approve", "-input=false") == 1
-    until(lambda: stack.sick() == ["node1"], "the other node stands")
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
-def test_a_failed_node_comes_up_with_the_next_apply(stack: Terraformed) -> None:
-    stack.nodes.folder.mkdir(mode=0o700)
-    (stack.nodes.folder / "node1").write_text("in the way")
-    assert stack.run("apply", "-auto-approve", "-input=false") == 1
-    (stack.nodes.folder / "node1").unlink()
-    assert [node.name for node in stack.apply()] == ["node0", "node1"]
-    assert stack.sick() == []
-
-
 def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     process = stack.start("apply", "-auto-approve", "-input=false")
     until(lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None, "it has begun")
     process.send_signal(number)
     process.wait(STUCK_S)
-    until(lambda: drivers(stack) == [], "the drivers that it left have ended")
+    until(lambda: list_drivers(stack) == [], "the drivers that it left have ended")
 
 
-MOMENTS = slow_after(1, "host.json", "host.lock", "node0.json")
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_an_interrupted_apply_is_destroyed(stack: Terraformed, moment: str) -> None:
-    end_in_the_middle(stack, moment, signal.SIGINT)
-    stack.destroy()
-    until(lambda: stack.nodes.leftovers() == [], "nothing is left")
-
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_apply_is_swept(stack: Terraformed, moment: str) -> None:
-    """Terraform does not write its state aside: killed at that moment it leaves an empty file, and forgets what exists."""
-    end_in_the_middle(stack, moment, signal.SIGKILL)
-    (stack.folder / "terraform.tfstate").write_bytes(b"")
-    stack.destroy()
-    health.end_everything(stack.nodes.folder, stack.nodes.uid)
-    assert stack.nodes.leftovers() == []
-
-
-def test_a_lost_state_is_made_anew_on_the_same_nodes(stack: Terraformed) -> None:
+@pytest.mark.slow
+def test_apply_finds_the_same_nodes_after_its_state_was_lost(stack: Terraformed) -> None:
     before = list(stack.apply())
     (stack.folder / "terraform.tfstate").write_bytes(b"")
     assert stack.apply() == before
@@ -286,22 +262,7 @@ def test_a_lost_state_is_made_anew_on_the_same_nodes(stack: Terraformed) -> None
     stack.assert_nothing_is_left()
 
 
-def test_drivers_killed_in_the_middle(stack: Terraformed) -> None:
-    process = stack.start("apply", "-auto-approve", "-input=false")
-    until(lambda: drivers(stack) != [] or process.poll() is not None, "the drivers run")
-    for pid in drivers(stack):
-        processes.send(pid, signal.SIGKILL)
-    process.wait(STUCK_S)
-    assert [node.name for node in stack.apply("-replace=terraform_data.node[0]", "-replace=terraform_data.node[1]")] == [
-        "node0",
-        "node1",
-    ]
-    assert stack.sick() == []
-    stack.destroy()
-    stack.assert_nothing_is_left()
-
-
-def drivers(stack: Terraformed) -> list[int]:
+def list_drivers(stack: Terraformed) -> list[int]:
     """The drivers of this stack that run now."""
     return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if str(stack.nodes.folder).encode() in command(entry)]
 
@@ -313,20 +274,21 @@ def command(entry: Path) -> bytes:
         return b""
 
 
-def test_a_workspace_with_an_awkward_name(tmp_path: Path) -> None:
+def test_stack_works_in_a_folder_with_an_awkward_name(tmp_path: Path) -> None:
     root = tmp_path / 'it\'s a "lab" ${x} $(y) %{z} 学' / ("deep" * 25)
     root.mkdir(parents=True)
     stack = Terraformed(root)
     try:
         stack.apply()
-        assert stack.sick() == []
+        assert stack.list_sick_nodes() == []
         stack.destroy()
         stack.assert_nothing_is_left()
     finally:
         health.end_everything(stack.nodes.folder, stack.nodes.uid)
 
 
-def test_a_changed_spec_reaches_the_node_without_a_new_home(stack: Terraformed) -> None:
+@pytest.mark.slow
+def test_apply_of_a_changed_key_keeps_the_home(stack: Terraformed) -> None:
     before = list(stack.apply())
     (stack.nodes.home("node0") / "work").write_text("kept")
     other = make_key(stack.root / "other")
@@ -335,14 +297,3 @@ def test_a_changed_spec_reaches_the_node_without_a_new_home(stack: Terraformed) 
     assert stack.apply() == before
     assert stack.nodes.ssh("node0", "cat work").stdout == b"kept"
     stack.destroy()
-
-
-@pytest.mark.parametrize("words", [["fmt", "-check", "-recursive"], ["validate"], ["test"]])
-def test_the_stack_s_own_checks(tmp_path: Path, words: list[str]) -> None:
-    folder = tmp_path / "stacks" / "simulated"
-    shutil.copytree(STACK, folder)
-    shutil.copytree(STACK.parents[1] / "modules" / "slurm", tmp_path / "modules" / "slurm")
-    argv = list(any_terraform().argv)
-    subprocess.run([*argv, "init", "-input=false"], cwd=folder, capture_output=True, timeout=STUCK_S, check=True)
-    done = subprocess.run([*argv, *words], cwd=folder, capture_output=True, text=True, timeout=STUCK_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,8 +46,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     assert lock is not None
     layout.write_json(tmp_path / layout.HOST, {"uid": "s-1", "pid": 1})
     yield tmp_path
-    import os
-
     os.close(lock)
 
 
@@ -68,37 +65,37 @@ def hello(uid: str = "s-1", name: str = "node0") -> bytes:
     return f"SSH-2.0-{health.banner(uid, name)}\r\n".encode()
 
 
-def test_a_banner_holds_neither_dash_nor_blank() -> None:
+def test_banner_holds_neither_dash_nor_blank() -> None:
     assert health.banner("s-1.x y", "node0") == "gpucourse_s_1_x_y_node0"
 
 
-def test_a_healthy_node(folder: Path) -> None:
+def test_inspect_finds_a_healthy_node(folder: Path) -> None:
     with saying(hello()) as port:
         describe(folder, "node0", port)
         assert reason(folder) == ""
 
 
 @pytest.mark.parametrize("line", [b"HTTP/1.1 400\r\n", hello(uid="s-2"), hello(name="node1"), b"\xff\xfe"])
-def test_somebody_else_on_the_port(folder: Path, line: bytes) -> None:
+def test_inspect_names_another_server_on_the_port(folder: Path, line: bytes) -> None:
     with saying(line) as port:
         describe(folder, "node0", port)
         assert reason(folder) == f"something else answers on port {port}"
 
 
-def test_a_silent_port(folder: Path) -> None:
+def test_inspect_names_a_silent_port(folder: Path) -> None:
     with saying(b"") as port:
         describe(folder, "node0", port)
         assert reason(folder) == f"port {port} is open but silent"
 
 
-def test_nobody_on_the_port(folder: Path) -> None:
+def test_inspect_names_a_port_without_a_server(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     describe(folder, "node0", port)
     assert reason(folder) == f"nothing answers on port {port}"
 
 
-def test_a_home_that_is_gone(folder: Path) -> None:
+def test_inspect_names_a_missing_home(folder: Path) -> None:
     with saying(hello()) as port:
         describe(folder, "node0", port)
         layout.home(folder, "node0").rmdir()
@@ -106,19 +103,19 @@ def test_a_home_that_is_gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"port": "22"}', "[]"])
-def test_a_damaged_description(folder: Path, content: str) -> None:
+def test_inspect_names_a_damaged_description(folder: Path, content: str) -> None:
     assert "missing or damaged" in reason(folder)
     layout.description(folder, "node0").write_text(content)
     assert "missing or damaged" in reason(folder)
 
 
-def test_no_host_and_no_folder(tmp_path: Path) -> None:
+def test_inspect_names_a_missing_host_and_folder(tmp_path: Path) -> None:
     assert "has ended" in reason(tmp_path)
     assert list(tmp_path.iterdir()) == [], "looking leaves no trace"
     assert "is gone" in reason(tmp_path / "absent")
 
 
-def test_a_sweep_tells_what_is_still_there(folder: Path) -> None:
+def test_find_leftovers_lists_what_is_there(folder: Path) -> None:
     with saying(hello()) as port, saying(b"220 mail\r\n") as other:
         leftovers = health.find_leftovers(folder, "s-1", [port, other])
     assert [(left.kind, left.id) for left in leftovers] == [
@@ -129,13 +126,13 @@ def test_a_sweep_tells_what_is_still_there(folder: Path) -> None:
     assert all(left.remove for left in leftovers)
 
 
-def test_a_sweep_of_nothing(tmp_path: Path) -> None:
+def test_find_leftovers_of_nothing_is_empty(tmp_path: Path) -> None:
     assert health.find_leftovers(tmp_path, "s-1", []) == []
     assert health.find_leftovers(tmp_path / "absent", "s-1", []) == []
     assert health.end_everything(tmp_path / "absent", "s-1") == []
 
 
-def test_the_folder_is_emptied_and_stays(tmp_path: Path) -> None:
+def test_end_everything_empties_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "nodes"
     (folder / "node0" / "home").mkdir(parents=True)
     (folder / "a 'file'").write_text("x")
@@ -143,14 +140,7 @@ def test_the_folder_is_emptied_and_stays(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_looking_loads_little() -> None:
-    """`status` has no time for an SSH library or an event loop."""
-    probe = "import sys; from gpucourse.local import health; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
-    assert {"asyncssh", "asyncio", "paramiko", "pydantic", "subprocess", "logging"} & set(loaded) == set()
-
-
-def test_a_driver_that_outlived_its_terraform_is_ended(tmp_path: Path) -> None:
+def test_end_everything_ends_a_driver_that_outlived_its_terraform(tmp_path: Path) -> None:
     """One that is so slow that its lab is taken down first; a new host ends whatever carries the stack's own mark."""
     stack = Path(__file__).parents[3] / "terraform" / "stacks" / "simulated" / "main.tf"
     assert f"{processes.DRIVER} = var.uid" in stack.read_text(encoding="utf-8")

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from gpucourse.local import layout
+from gpucourse.local import health, layout
 
 
-def test_every_trace_of_a_node_counts(tmp_path: Path) -> None:
+def test_node_names_counts_every_trace_of_a_node(tmp_path: Path) -> None:
     (tmp_path / "node0").mkdir()
     (tmp_path / "node1.json").write_text("{}")
     (tmp_path / "node2").mkdir()
@@ -21,7 +22,7 @@ def test_every_trace_of_a_node_counts(tmp_path: Path) -> None:
     assert layout.node_names(tmp_path / "absent") == []
 
 
-def test_nodes_beyond_a_count() -> None:
+def test_select_beyond_picks_nodes_beyond_a_count() -> None:
     names = ["node10", "node2", "node0", "node", "nodes3", "i-0abc"]
     assert layout.select_beyond(names, 2) == ["node10", "node2"]
     assert layout.select_beyond(names, 0) == ["node0", "node10", "node2"], "the others are no nodes"
@@ -30,7 +31,7 @@ def test_nodes_beyond_a_count() -> None:
             layout.select_beyond(names, wrong)
 
 
-def test_a_document_appears_whole(tmp_path: Path) -> None:
+def test_write_json_replaces_a_document_at_once(tmp_path: Path) -> None:
     file = tmp_path / "node0.json"
     layout.write_json(file, {"port": 1})
     layout.write_json(file, {"port": 2})
@@ -38,7 +39,7 @@ def test_a_document_appears_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_what_is_no_document(tmp_path: Path) -> None:
+def test_read_json_returns_none_for_what_is_no_document(tmp_path: Path) -> None:
     file = tmp_path / "node0.json"
     assert layout.read_json(file) is None
     for content in ("", '{"port": 1', "[1]", "null"):
@@ -48,7 +49,7 @@ def test_what_is_no_document(tmp_path: Path) -> None:
     assert layout.read_json(file) is None
 
 
-def test_removing_a_node_leaves_the_others(tmp_path: Path) -> None:
+def test_remove_node_files_leaves_the_other_nodes(tmp_path: Path) -> None:
     for name in ("node1", "node10"):
         (tmp_path / name / "home").mkdir(parents=True)
         (tmp_path / f"{name}.json").write_text("{}")
@@ -58,7 +59,7 @@ def test_removing_a_node_leaves_the_others(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".node10.json.99", "node10", "node10.json"]
 
 
-def test_removing_does_not_follow_links(tmp_path: Path) -> None:
+def test_remove_follows_no_links(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("x")
@@ -72,7 +73,7 @@ def test_removing_does_not_follow_links(tmp_path: Path) -> None:
     assert (outside / "precious").exists()
 
 
-def test_removing_what_its_owner_closed(tmp_path: Path) -> None:
+def test_remove_opens_a_folder_that_its_owner_closed(tmp_path: Path) -> None:
     folder = tmp_path / "node0"
     (folder / "home" / "closed").mkdir(parents=True)
     (folder / "home" / "closed" / "file").write_text("x")
@@ -81,7 +82,7 @@ def test_removing_what_its_owner_closed(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_only_links_that_lead_into_the_folder_are_found(tmp_path: Path) -> None:
+def test_find_links_finds_only_those_into_the_folder(tmp_path: Path) -> None:
     """What a run that was killed leaves in the folder for temporary files of everybody."""
     mine, near = tmp_path / "nodes", tmp_path / "nodes2"
     links = [Path("/tmp", f"gpucourse-test-{os.getpid()}-{number}") for number in range(3)]
@@ -95,3 +96,16 @@ def test_only_links_that_lead_into_the_folder_are_found(tmp_path: Path) -> None:
     finally:
         for link in links:
             layout.remove(link)
+
+
+def test_sockets_is_a_short_folder_that_is_swept(tmp_path: Path) -> None:
+    uid = f"{tmp_path.name}-{os.getpid()}"
+    folder = layout.sockets(uid)
+    assert len(os.fsencode(folder / "munge.sock.lock")) < 100
+    assert folder != layout.sockets(f"{uid}x")
+    folder.mkdir(mode=0o700)
+    (folder / "slurm").symlink_to(tmp_path)
+    assert [left.id for left in health.find_leftovers(tmp_path / "nodes", uid, ())] == [str(folder)]
+    health.end_everything(tmp_path / "nodes", uid)
+    assert not folder.exists()
+    assert stat.S_ISDIR(tmp_path.stat().st_mode)  # what the link led to is still there

@@ -63,17 +63,17 @@ def nursery() -> Iterator[Nursery]:
         (b"", False),
     ],
 )
-def test_a_mark_is_matched_exactly(environment: bytes, matches: bool) -> None:
+def test_holds_matches_a_mark_exactly(environment: bytes, matches: bool) -> None:
     assert processes.holds(environment, "GPUCOURSE_STACK_UID=u1") is matches
 
 
-def test_a_spared_variable_is_matched_by_its_whole_name() -> None:
+def test_holds_matches_a_spared_variable_by_its_whole_name() -> None:
     mark = "GPUCOURSE_STACK_UID=u1"
     assert not processes.holds(b"GPUCOURSE_STACK_UID=u1\0GPUCOURSE_RUN_DIR=/r\0", mark, "GPUCOURSE_RUN_DIR")
     assert processes.holds(b"GPUCOURSE_STACK_UID=u1\0GPUCOURSE_RUN_DIRECTORY=/r\0", mark, "GPUCOURSE_RUN_DIR")
 
 
-def test_found_in_whatever_session_they_are(nursery: Nursery) -> None:
+def test_list_carriers_finds_them_in_any_session(nursery: Nursery) -> None:
     pids = sorted([nursery.start(), nursery.start(GPUCOURSE_RUN_DIR="/run/1")])
     assert processes.list_carriers(nursery.mark) == pids
     assert processes.list_carriers(nursery.mark, spare=processes.DETACHED_RUN) == [nursery.children[0].pid]
@@ -83,7 +83,7 @@ def test_found_in_whatever_session_they_are(nursery: Nursery) -> None:
     assert processes.command_of(pids[0]).startswith(sys.executable)
 
 
-def test_whoever_looks_is_not_among_them(nursery: Nursery) -> None:
+def test_list_carriers_leaves_the_caller_and_its_ancestors_out(nursery: Nursery) -> None:
     """A command that was typed on a node inherits its mark, and must not end itself or its shell."""
     look = (
         "import subprocess, sys; print('up', flush=True); "
@@ -97,34 +97,34 @@ def test_whoever_looks_is_not_among_them(nursery: Nursery) -> None:
     assert done.stdout.split() == ["up", "[]"]
 
 
-def test_the_meek_end_at_once_and_the_stubborn_are_killed(nursery: Nursery) -> None:
+def test_end_kills_only_those_that_ignore_sigterm(nursery: Nursery) -> None:
     meek, stubborn = nursery.start(), nursery.start(STUBBORN)
     ended, left = processes.end(nursery.mark, grace_s=0.3)
     assert (ended, left) == (sorted([meek, stubborn]), [])
     assert [child.wait() for child in nursery.children] == [-signal.SIGTERM, -signal.SIGKILL]
 
 
-def test_a_stopped_process_ends_too(nursery: Nursery) -> None:
+def test_end_ends_a_stopped_process(nursery: Nursery) -> None:
     pid = nursery.start()
     os.kill(pid, signal.SIGSTOP)
     assert processes.end(nursery.mark, grace_s=5) == ([pid], [])
     assert nursery.children[0].wait() == -signal.SIGTERM
 
 
-def test_the_spared_are_left_alone(nursery: Nursery) -> None:
+def test_end_leaves_the_spared_alone(nursery: Nursery) -> None:
     spared = nursery.start(GPUCOURSE_RUN_DIR="/run/1")
     nursery.start()
     processes.end(nursery.mark, spare=processes.DETACHED_RUN)
     assert processes.list_carriers(nursery.mark) == [spared]
 
 
-def test_a_process_that_does_not_end_is_told(nursery: Nursery) -> None:
+def test_end_returns_those_that_do_not_end(nursery: Nursery) -> None:
     pid = nursery.start()
     deaf = processes.end(nursery.mark, grace_s=0.05, kill_s=0.05, signal_process=lambda _pid, _number: None)
     assert deaf == ([pid], [pid])
 
 
-def test_a_session_holds_those_of_its_group_that_hide_their_environment(nursery: Nursery) -> None:
+def test_of_session_finds_members_that_hide_their_environment(nursery: Nursery) -> None:
     leader = nursery.start(
         "import os, subprocess; os.environ.clear(); subprocess.Popen(['/bin/sleep', '600'], env={}); " + MEEK
     )
@@ -136,7 +136,7 @@ def test_a_session_holds_those_of_its_group_that_hide_their_environment(nursery:
     assert leader in members
 
 
-def test_without_proc_it_asks_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_carriers_asks_ps_when_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS, where `ps -E` puts the environment behind the command."""
     answer = "  71 /bin/sleep 600 A=1 GPUCOURSE_STACK_UID=u1 B=x y\n 72 sh -c GPUCOURSE_STACK_UID=u12 \n   73 (defunct)\n"
     (tmp_path / "ps").write_text(
@@ -163,7 +163,7 @@ def write_process(folder: Path, stat: str) -> Path:
 
 
 @pytest.mark.parametrize("unsettled", [stat_line(), stat_line(environment=7, end=7)])
-def test_a_process_is_seen_once_the_program_that_it_starts_is_there(unsettled: str, tmp_path: Path) -> None:
+def test_read_environment_looks_again_while_a_program_starts(unsettled: str, tmp_path: Path) -> None:
     """It shows no environment for some looks, at a place that is not known yet or that looks empty."""
     process, looks = write_process(tmp_path, unsettled), iter(range(3))
 
@@ -177,23 +177,15 @@ def test_a_process_is_seen_once_the_program_that_it_starts_is_there(unsettled: s
 @pytest.mark.parametrize(
     "stat", [stat_line("Z"), stat_line(flags=0x00200040), stat_line(environment=7, end=7), "", "71 (sh) R 1\n"]
 )
-def test_a_process_without_an_environment_is_not_waited_for(stat: str, tmp_path: Path) -> None:
+def test_read_environment_does_not_wait_for_a_process_without_one(stat: str, tmp_path: Path) -> None:
     """It has ended, belongs to the kernel, was started with an empty environment, or is gone."""
     pauses: list[float] = []
     assert processes.read_environment(write_process(tmp_path, stat), math.inf, pauses.append) == b""
     assert len(pauses) < 5
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="elsewhere `ps` is asked, which looks once")
-def test_one_that_starts_one_program_after_the_other_is_ended(nursery: Nursery, tmp_path: Path) -> None:
-    script = tmp_path / "again.sh"
-    script.write_text('trap "" TERM\nexec /bin/sh "$0"\n')
-    pid = nursery.start(f"import os; print('up', flush=True); os.execv('/bin/sh', ['sh', {str(script)!r}])")
-    assert processes.end(nursery.mark, grace_s=0.1) == ([pid], [])
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="without /proc nobody knows the children of a process that ended")
-def test_a_child_that_threw_its_environment_away_ends_too_and_nobody_elses(nursery: Nursery) -> None:
+def test_end_ends_children_that_dropped_their_environment(nursery: Nursery) -> None:
     parent = nursery.start(BARE)
     other = nursery.start(BARE, **{processes.STACK: "another"})
     [child], [stranger] = (_children(pid) for pid in (parent, other))

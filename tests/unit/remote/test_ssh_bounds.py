@@ -13,7 +13,7 @@ from typing import Any, cast
 import paramiko
 import pytest
 
-from gpucourse.errors import UnreachableError
+from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.sockets import RegularChecks
@@ -46,11 +46,16 @@ class _Greedy(paramiko.ServerInterface):
 
 
 class _Frozen(_Greedy):
-    """Freezes when it is asked for a command."""
+    """Freezes when a channel is opened, or when a command is sent on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: str = "exec") -> None:
         super().__init__()
-        self.thawed = threading.Event()
+        self.at, self.thawed = at, threading.Event()
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        if self.at == "open":
+            self.thawed.wait(STUCK_S)
+        return super().check_channel_request(kind, chanid)
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         self.thawed.wait(STUCK_S)
@@ -63,8 +68,29 @@ def listening() -> Iterator[tuple[socket.socket, Node]]:
         yield door, replace(NODE, address="127.0.0.1", port=door.getsockname()[1])
 
 
+@contextmanager
+def _serve(server: _Frozen) -> Iterator[Node]:
+    """Serve one connection; yields the node, with its host key on record."""
+    host_key = paramiko.RSAKey.generate(2048)
+
+    def serve(door: socket.socket) -> None:
+        transport = paramiko.Transport(door.accept()[0])
+        transport.add_server_key(host_key)
+        with suppress(paramiko.SSHException, EOFError):  # the client may refuse the key
+            transport.start_server(server=server)
+            server.thawed.wait(STUCK_S)
+        transport.close()
+
+    with listening() as (door, node):
+        thread = threading.Thread(target=serve, args=(door,), daemon=True)
+        thread.start()
+        yield replace(node, host_key=f"{host_key.get_name()} {host_key.get_base64()}")
+        server.thawed.set()
+        thread.join(STUCK_S)
+
+
 @pytest.mark.timeout(60)
-def test_a_server_that_ignores_the_window_loses_its_connection(tmp_path: Path) -> None:
+def test_link_dies_when_the_server_ignores_the_window(tmp_path: Path) -> None:
     host_key = paramiko.RSAKey.generate(2048)
     ensure_client_key(tmp_path / "key")
     sent: list[int] = []
@@ -98,7 +124,7 @@ def test_a_server_that_ignores_the_window_loses_its_connection(tmp_path: Path) -
 
 
 @pytest.mark.timeout(60)
-def test_a_packet_that_claims_four_gigabytes_is_not_waited_for(tmp_path: Path) -> None:
+def test_connect_refuses_a_packet_of_four_gigabytes(tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "key")
 
     def serve(door: socket.socket) -> None:
@@ -113,61 +139,54 @@ def test_a_packet_that_claims_four_gigabytes_is_not_waited_for(tmp_path: Path) -
             SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=5.0)
 
 
-@pytest.mark.timeout(60)
-def test_a_server_that_freezes_as_a_command_begins_loses_its_connection(tmp_path: Path) -> None:
-    host_key, server = paramiko.RSAKey.generate(2048), _Frozen()
+def test_connect_refuses_a_host_key_that_is_not_on_record(tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "key")
+    with _serve(_Frozen()) as node, pytest.raises(OtherHostKey, match="another host key"):
+        SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJEiGD3q"))
+    with pytest.raises(UnreachableError, match="no host key is on record"):
+        SshTransport(tmp_path / "key").connect(replace(NODE, host_key=""))
+
+
+def test_connect_says_that_nobody_listens_or_that_there_is_no_key(tmp_path: Path) -> None:
+    ensure_client_key(tmp_path / "key")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # kept, and nobody listens there
+        node = replace(NODE, address="127.0.0.1", port=closed.getsockname()[1], host_key="ssh-ed25519 AAAA")
+        with pytest.raises(NoAnswer, match="connection refused"):
+            SshTransport(tmp_path / "key").connect(node)
+        with pytest.raises(MissingError, match="no-key"):
+            SshTransport(tmp_path / "no-key").connect(node)
+
+
+@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-then-nothing\r\n"])
+def test_connect_gives_up_when_no_ssh_server_answers(tmp_path: Path, greeting: bytes) -> None:
+    ensure_client_key(tmp_path / "key")
+    held: list[socket.socket] = []
 
     def serve(door: socket.socket) -> None:
-        transport = paramiko.Transport(door.accept()[0])
-        transport.add_server_key(host_key)
-        transport.start_server(server=server)
-        server.thawed.wait(STUCK_S)
-        transport.close()
+        held.append(door.accept()[0])
+        held[0].sendall(greeting)
 
     with listening() as (door, node):
-        thread = threading.Thread(target=serve, args=(door,), daemon=True)
-        thread.start()
-        pinned = replace(node, host_key=f"{host_key.get_name()} {host_key.get_base64()}")
-        link = SshTransport(tmp_path / "key").connect(pinned)
-        with pytest.raises(UnreachableError, match=r"the connection was lost \(no answer for 0.5 s\)"):
+        threading.Thread(target=serve, args=(door,), daemon=True).start()
+        with pytest.raises(NoAnswer, match="node0 does not answer SSH"):
+            SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=0.3)
+        for line in held:
+            line.close()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("frozen", ["exec", "open"])
+def test_link_dies_when_the_server_freezes(tmp_path: Path, frozen: str) -> None:
+    ensure_client_key(tmp_path / "key")
+    server = _Frozen(frozen)
+    with _serve(server) as node:
+        link = SshTransport(tmp_path / "key").connect(node)
+        with pytest.raises(UnreachableError, match=r"no answer for 0.5 s" if frozen == "exec" else "node0"):
             link.run("anything", timeout_s=0.5)
         assert not link.alive
         server.thawed.set()
-        thread.join(STUCK_S)
         link.close()
-
-
-@pytest.mark.timeout(60)
-def test_a_server_that_freezes_as_a_channel_is_opened_loses_its_connection(tmp_path: Path) -> None:
-    ensure_client_key(tmp_path / "key")
-
-    class Frozen(_Frozen):
-        def check_channel_request(self, kind: str, chanid: int) -> int:
-            self.thawed.wait(STUCK_S)
-            return super().check_channel_request(kind, chanid)
-
-    host_key, server = paramiko.RSAKey.generate(2048), Frozen()
-
-    def serve(door: socket.socket) -> None:
-        transport = paramiko.Transport(door.accept()[0])
-        transport.add_server_key(host_key)
-        transport.start_server(server=server)
-        server.thawed.wait(STUCK_S)
-        transport.close()
-
-    with listening() as (door, node):
-        thread = threading.Thread(target=serve, args=(door,), daemon=True)
-        thread.start()
-        pinned = replace(node, host_key=f"{host_key.get_name()} {host_key.get_base64()}")
-        link = SshTransport(tmp_path / "key").connect(pinned)
-        with pytest.raises(UnreachableError):
-            link.run("anything", timeout_s=0.5)
-        alive = link.alive
-        server.thawed.set()
-        thread.join(STUCK_S)
-        link.close()
-    assert not alive
 
 
 class _Refusing:
@@ -189,7 +208,7 @@ class _Refusing:
         self.asked = 10
 
 
-def test_a_channel_refused_for_no_stated_reason_is_asked_for_again() -> None:
+def test_session_is_requested_again_after_a_refusal_without_a_reason() -> None:
     transport = _Refusing()
     link = SshLink(NODE, cast("Any", transport), checks=RegularChecks(60), patience_s=60)
     assert cast("Any", link._session(20)) is transport
@@ -197,7 +216,7 @@ def test_a_channel_refused_for_no_stated_reason_is_asked_for_again() -> None:
     link.close()
 
 
-def test_a_connection_that_ends_as_a_channel_opens_ends_in_order() -> None:
+def test_transport_ends_in_order_when_a_channel_is_just_opening() -> None:
     """Between putting a channel down and telling it its connection, paramiko's thread may come to close every channel."""
     ours, theirs = socket.socketpair()
     with ours, theirs:

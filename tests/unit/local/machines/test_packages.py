@@ -72,7 +72,7 @@ def list_left(environ: dict[str, str]) -> list[str]:
     return sorted(path.name for path in packages.cache_folder(environ).iterdir())
 
 
-def test_what_is_missing_is_fetched_and_laid_out_as_usr(tmp_path: Path, answers: Answers) -> None:
+def test_unpack_fetches_packages_and_lays_them_out_as_usr(tmp_path: Path, answers: Answers) -> None:
     environ = answers()
     assert packages.find_unpacked(environ) is None
     folder = packages.unpack(environ, WANTED, quiet)
@@ -87,25 +87,20 @@ def test_what_is_missing_is_fetched_and_laid_out_as_usr(tmp_path: Path, answers:
     assert (folder / "usr/sbin/slurmctld").read_text() == "slurmctld\n"
     assert not (folder / "usr/sbin/slurmstepd").is_symlink()
     assert list_left(environ) == ["22.05.8", "lock"]
-
-
-def test_it_is_found_again_and_fetched_once(tmp_path: Path, answers: Answers) -> None:
-    environ = answers()
-    folder = packages.unpack(environ, WANTED, quiet)
-    asked = len(notes(tmp_path))
+    requests = len(notes(tmp_path))
     assert packages.find_unpacked(environ) == folder == packages.unpack(environ, WANTED, quiet)
-    assert len(notes(tmp_path)) == asked
+    assert len(notes(tmp_path)) == requests, "it is fetched once"
 
 
 @pytest.mark.parametrize(
     ("version", "folder"),
     [("1%3a22.05.8-4+deb12u3", "22.05.8"), ("20.11.7+really20.11.4-2", "20.11.7+really20.11.4"), ("26.05", "26.05")],
 )
-def test_the_folder_is_named_after_slurms_version(answers: Answers, version: str, folder: str) -> None:
+def test_unpack_names_the_folder_after_the_version(answers: Answers, version: str, folder: str) -> None:
     assert packages.unpack(answers(version=version), WANTED, quiet).name == folder
 
 
-def test_what_a_killed_command_left_is_taken_for_nothing_and_removed(answers: Answers) -> None:
+def test_unpack_removes_what_a_killed_command_left(answers: Answers) -> None:
     environ = answers()
     half = packages.cache_folder(environ) / ".new-killed" / "layer"
     half.mkdir(parents=True)
@@ -116,7 +111,7 @@ def test_what_a_killed_command_left_is_taken_for_nothing_and_removed(answers: An
     assert list_left(environ) == ["22.05.7", "22.05.8", "lock"]
 
 
-def test_lists_that_are_missing_or_old_are_fetched_beside_the_systems(tmp_path: Path, answers: Answers) -> None:
+def test_unpack_fetches_lists_of_its_own_when_those_of_the_system_are_old(tmp_path: Path, answers: Answers) -> None:
     environ = answers(complaint="E: Unable to locate package slurmctld", later=CLOSURE)
     heard: list[Event] = []
     packages.unpack(environ, WANTED, heard.append)
@@ -151,7 +146,7 @@ def test_lists_that_are_missing_or_old_are_fetched_beside_the_systems(tmp_path: 
         ),
     ],
 )
-def test_what_goes_wrong_is_named_and_leaves_nothing(
+def test_unpack_names_what_went_wrong_and_leaves_nothing(
     answers: Answers, told: dict[str, str], kind: type[MissingError], words: str, way: str
 ) -> None:
     environ = answers(**told)
@@ -164,7 +159,7 @@ def test_what_goes_wrong_is_named_and_leaves_nothing(
     assert packages.find_unpacked(environ) is None
 
 
-def test_where_there_is_no_apt_it_says_so(tmp_path: Path) -> None:
+def test_unpack_says_that_there_is_no_apt(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     assert not packages.can_unpack(environ)
     with pytest.raises(MissingError, match="Debian and Ubuntu only"):

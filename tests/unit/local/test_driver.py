@@ -1,4 +1,4 @@
-"""What a driver makes of a host's answers, with a host that says what the test tells it to."""
+"""What a driver makes of the answers of a host (control.py is the line between them), with a host that a test scripts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,14 +62,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_answer_has_a_word_and_a_rest(folder: Path) -> None:
+def test_ask_returns_a_word_and_a_rest(folder: Path) -> None:
     with host(folder, {"add": ['node {"port": 1}\n', "ending\n"]}) as heard:
         assert control.ask("add", "{}", timeout_s=5) == ("node", '{"port": 1}')
         assert control.ask("add", "{}", timeout_s=5) == ("ending", "")
     assert heard == ["add", "add"]
 
 
-def test_nobody_there_or_hung_up(folder: Path) -> None:
+def test_ask_raises_when_nobody_answers(folder: Path) -> None:
     with pytest.raises(control.NobodyAnswers):
         control.ask("ping", "{}", timeout_s=5)
     with host(folder, {"ping": ["", "he"]}):
@@ -78,7 +78,7 @@ def test_nobody_there_or_hung_up(folder: Path) -> None:
                 control.ask("ping", "{}", timeout_s=5)
 
 
-def test_refused_and_stuck(folder: Path) -> None:
+def test_ask_tells_a_refusal_from_a_stuck_host(folder: Path) -> None:
     with host(folder, {"add": ["error no room\n", None]}):
         with pytest.raises(control.ControlRefused, match="no room"):
             control.ask("add", "{}", timeout_s=5)
@@ -96,7 +96,7 @@ def host_process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_a_busy_host_is_left_alone(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
+def test_down_leaves_a_busy_host_alone(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
     lock = take(folder / layout.LOCK)
     assert lock is not None
     with host(folder, {"remove": [None, "kept\n"], "ping": ["here\n"]}) as heard:
@@ -106,28 +106,23 @@ def test_a_busy_host_is_left_alone(folder: Path, host_process: subprocess.Popen[
     assert host_process.poll() is None
 
 
-def test_one_request_removes_many_nodes(folder: Path) -> None:
+def test_trim_asks_once_or_for_each_node_when_the_host_is_older(folder: Path) -> None:
     with host(folder, {"trim": ["kept\n"]}) as heard:
         driver.trim(str(folder), '{"uid": "u", "count": 1}')
     assert heard == ["trim"]
-
-
-def test_where_many_nodes_are_refused_each_is_asked_for(folder: Path) -> None:
     for name in ("node0", "node1", "node2", "host"):
         (folder / f"{name}.json").touch()
     answers: dict[str, list[str | None]] = {"trim": ["error there is nothing called 'trim' to do\n"] * 2}
-    with host(folder, {**answers, "remove": ["kept\n"] * 2}) as heard:
-        driver.trim(str(folder), '{"uid": "u", "count": 1}')
-    assert heard == ["trim", "remove", "remove"]
+    refused = "error processes 7 of node1 do not end\n"
     with (
-        host(folder, {**answers, "remove": ["kept\n", "error processes 7 of node1 do not end\n", "kept\n"]}) as heard,
+        host(folder, {**answers, "remove": ["kept\n", refused, "kept\n"]}) as heard,
         pytest.raises(control.ControlRefused, match="of node1 do not end"),
     ):
         driver.trim(str(folder), '{"uid": "u", "count": 0}')
     assert heard == ["trim", "remove", "remove", "remove"]
 
 
-def test_what_is_no_node_stays(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trim_leaves_what_is_no_node(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "node0" / "home").mkdir(parents=True)
     (folder / "notes").mkdir()
     (folder / "data.json").touch()
@@ -140,7 +135,7 @@ def test_what_is_no_node_stays(folder: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 
 @pytest.mark.parametrize("name", ["../precious", "..", "notes", "host", "node0/home", "node", "", 0])
-def test_what_is_no_name_of_a_node_leads_nowhere(
+def test_down_refuses_what_is_no_name_of_a_node(
     tmp_path: Path, name: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Names in a state file are from outside."""
@@ -156,41 +151,14 @@ def test_what_is_no_name_of_a_node_leads_nowhere(
         Spec.read(dict.fromkeys(("role", "uid", "user", "python", "public_key"), "x") | {"name": name})
 
 
-@pytest.mark.slow
-def test_a_process_that_does_not_end_keeps_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    uid, kill = f"test-{uuid.uuid4().hex[:12]}", os.kill
-    marks = [{processes.STACK: uid, processes.NODE: f"{uid}/node{number}"} for number in (1, 2)]
-    foreign, other = (subprocess.Popen(["sleep", "600"], env={**os.environ, **mark}) for mark in marks)
-
-    def refuse(pid: int, number: int) -> None:
-        if pid == foreign.pid:
-            raise PermissionError
-        kill(pid, number)
-
-    for name in ("node0", "node1", "node2"):
-        (folder / name).mkdir()
-    try:
-        with monkeypatch.context() as owned:
-            owned.setattr(os, "kill", refuse)
-            with pytest.raises(driver.DriverError, match=f"processes {foreign.pid} do not end"):
-                driver.trim(str(folder), json.dumps({"uid": uid, "count": 1}))
-        assert other.wait(STUCK_S) == -signal.SIGTERM
-        driver.trim(str(folder), json.dumps({"uid": uid, "count": 1}))
-        assert foreign.wait(STUCK_S) == -signal.SIGTERM
-        assert layout.node_names(folder) == ["node0"]
-    finally:
-        foreign.kill()
-        other.kill()
-
-
-def test_a_host_that_answers_nothing_is_ended(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
+def test_up_ends_a_host_that_answers_nothing(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
     with host(folder, {"add": [None, 'node {"port": 7}\n'], "ping": [None]}):
         driver.up(str(folder / "node0.json"), "{}", add_s=0.2, ping_s=0.2)
     assert host_process.wait(STUCK_S) == -signal.SIGKILL
     assert (folder / "node0.json").read_text() == '{"port": 7}\n'
 
 
-def test_a_refusal_is_told_and_writes_nothing(
+def test_up_prints_a_refusal_and_writes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(driver.SPEC_VARIABLE, "{}")
@@ -198,3 +166,13 @@ def test_a_refusal_is_told_and_writes_nothing(
         assert driver.main(["up", str(folder / "node0.json")]) == 1
     assert "no space left" in capsys.readouterr().err
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [[], ["up"], ["sideways", "/x/node0.json"], ["up", "/x/node0.json"]])
+def test_driver_prints_its_usage_when_called_wrongly(words: list[str]) -> None:
+    environ = {name: value for name, value in os.environ.items() if name != driver.SPEC_VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", driver.__file__, *words], capture_output=True, text=True, check=False, env=environ
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage:")

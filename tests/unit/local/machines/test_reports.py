@@ -1,0 +1,49 @@
+"""The meaning of logs, and what Slurm says of a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.local.machines import reports
+
+
+@pytest.mark.parametrize(
+    ("log", "word"),
+    [
+        ("error: Munge decode failed: Rewound credential\nerror: If munged is up, restart with --num-threads=10", "future"),
+        ("error: Munge decode failed: Expired credential", "clock"),
+        ("error: Munge decode failed: Invalid credential", "munge.key"),
+        ("error: Munge decode failed: Expired credential\nerror: x: Protocol authentication error", "clock"),
+        ("error: Munge decode failed: Expired credential\nslurmd version 22.05.8 started\n", ""),
+        ("sched: JobId=3 has invalid account", "reasons"),
+        ("error: Duplicate jobid on nodes node1, set to state DRAIN", "killed"),
+        ("slurmd version 22.05.8 started", ""),
+    ],
+)
+def test_symptom_explains_a_log(log: str, word: str) -> None:
+    symptom = reports.symptom(log)
+    assert word in symptom
+    assert bool(symptom) == bool(word)
+
+
+def test_symptom_is_the_newest_one() -> None:
+    assert "munge.key" in reports.symptom("Expired credential\nlater: Invalid credential\n")
+
+
+def test_states_explains_each_node() -> None:
+    listed = (
+        "node1|idle|gpu:1|none\nnode2|down*|gpu:1|Not responding\nnode3|mixed|gpu:1|none\n"
+        "node4|drained|gpu:1|Duplicate jobid\nnode5|idle|(null)|none\nnode6|idle*|gpu:1|none\n"
+        "node7|mixed-|gpu:1|none\n"
+    )
+    node_states = reports.states(listed)
+    assert node_states["node1"] == node_states["node3"] == node_states["node7"] == ""
+    assert node_states["node2"] == "Slurm says down*: Not responding"
+    assert node_states["node4"] == "Slurm says drained: Duplicate jobid"
+    assert "no GPU" in node_states["node5"]
+    assert node_states["node6"].startswith("Slurm says idle*")
+
+
+def test_parse_held_jobs_finds_those_that_slurm_holds() -> None:
+    listed = "7|launch failed requeued held\n8|Resources\n9|launch_failed_requeued_held\n10|JobHeldUser\n"
+    assert reports.parse_held_jobs(listed) == ["7", "9"]

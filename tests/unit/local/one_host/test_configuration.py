@@ -1,0 +1,67 @@
+"""The files of a Slurm on one computer."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from gpucourse.local.one_host import configuration
+from tests.slurm_cluster import OneHost
+
+DATA = Path(__file__).resolve().parents[3] / "data" / "slurm" / "one_host"
+
+
+UID = "course-0123abcd"
+
+
+FOLDER = Path("/tmp/gpucourse-0123456789ab")
+
+
+def _files() -> dict[str, str]:
+    return OneHost(folder=Path(), key=Path(), uid=UID, workers=2).files()
+
+
+def test_fill_in_writes_the_configuration_of_the_daemons() -> None:
+    names = configuration.daemons(_files())
+    assert names == ["slurmctld", "node1", "node2"]
+    filled = configuration.fill_in(
+        _files(),
+        host="laptop",
+        user="you",
+        folder=FOLDER,
+        ports={name: 17000 + at for at, name in enumerate(names)},
+        first_job=101,
+    )
+    assert filled["slurm.conf"] == (DATA / "slurm.conf").read_text(encoding="utf-8")
+    assert filled["gres.conf"] == "Name=gpu File=/dev/null\n"
+    assert [name for name, text in filled.items() if "@" in text] == []
+
+
+def test_configuration_names_nothing_of_the_slurm_of_the_system() -> None:
+    text = (DATA / "slurm.conf").read_text(encoding="utf-8")
+    assert not [
+        line for line in text.splitlines() if any(place in line for place in ("=/etc", "=/var", "=/run", "=slurm", "6817"))
+    ]
+
+
+def test_task_prints_the_variables_of_a_task(tmp_path: Path) -> None:
+    nodes = tmp_path / "it's a $HOME with blanks"
+    program = tmp_path / configuration.TASK
+    program.write_text(configuration.task(UID, nodes, nodes / "slurm" / "slurm.conf"), encoding="utf-8")
+    program.chmod(0o755)
+    said = subprocess.run([program], env={"SLURMD_NODENAME": "node2"}, capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == [
+        f"export GPUCOURSE_STACK_UID={UID}",
+        f"export GPUCOURSE_NODE_UID={UID}/node2",
+        "export GPUCOURSE_NODE=node2",
+        f"export SLURM_CONF={nodes}/slurm/slurm.conf",
+        f"export HOME={nodes}/node2/home",
+        "unset GPUCOURSE_SESSION",
+    ]
+
+
+def test_first_job_differs_between_clusters() -> None:
+    first = {configuration.first_job(f"course-{number}") for number in range(40)}
+    assert len(first) > 20
+    assert all(1 <= number < 10_000 for number in first)
+    assert configuration.first_job(UID) == configuration.first_job(UID)
